@@ -9,9 +9,9 @@ import type { McpSessions } from '../mcp/surface/sessions.ts'
 import type { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Tracer } from '../telemetry/tracer.ts'
-import type { Allowances } from '../usage/allowance.ts'
 import type { TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
+import type { UsageLimits } from '../usage/usage-limits.ts'
 import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { Exchange } from './exchange.ts'
@@ -23,7 +23,7 @@ export interface Gateway {
     readonly journal: Journal
     readonly view: StateView
     readonly status: GatewayStatus
-    readonly allowances: Allowances
+    readonly usageLimits: UsageLimits
     readonly rates: Rates
   }
   readonly prices: PriceBook

@@ -91,7 +91,7 @@ test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
   const text = await (await get('/metrics')).text()
   expect(text).toContain('gatehouse_requests_total{family="chat",verdict="allow",status="2xx"} 1\n')
   expect(text).toContain('gatehouse_request_duration_seconds_bucket{le="+Inf",family="chat"}')
-  expect(text).toContain('gatehouse_outbox_unshipped_events 0\n')
+  expect(text).toContain('gatehouse_outbox_unacknowledged_events 0\n')
   expect(text).not.toContain(running.secret)
 })
 

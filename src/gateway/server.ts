@@ -18,9 +18,9 @@ import { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator/simulator.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
-import type { Allowances } from '../usage/allowance.ts'
 import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
+import type { UsageLimits } from '../usage/usage-limits.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
@@ -44,7 +44,7 @@ export interface GatewayWorker {
   readonly journal: Journal
   readonly view: StateView
   readonly status: GatewayStatus
-  readonly allowances: Allowances
+  readonly usageLimits: UsageLimits
   readonly rates: Rates
   ready(): Readiness
   /** Gauges for `/metrics`, read when it is requested. */

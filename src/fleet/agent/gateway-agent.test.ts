@@ -115,7 +115,7 @@ describe('a gateway worker', () => {
       await worker.journal.close(id, [each])
     }
     await eventually(async () => (await fleet.events()).length === events.length)
-    await eventually(() => worker.counters.outboxUnshipped === 0)
+    await eventually(() => worker.counters.outboxUnacknowledged === 0)
     const found = await fleet.events()
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map((each) => each.event_id))
     expect(found.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))

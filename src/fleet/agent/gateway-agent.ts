@@ -104,7 +104,7 @@ class RunningWorker implements StartedWorker {
   readonly view: FileStateView
   readonly status: GatewayStatus
   readonly counters: WorkerCounters
-  readonly allowances: WorkerUsage
+  readonly usageLimits: WorkerUsage
   readonly rates: WorkerRates
   readonly mcp: McpSource
   readonly #replica: WorkerReplica | null
@@ -166,9 +166,9 @@ class RunningWorker implements StartedWorker {
     })
     this.#reportRecovery()
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
-    this.allowances = this.#makeAllowances()
+    this.usageLimits = this.#makeUsageLimits()
     this.#usageTimer = setInterval(() => {
-      this.allowances.tick()
+      this.usageLimits.tick()
       void this.#sumRefusals()
     }, usageTickMs)
     this.#usageTimer.unref()
@@ -229,18 +229,18 @@ class RunningWorker implements StartedWorker {
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onConnected: () => {
         this.#trustedEvents = null
-        this.allowances.connected()
+        this.usageLimits.connected()
       },
       forkedAfter: (announced) =>
         this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
       agreedEvent: () => this.#continuity.agreedEvent,
       onAgreed: (head) => this.#continuity.agree(head),
-      onRecalled: (accounts) => this.allowances.recall(accounts),
+      onRecalled: (accounts) => this.usageLimits.recall(accounts),
       onFenced: () => {
         this.#noteFenced()
         options.onFenced()
       },
-      onForked: () => this.allowances.giveUp(),
+      onForked: () => this.usageLimits.giveUp(),
       onRetired: (failure, after) => this.#retire(failure, after),
     })
     this.mcp = {
@@ -319,7 +319,7 @@ class RunningWorker implements StartedWorker {
     this.#ended = true
     const { clock, drainTimeoutMs: milliseconds = drainTimeoutMs } = this.#options
     const end = clock.monotonic() + milliseconds
-    await Promise.race([Promise.all([this.allowances.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
+    await Promise.race([Promise.all([this.usageLimits.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#sumRefusals(true)
@@ -406,7 +406,7 @@ class RunningWorker implements StartedWorker {
     }
   }
 
-  #makeAllowances(): WorkerUsage {
+  #makeUsageLimits(): WorkerUsage {
     const { clock } = this.#options
     const files = this.#files
     return new WorkerUsage({
@@ -493,7 +493,7 @@ class RunningWorker implements StartedWorker {
       get outboxBytes() {
         return journal.bytes
       },
-      get outboxUnshipped() {
+      get outboxUnacknowledged() {
         return Math.max(0, journal.lastEvent - journal.acknowledgedEvent)
       },
       get openExchanges() {

@@ -223,7 +223,7 @@ describe('an outbox', () => {
     await outbox.open('again', event({}, 'again'))
   })
 
-  test('leaves as much of a small disk free as it has unshipped, and keeps nothing longer than needed', async () => {
+  test('leaves as much of a small disk free as it has unacknowledged, and keeps nothing longer than needed', async () => {
     const directory = emptyDirectory()
     const used = () => readdirSync(directory).reduce((bytes, name) => bytes + statSync(join(directory, name)).size, 0)
     const freeBytes = () => 12 * mebibyte - used()

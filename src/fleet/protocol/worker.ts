@@ -12,10 +12,10 @@ import type { Price } from '../../providers/prices/price.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import type { Allowances } from '../../usage/allowance.ts'
 import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
+import type { UsageLimits } from '../../usage/usage-limits.ts'
 
 /** The journal of one worker (fleet/outbox/README.md). All writes of one tick are one write to the file. */
 export interface Journal {
@@ -130,7 +130,7 @@ export interface WorkerCounters {
   /** Bytes of the outbox's segments on disk. */
   readonly outboxBytes: number
   /** Events written and not yet acknowledged by the control plane. */
-  readonly outboxUnshipped: number
+  readonly outboxUnacknowledged: number
   /** Exchanges opened and not yet closed. */
   readonly openExchanges: number
   /** Tokens refused by revocations that the state does not show yet. */
@@ -152,7 +152,7 @@ export interface GatewayAgent {
   readonly journal: Journal
   readonly view: StateView
   readonly status: GatewayStatus
-  readonly allowances: Allowances
+  readonly usageLimits: UsageLimits
   readonly rates: Rates
   readonly counters: WorkerCounters
   /** The gateway's own time: monotonic, corrected by answers of the control plane. */

@@ -15,11 +15,11 @@
 import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
-import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
 import { type MoneyAccount, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
 import { maxAskAmount } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
+import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type PricedPath, required } from '../exchange.ts'
 import { translateRequest } from '../request/translate.ts'
@@ -90,7 +90,7 @@ function reserveDemand(exchange: Exchange, gateway: Gateway, demand: Reservation
   const demands = [...demand.requests, ...moneyDemands(exchange, demand.money, demand.paths)]
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.worker.allowances.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.usageLimits.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
     return reserveCounted(exchange, gateway, demand, thrown)
   }

@@ -8,7 +8,7 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { eventsOf, jsonHeaders, startMcpGateway, type TestMcpServer, testMcpServer } from '../testing/mcp.ts'
 import { testPolicy } from '../testing/worker.ts'
 
@@ -89,7 +89,7 @@ test('sends the JSON-RPC id with the refusal of a revoked token', async () => {
   const { gateway } = await start()
   const accounts = [{ id: 'd', maxBudget: null, maxRequests: 1, rateLimitRpm: null, rateLimitTpm: null }]
   const depleted = gateway.worker.addToken({ keyClass: 'disposable', accounts })
-  Object.assign(gateway.worker, { allowances: new TestAllowances({ 'token/d/requests': 0 }) })
+  Object.assign(gateway.worker, { usageLimits: new InMemoryLimits({ 'token/d/requests': 0 }) })
   for (const secret of [depleted, gateway.worker.addToken({ roles: ['auditor'] })]) {
     const headers = { ...jsonHeaders, authorization: `Bearer ${secret}` }
     const ask = (body: string) => fetch(`${gateway.url}/mcp`, { method: 'POST', headers, body })

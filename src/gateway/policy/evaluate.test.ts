@@ -1,7 +1,7 @@
 /** What policies make of the requests and answers that pass the gateway. */
 import { afterEach, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
+import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import { completion, question, type TestGateway } from '../testing/gateway.ts'
 import { askResponses, eventStream, frame, policy, startPoliced, streamOf } from '../testing/policies.ts'
 import { testModel } from '../testing/worker.ts'
@@ -216,7 +216,7 @@ test('keeps only the allowed legacy functions', async () => {
   ])
 })
 
-/** Allowances on which every account has one. */
+/** UsageLimits on which every account has one. */
 function oneEach(gateway: TestGateway) {
   const taken = new Set<string>()
   const reserve = (demands: readonly Demand[]): Reservation => {
@@ -228,7 +228,7 @@ function oneEach(gateway: TestGateway) {
     }
     return { held, extend: () => true, book: (used) => used, release }
   }
-  Object.assign(gateway.worker, { allowances: { ...gateway.worker.allowances, reserve } })
+  Object.assign(gateway.worker, { usageLimits: { ...gateway.worker.usageLimits, reserve } })
 }
 
 test('uses a grant once, records it with the outcome, and restores it when nothing was sent', async () => {

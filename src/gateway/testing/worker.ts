@@ -116,7 +116,7 @@ export function createTestWorker(): TestWorker {
   const worker: TestWorker = {
     journal: new TestJournal(),
     view,
-    allowances: unlimited,
+    usageLimits: unlimited,
     rates: unlimitedRates,
     tokens,
     revocations,
@@ -132,7 +132,7 @@ export function createTestWorker(): TestWorker {
       secondsSinceFresh: 0,
       connected: 1,
       outboxBytes: 0,
-      outboxUnshipped: 0,
+      outboxUnacknowledged: 0,
       openExchanges: 0,
       pendingRevocations: 0,
       tokensInMemory: 0,

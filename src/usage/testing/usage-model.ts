@@ -8,7 +8,6 @@
  * Longer than most: a world that fails in all these ways is one state.
  */
 import { silentLog } from '../../lib/log/log.ts'
-import { type HeldAmount, type Reservation, UsageRefused } from '../allowance.ts'
 import { Allocator } from '../lease/allocator/allocator.ts'
 import type {
   BalanceLedger,
@@ -30,6 +29,7 @@ import {
 } from '../lease/lease.ts'
 import type { UsageSignal } from '../lease/recall-peers.ts'
 import { type UsageJournal, WorkerUsage } from '../lease/worker/worker-usage.ts'
+import { type Reservation, type ReservedAmount, UsageRefused } from '../usage-limits.ts'
 
 export interface WorldOptions {
   seed: number
@@ -111,14 +111,14 @@ export class Scheduler {
 
 interface Outcome {
   exchange: string
-  settlements: readonly HeldAmount[]
+  settlements: readonly ReservedAmount[]
 }
 
 /** What a worker's chain holds, as its journal has it. */
 class Journal implements UsageJournal {
   /** Committed, and committed for so long that a crash of the host leaves it. */
   readonly events: Outcome[] = []
-  readonly opens = new Map<string, readonly HeldAmount[]>()
+  readonly opens = new Map<string, readonly ReservedAmount[]>()
   /** As many events as a restart found; the ledger cannot have more of them unless the host lost some. */
   recovered = Number.POSITIVE_INFINITY
   happened = false
@@ -148,7 +148,7 @@ class Journal implements UsageJournal {
     return this.#batch?.promise ?? Promise.resolve()
   }
 
-  open(exchange: string, held: readonly HeldAmount[]): Promise<void> {
+  open(exchange: string, held: readonly ReservedAmount[]): Promise<void> {
     if (this.hasUnwrittenOutcomes) return Promise.reject(new Error('full'))
     return this.#append(
       () => this.opens.set(exchange, held),

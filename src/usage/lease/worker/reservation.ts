@@ -1,18 +1,18 @@
 /** What one exchange holds on a worker. */
-import type { HeldAmount, Reservation } from '../../allowance.ts'
+import type { Reservation, ReservedAmount } from '../../usage-limits.ts'
 import { maxAmount } from '../lease.ts'
 import type { WorkerBalance } from './worker-balance.ts'
 
 /** What a reservation needs from `WorkerUsage`. */
 interface ReservingUsage {
-  extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean
+  extend(reservation: WorkerReservation, more: readonly ReservedAmount[]): boolean
   book(balance: WorkerBalance, held: number, used: number): void
 }
 
 export class WorkerReservation implements Reservation {
   readonly #usage: ReservingUsage
   readonly #cells: WorkerBalance[] = []
-  readonly #held: HeldAmount[] = []
+  readonly #held: ReservedAmount[] = []
   #settled = false
 
   constructor(usage: ReservingUsage) {
@@ -26,18 +26,18 @@ export class WorkerReservation implements Reservation {
     this.#held[index < 0 ? this.#cells.push(balance) - 1 : index] = { account: balance.account, amount: held }
   }
 
-  get held(): readonly HeldAmount[] {
+  get held(): readonly ReservedAmount[] {
     return this.#held
   }
 
-  extend(more: readonly HeldAmount[]): boolean {
+  extend(more: readonly ReservedAmount[]): boolean {
     return !this.#settled && this.#usage.extend(this, more)
   }
 
-  book(used: readonly HeldAmount[]): readonly HeldAmount[] {
+  book(used: readonly ReservedAmount[]): readonly ReservedAmount[] {
     if (this.#settled) return []
     this.#settled = true
-    const settled: HeldAmount[] = []
+    const settled: ReservedAmount[] = []
     for (const [index, balance] of this.#cells.entries()) {
       const amount = Math.min(amountOf(used, balance.account), maxAmount)
       this.#usage.book(balance, this.#held[index]?.amount ?? 0, amount)
@@ -51,7 +51,7 @@ export class WorkerReservation implements Reservation {
   }
 }
 
-function amountOf(used: readonly HeldAmount[], name: string): number {
+function amountOf(used: readonly ReservedAmount[], name: string): number {
   for (const { account, amount } of used) if (account === name) return amount
   return 0
 }

@@ -3,7 +3,7 @@
  * − returned.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import type { AccountName, Demand } from '../../allowance.ts'
+import type { AccountName, Demand } from '../../usage-limits.ts'
 import { type BalanceTotals, type LeaseRefusal, outstanding, plainName } from '../lease.ts'
 import { WorkerBalance } from './worker-balance.ts'
 

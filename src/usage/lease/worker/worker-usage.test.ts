@@ -1,7 +1,7 @@
 /** When a worker asks, and when it does not; what it is answered to what is in usage/lease/protocol.test.ts. */
 import { beforeEach, expect, test } from 'bun:test'
-import { UsageRefused } from '../../allowance.ts'
 import { Scheduler } from '../../testing/usage-model.ts'
+import { UsageRefused } from '../../usage-limits.ts'
 import type { LeaseReply, LeaseRequest } from '../lease.ts'
 import { WorkerUsage } from './worker-usage.ts'
 

@@ -22,12 +22,12 @@
 import type { Clock } from '../../../lib/clock.ts'
 import {
   type AccountName,
-  type Allowances,
   type Demand,
-  type HeldAmount,
   type Reservation,
+  type ReservedAmount,
+  type UsageLimits,
   UsageRefused,
-} from '../../allowance.ts'
+} from '../../usage-limits.ts'
 import { type TotalDemand, WaitingRequests } from '../../waiting-requests.ts'
 import {
   type Ask,
@@ -88,7 +88,7 @@ const uncertainMs = 10_000
 const retryAfterSeconds = 1
 const none: ReadonlySet<string> = new Set()
 
-export class WorkerUsage implements Allowances {
+export class WorkerUsage implements UsageLimits {
   readonly #options: WorkerUsageOptions
   readonly #accounts: WorkerAccounts
   readonly #waiting: WaitingRequests
@@ -199,7 +199,7 @@ export class WorkerUsage implements Allowances {
   }
 
   /** Reserves more at once, or nothing. */
-  extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean {
+  extend(reservation: WorkerReservation, more: readonly ReservedAmount[]): boolean {
     const demands = more.map(({ account, amount }) => ({ account: plainName(account), want: amount, min: amount }))
     if (!this.#accounts.fit(demands)) return false
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
