@@ -208,13 +208,13 @@ const balanceTotals = z.object({
   settled: amount,
 })
 
-const askAmount = z.number().min(0)
-/** Each ask is answered by itself: a malformed ask becomes one that cannot be granted. */
-const ask = z
+const requestedAmount = z.number().min(0)
+/** Each is answered by itself: a malformed one becomes one that cannot be granted. */
+const grantRequest = z
   .strictObject({
     account: z.string(),
-    want: askAmount,
-    min: askAmount,
+    want: requestedAmount,
+    min: requestedAmount,
     waited: z.number(),
     wait: z.number(),
     near_limit: z.boolean(),
@@ -238,7 +238,7 @@ export const leasesRequestSchema = z.strictObject({
   process: z.uuid(),
   number: amount,
   registration: z.strictObject({ through: amount, counted: amount, crashed: z.boolean() }).nullable(),
-  asks: z.array(ask),
+  grant_requests: z.array(grantRequest),
   balances: z.array(balanceTotals.extend({ open: amount })),
 })
 export const leasesReplySchema = z.object({

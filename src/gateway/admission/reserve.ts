@@ -16,7 +16,7 @@ import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
 import { type MoneyAccount, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
-import { maxAskAmount } from '../../usage/lease/lease.ts'
+import { maxRequestedAmount } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
 import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
@@ -73,7 +73,7 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
   const min = minCost(exchange, first)
   return accounts.map(({ account, limit }) => {
-    return { account, want: Math.max(min, Math.min(want, limit, maxAskAmount)), min }
+    return { account, want: Math.max(min, Math.min(want, limit, maxRequestedAmount)), min }
   })
 }
 

@@ -44,7 +44,7 @@ export interface BalanceReport extends BalanceTotals {
   open: number
 }
 
-export interface Ask {
+export interface GrantRequest {
   /** The account's plain name, without a window. */
   account: string
   /** The sum that waiting requests need, or what is fetched ahead of need. */
@@ -56,7 +56,7 @@ export interface Ask {
   /** How long a request may wait in all for amounts held by others, in milliseconds. */
   wait: number
   /**
-   * The worker keeps only open amounts of this account. The asks near a limit of one message are granted together or not at
+   * The worker keeps only open amounts of this account. The grant requests near a limit of one message are granted together or not at
    * all.
    */
   near_limit: boolean
@@ -83,11 +83,11 @@ export interface LeaseRequest {
   /** Grows with each message of a process. A repeated message counts once, and an overtaken registration not at all. */
   number: number
   registration: Registration | null
-  asks: readonly Ask[]
+  grant_requests: readonly GrantRequest[]
   balances: readonly BalanceReport[]
 }
 
-/** The answer to an ask. The reply has the balance too. */
+/** The answer to a grant request. The reply has the balance too. */
 export interface Grant {
   account: string
   booked: string
@@ -124,17 +124,20 @@ export interface LeaseReply {
  * The longest that a request may wait for amounts held by others; the upper bound of the setting `usage_wait_seconds`.
  */
 export const maxUsageWaitMs = 10_000
-/** How long an ask waits for answers to a recall. */
+/** How long a grant request waits for answers to a recall. */
 export const recallWaitMs = 1000
 
 /** How long a worker waits for the reply to a message: longer if it asks near a limit. */
-export const answerWithinMs = ({ asks }: LeaseRequest): number =>
-  Math.max(1000, ...asks.map(({ near_limit, wait }) => (near_limit ? Math.max(wait, recallWaitMs) + 1500 : 0)))
+export const answerWithinMs = ({ grant_requests }: LeaseRequest): number =>
+  Math.max(
+    1000,
+    ...grant_requests.map(({ near_limit, wait }) => (near_limit ? Math.max(wait, recallWaitMs) + 1500 : 0)),
+  )
 
 export const roundSize = 2 ** 40
-/** The largest balance, and the largest ask. Together with a round they are still exact integers. */
+/** The largest balance, and the largest grant request. Together with a round they are still exact integers. */
 export const maxAmount = 9e15
-export const maxAskAmount = 2 ** 50
+export const maxRequestedAmount = 2 ** 50
 
 /** The same counters relative to another round. Relative to a later round an older message may be negative. */
 export function inRound<Balance extends BalanceTotals>(balance: Balance, rounds: number): Balance {

@@ -1,6 +1,14 @@
 /** The input of one allocation (allocation.ts), and the replies that it builds. */
 
-import type { Ask, BalanceReport, BalanceTotals, Grant, LeaseRefusal, LeaseReply, LeaseRequest } from '../lease.ts'
+import type {
+  BalanceReport,
+  BalanceTotals,
+  Grant,
+  GrantRequest,
+  LeaseRefusal,
+  LeaseReply,
+  LeaseRequest,
+} from '../lease.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, WorkerConnection } from './balance-ledger.ts'
 import type { Need } from './contention.ts'
@@ -21,9 +29,9 @@ export interface LeaseCall {
 }
 
 /** Asks of one message that are granted together or not at all. */
-export interface WaitingAsks {
+export interface WaitingGrantRequests {
   call: LeaseCall
-  asks: readonly Ask[]
+  grantRequests: readonly GrantRequest[]
 }
 
 /** The contention for one account: workers ask for more than is free. */
@@ -41,7 +49,7 @@ export interface Contention {
 /** What one allocation decides on. */
 export interface AllocationInput {
   contentions: Map<string, Contention>
-  waiting: readonly WaitingAsks[]
+  waiting: readonly WaitingGrantRequests[]
   book: AccountBook
   limits: ReadonlyMap<string, AccountLimit>
   otherWorkers: OtherWorkersState
@@ -58,7 +66,10 @@ export interface ReplyDraft {
   deferred: string[]
 }
 
-export const needOf = ({ call: { caller, arrivedAt } }: WaitingAsks, { want, min, waited, wait }: Ask): Need => ({
+export const needOf = (
+  { call: { caller, arrivedAt } }: WaitingGrantRequests,
+  { want, min, waited, wait }: GrantRequest,
+): Need => ({
   worker: caller.worker,
   arrivedAt,
   want,

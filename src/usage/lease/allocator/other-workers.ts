@@ -30,7 +30,7 @@ export interface OtherWorkersOptions {
 /** A worker sends a heartbeat every second, and its row follows within another. */
 const silentMs = 5000
 const refreshMs = 1000
-/** An ask waits at most `maxUsageWaitMs`, and its recall is repeated every 250 ms until all have answered. */
+/** A grant request waits at most `maxUsageWaitMs`, and its recall is repeated every 250 ms until all have answered. */
 const recallWindowMs = maxUsageWaitMs + recallWaitMs
 const contentionWindowMs = 500
 const pollMs = 100

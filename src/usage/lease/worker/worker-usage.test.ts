@@ -33,13 +33,13 @@ beforeEach(async () => {
   await scheduler.run(10)
 })
 
-const reply = ({ registration, asks }: LeaseRequest): Promise<LeaseReply> => {
+const reply = ({ registration, grant_requests }: LeaseRequest): Promise<LeaseReply> => {
   if (registration !== null) {
     registrations += 1
     return Promise.resolve({ ...empty, registration: behind ? 'behind' : 'done' })
   }
-  if (asks.length > 0) asked.push(scheduler.now)
-  return Promise.resolve({ ...empty, ...(asks.length > 0 ? answer : {}) })
+  if (grant_requests.length > 0) asked.push(scheduler.now)
+  return Promise.resolve({ ...empty, ...(grant_requests.length > 0 ? answer : {}) })
 }
 
 const demands = [{ account, want: 1, min: 1 }]
