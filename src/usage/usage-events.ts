@@ -252,10 +252,13 @@ export class UsageEvents {
        where refused > refused_recorded and account in (select value from json_each(?))`,
       [list],
     )
-    for (const { account, refused, refused_recorded: told } of rows) {
-      const details = { account, amount: refused - told }
+    for (const { account, refused, refused_recorded: recorded } of rows) {
+      const details = { account, amount: refused - recorded }
       const marked = [
-        guard('not exists (select 1 from usage_accounts where account = ? and refused_recorded = ?)', [account, told]),
+        guard('not exists (select 1 from usage_accounts where account = ? and refused_recorded = ?)', [
+          account,
+          recorded,
+        ]),
         { sql: 'update usage_accounts set refused_recorded = ? where account = ?', args: [refused, account] },
       ]
       const about = await this.#ofToken(account)

@@ -239,9 +239,9 @@ function runtimeRoutes(
       registry,
       stateHead,
       chainHead: (chain) => announcedHead(options.ledger, chain),
-      async onTaken({ worker, streamId }, told) {
+      async onTaken({ worker, streamId }, known) {
         peers.send({ kind: 'taken', worker, stream_id: streamId })
-        await usage.connected(worker, told)
+        await usage.connected(worker, known)
       },
       async onHello(worker, head) {
         await feed.catchUpTo(head)

@@ -97,7 +97,7 @@ export const streamQuerySchema = z.strictObject({
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
-  ledger_epoch: z.preprocess(parseLedgerEpoch, ledgerEpochSchema).optional().describe('As the heartbeats told it'),
+  ledger_epoch: z.preprocess(parseLedgerEpoch, ledgerEpochSchema).optional().describe('From the heartbeat replies'),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>

@@ -20,8 +20,8 @@ test('lists charges above list prices and deletes an excess from the ledger and 
     expect((await call('POST', '/v1/usage/forget-excess', { body })).json).toEqual(known)
     expect((await call('POST', '/v1/usage/forget-excess', { body })).status).toBe(404)
     expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [], next_cursor: null })
-    const [row] = await made.store.state.read('select deleted, version > 1 as told from excesses')
-    expect(row).toEqual({ deleted: 1, told: 1 })
+    const [row] = await made.store.state.read('select deleted, version > 1 as published from excesses')
+    expect(row).toEqual({ deleted: 1, published: 1 })
   } finally {
     made.store.remove()
   }

@@ -210,7 +210,7 @@ const workerRows = (
 
 /**
  * What a worker holds that never comes back becomes free. Only for one that has been silent: a worker that still runs would
- * go on spending what others then have too, so it is told to end (`worker_rolled_back`) should it return.
+ * go on spending what others then have too, so the control plane ends it (`worker_rolled_back`) should it return.
  */
 
 /** After the ledger was restored from an older copy: ends the wait for workers that have not registered. */

@@ -247,8 +247,8 @@ test('an older ledger copy under a running control plane grants nothing, and boo
   const settlements = [{ account, amount: 8 }]
   const forgotten = ['delete from lease_balances', 'delete from ledger_epoch']
   await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
-  const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
-  expect(await send('two', { grant_requests: [ask(5)], balances: told })).toMatchObject({
+  const reported = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
+  expect(await send('two', { grant_requests: [ask(5)], balances: reported })).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }],
   })

@@ -78,12 +78,12 @@ test('compares counters from different rounds by their true values', async () =>
   expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
   expect(await balance()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
   const registration = { through: 0, counted: 0, crashed: false }
-  const told = (returned: number, number: number) =>
+  const reported = (returned: number, number: number) =>
     balances().register({ ...held, process: 'p', number }, registration, [
       { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
     ])
-  expect(await told(roundSize + 5, 1)).toBe('done')
-  expect(await told(roundSize + 4, 2)).toBe('rolled_back')
+  expect(await reported(roundSize + 5, 1)).toBe('done')
+  expect(await reported(roundSize + 4, 2)).toBe('rolled_back')
 })
 
 test('grants nothing to a worker that another stream has taken over', async () => {
@@ -205,9 +205,9 @@ test('does not take a settlement that was shipped after the registration for a s
         args: [worker, seq],
       },
     ])
-  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
+  const reported = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
   const say = (number: number) =>
-    balances().register({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [told])
+    balances().register({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [reported])
   await chain(4)
   expect(await say(1)).toBe('done')
   await chain(3)
@@ -228,13 +228,13 @@ test('asks a worker to register again if the missing events arrived in the meant
         )
     },
   }
-  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
+  const reported = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
   const registration = { through: 3, counted: 3, crashed: false }
   const say = (by: Database, number: number) =>
     sqlLedger({ ledger: by, epoch, clock: systemClock, onLost: () => undefined, workers: () => [] }).register(
       { ...held, process: 'p', number },
       registration,
-      [told],
+      [reported],
     )
   expect(await say(comesMeanwhile, 1)).toBe('behind')
   expect(await say(ledger, 2)).toBe('done')

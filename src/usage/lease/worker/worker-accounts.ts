@@ -62,8 +62,8 @@ export class WorkerAccounts {
   get(name: AccountName): WorkerAccount {
     const known = this.#accounts.get(name)
     if (known !== undefined) return known
-    const told = { shortAt: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, exhausted: null }
-    const fresh = { name, balance: null, until: null, nearLimit: false, asking: false, waiting: 0, ...told }
+    const never = { shortAt: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, exhausted: null }
+    const fresh = { name, balance: null, until: null, nearLimit: false, asking: false, waiting: 0, ...never }
     this.#accounts.set(name, fresh)
     return fresh
   }
