@@ -88,7 +88,7 @@ const rates = {
 const workers = {
   path: '/v1/usage/workers',
   plural: 'workers',
-  columns: ['worker', 'last_heartbeat_at', 'lost_at', 'released_at', 'awaited'],
+  columns: ['worker', 'last_heartbeat_at', 'lost_at', 'released_at', 'pending_reconciliation'],
   summaries: { list: 'List the workers of gateways and what they hold' },
 }
 

@@ -32,7 +32,7 @@ export async function endFormerWorker({
   })
   const { clock } = options
   const giveUp = clock.monotonic() + patienceMilliseconds
-  const isReported = () => worker.counters.connected === 1 && worker.counters.outboxUnshipped === 0
+  const isReported = () => worker.counters.connected === 1 && worker.counters.outboxUnacknowledged === 0
   while (!isReported() && clock.monotonic() < giveUp) await Bun.sleep(50)
   const isWhole = isReported()
   await worker.drain()

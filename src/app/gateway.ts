@@ -111,7 +111,7 @@ export async function gateway({
     documents: { openapi: publicDescription(apiUrl) },
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
-  worker.onCut((hashes) => handler.cutTokens(hashes))
+  worker.onEndRequests((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),
     reusePort: position.count > 1,

@@ -14,7 +14,7 @@ afterEach(() => rmSync(directory, { recursive: true, force: true }))
 const open = () => openStore(settingsSchema.parse({}), directory, Date.now)
 const used = [
   'update state_head set version = 3',
-  "insert into state_seen (id, version, nonce, history) values (1, 3, 'n', 'h')",
+  "insert into known_state_head (id, version, nonce, history) values (1, 3, 'n', 'h')",
 ] as const
 
 async function useBoth(): Promise<void> {

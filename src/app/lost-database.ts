@@ -9,7 +9,7 @@ import type { Reader } from '../store/open.ts'
 /** Throws `conflict`, with a text for the operator, if one database is empty and the other has been in use. */
 export async function requireBoth({ state, ledger }: { state: Reader; ledger: Reader }): Promise<void> {
   // Checks the one in use first: another control plane may be making both at this moment, in this order.
-  const ledgerUsed = await hasRows(ledger, 'state_seen', 'version > 0')
+  const ledgerUsed = await hasRows(ledger, 'known_state_head', 'version > 0')
   const stateUsed = await hasRows(state, 'state_head', 'version > 0')
   if (ledgerUsed && !(await hasTable(state, 'state_head'))) throw lost('state', 'ledger')
   if (stateUsed && !(await hasTable(ledger, 'organizations'))) throw lost('ledger', 'state')

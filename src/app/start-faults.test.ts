@@ -33,7 +33,7 @@ async function useDirectory(): Promise<void> {
   await loadMasterKey({ setting: undefined, dataDirectory: data, ledger, randomBytes })
   await ledger.write([
     publishKey(loadSigningKey(path('checkpoint-key')), 1),
-    { sql: "insert into state_seen (id, version, nonce, history) values (1, 3, 'n', 'h')", args: [] },
+    { sql: "insert into known_state_head (id, version, nonce, history) values (1, 3, 'n', 'h')", args: [] },
   ])
   await state.write([{ sql: 'update state_head set version = 3', args: [] }])
   close()
@@ -115,9 +115,9 @@ test('looks for text that would crash a start when a process ended without closi
 test('examines databases that a running process has open', async () => {
   await useDirectory()
   const { ledger, close } = await openStore(settings(), data, Date.now)
-  await ledger.write([{ sql: 'update state_seen set version = 4', args: [] }])
+  await ledger.write([{ sql: 'update known_state_head set version = 4', args: [] }])
   expect(await findStartFaults(settings(), true)).toEqual([])
-  await ledger.write([{ sql: 'update state_seen set version = 5', args: [] }])
+  await ledger.write([{ sql: 'update known_state_head set version = 5', args: [] }])
   close()
 })
 

@@ -45,7 +45,7 @@ const sound: HostFacts = {
   workers: [],
   faults: [],
   state: null,
-  gateway: { url: 'http://127.0.0.1:7080', readiness: says({ ok: true, staleness_seconds: 0.4 }), unshipped: 0 },
+  gateway: { url: 'http://127.0.0.1:7080', readiness: says({ ok: true, staleness_seconds: 0.4 }), unacknowledged: 0 },
   controlPlane,
   settings: settingsSchema.parse({}),
 }
@@ -117,7 +117,7 @@ test('reports a full disk when the gateway says that it serves from its outbox r
   expect(said('space', full)).toBe(
     'warn The disk is full, 0.0 MiB are free: the outbox stays at the 8.0 MiB that it has; the gateway serves until those are full, then refuses new requests',
   )
-  const refusing = { url: '', readiness: says({ ok: false, reason: 'The outbox is full' }, 503), unshipped: 9 }
+  const refusing = { url: '', readiness: says({ ok: false, reason: 'The outbox is full' }, 503), unacknowledged: 9 }
   expect(said('space', { ...full, gateway: refusing })).toStartWith('fail The disk is full')
   expect(said('space', { ...full, gateway: null })).toContain('fail The disk is full')
   expect(said('space', { ...full, role: 'everything' })).toContain(
@@ -184,7 +184,7 @@ test('reports a cause that prevents a start once, even when it is the unreadable
 })
 
 test('reports the age of the replica and until when the gateway may serve from it', () => {
-  const gateway = { url: '', readiness: silent, unshipped: null }
+  const gateway = { url: '', readiness: silent, unacknowledged: null }
   const at = (freshAt: number | null, facts: HostFacts = { ...sound, gateway }) =>
     said('freshness', withWorker({ freshAt }, facts))
   expect(at(now - 61_000)).toContain('warn The replica was last current at 2026-05-01T11:58:59.000Z')
@@ -208,7 +208,10 @@ test('asks for an upgrade when only a later version can read the state', () => {
 
 test('fails a replica that is older than this gateway may serve from', () => {
   const facts = withWorker({ freshAt: now - 9000, maxStalenessSeconds: 6 })
-  const running = { ...facts, gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unshipped: 0 } }
+  const running = {
+    ...facts,
+    gateway: { url: '', readiness: says({ ok: false, staleness_seconds: 9 }), unacknowledged: 0 },
+  }
   expect(said('freshness', running)).toContain('which is too old')
 })
 
@@ -225,14 +228,14 @@ test('reports no other finding for a server that is no control plane', () => {
 
 test('prefers the replica age that the running gateway reports to the one on disk', () => {
   const readiness = says({ ok: true, staleness_seconds: 2 })
-  const facts = { ...sound, gateway: { url: '', readiness, unshipped: 0 } }
+  const facts = { ...sound, gateway: { url: '', readiness, unacknowledged: 0 } }
   expect(said('freshness', withWorker({ freshAt: now - 301_000 }, facts))).toContain('ok ')
 })
 
 test('counts the events that wait in the outbox', () => {
-  const unshipped = { ...sound, gateway: { url: '', readiness: silent, unshipped: 3 } }
-  expect(said('outbox', unshipped)).toBe('ok The outbox takes 8.0 MiB; 3 events are not acknowledged yet')
-  expect(said('outbox', { ...unshipped, controlPlane: away })).toContain('warn ')
+  const unacknowledged = { ...sound, gateway: { url: '', readiness: silent, unacknowledged: 3 } }
+  expect(said('outbox', unacknowledged)).toBe('ok The outbox takes 8.0 MiB; 3 events are not acknowledged yet')
+  expect(said('outbox', { ...unacknowledged, controlPlane: away })).toContain('warn ')
   const left = (change: object) => said('outbox', withWorker({ outbox: { ...stoppedOutbox, ...change } }, stopped))
   expect(left({})).toBe('ok The outbox takes 1.0 MiB; 0 not acknowledged yet')
   expect(left({ agreed: 4 })).toBe('warn The outbox takes 1.0 MiB; 5 not acknowledged yet')
@@ -253,7 +256,7 @@ test('names segment and byte of outbox data that a start would drop', () => {
 
 test('reports a gateway that hangs, is not ready or is another server', () => {
   const answering = (readiness: Answer) =>
-    said('gateway', { ...sound, gateway: { url: 'http://127.0.0.1:7080', readiness, unshipped: 0 } })
+    said('gateway', { ...sound, gateway: { url: 'http://127.0.0.1:7080', readiness, unacknowledged: 0 } })
   expect(answering(silent)).toContain('fail The gateway does not answer at http://127.0.0.1:7080: no answer')
   expect(answering(says({ ok: false, reason: 'The state is too old' }, 503))).toBe(
     'fail The gateway is not ready: The state is too old',

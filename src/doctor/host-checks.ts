@@ -186,10 +186,11 @@ export const hostChecks = {
       )
     }
     if (outbox.kind === 'written') {
-      const unshipped = gateway?.unshipped ?? null
+      const unacknowledged = gateway?.unacknowledged ?? null
       const size = `The outbox takes ${mebibytes(outbox.bytes)}`
-      if (unshipped === null || unshipped === 0) return ok(`${size}${unshipped === 0 ? ', all of it reported' : ''}`)
-      const what = `${size}; ${unshipped} events are not acknowledged yet`
+      if (unacknowledged === null || unacknowledged === 0)
+        return ok(`${size}${unacknowledged === 0 ? ', all of it reported' : ''}`)
+      const what = `${size}; ${unacknowledged} events are not acknowledged yet`
       return controlPlane?.health.kind === 'answered'
         ? ok(what)
         : warn(what, 'They are shipped when the control plane is reachable')

@@ -12,7 +12,7 @@ import { type ControlPlaneFacts, readControlPlane } from './control-plane-facts.
 import { type GatewayDirectoryFacts, readGatewayDirectory } from './gateway-directory.ts'
 import type { Answer, Probe } from './probe.ts'
 import { readVersion, type StateFacts } from './state-version.ts'
-import { readUnshipped } from './unshipped.ts'
+import { readUnacknowledged } from './unacknowledged.ts'
 
 /** The gateway's folder in the data directory. */
 const place = 'gateway'
@@ -55,7 +55,7 @@ export interface HostFacts {
   faults: readonly DirectoryFault[]
   /** The state of the control plane in this directory; null when it has none. */
   state: StateFacts | null
-  gateway: { url: string; readiness: Answer; unshipped: number | null } | null
+  gateway: { url: string; readiness: Answer; unacknowledged: number | null } | null
   /** Null when its address is not configured. */
   controlPlane: ControlPlaneFacts | null
   settings: Pick<
@@ -174,6 +174,6 @@ function freeBytes(path: string): number | null {
 }
 
 async function readGateway(probe: Probe, url: string): Promise<NonNullable<HostFacts['gateway']>> {
-  const [readiness, unshipped] = await Promise.all([probe(`${url}/readyz`), readUnshipped(probe, url)])
-  return { url, readiness, unshipped }
+  const [readiness, unacknowledged] = await Promise.all([probe(`${url}/readyz`), readUnacknowledged(probe, url)])
+  return { url, readiness, unacknowledged }
 }

@@ -39,7 +39,15 @@ const provider = (name: string, change: object = {}) => ({
 })
 
 const holder = (name: string, change: object = {}) => ({
-  ...{ worker: name, last_heartbeat_at: at(60), lost_at: null, released_at: null, awaited: false, held: [], ...change },
+  ...{
+    worker: name,
+    last_heartbeat_at: at(60),
+    lost_at: null,
+    released_at: null,
+    pending_reconciliation: false,
+    held: [],
+    ...change,
+  },
 })
 
 const sound: InstallationFacts = {
@@ -138,14 +146,19 @@ test('reports after a restore which tokens came back, wait for revocation or are
     `warn The state was restored from an older copy at ${at(5)}: 2 tokens that had ended came back`,
   )
   expect(said('restored', { takenOver: [now - 7000] })).toContain(`at ${at(7)} it took 1 token over from the state`)
-  const holders = [holder('one', { awaited: true }), holder('two', { awaited: true, last_heartbeat_at: at(2 * day) })]
-  const found = said('awaited', { holders })
+  const holders = [
+    holder('one', { pending_reconciliation: true }),
+    holder('two', { pending_reconciliation: true, last_heartbeat_at: at(2 * day) }),
+  ]
+  const found = said('pending_reconciliation', { holders })
   expect(found).toContain('fail The ledger was restored, and nothing is granted of limits before')
   expect(found).toContain('of two, silent for more than a day')
   expect(found).not.toContain('goodbye')
   const workers = [{ ...worker, worker: 'one', left_at: at(50) }]
-  expect(said('awaited', { holders, workers })).toContain('; one had said goodbye when the copy was made')
-  expect(said('awaited', { holders: [holder('one')] })).toBe('')
+  expect(said('pending_reconciliation', { holders, workers })).toContain(
+    '; one had deregistered when the copy was made',
+  )
+  expect(said('pending_reconciliation', { holders: [holder('one')] })).toBe('')
 })
 
 test('names each provider that charged more than its list price, and each worker that was lost with shares of limits', () => {

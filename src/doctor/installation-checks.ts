@@ -76,28 +76,28 @@ export const installationChecks: Checks<InstallationFacts> = {
     if (restores.length === 0) return ofLedger
     const ofState = warn(
       `The state was restored from an older copy at ${timestamp(last)}: ${counted(restores.length, 'token')} that had ended came back and was revoked again`,
-      `What else was changed between that copy and then is lost: narrowed tokens, policies, limits, the catalog. Gateways keep ${keptMs / 3_600_000} h, so of older denials only the ledger told: compare them by events export --since ${Math.ceil((now - last) / dayMs) + 2}d`,
+      `What else was changed between that copy and then is lost: narrowed tokens, policies, limits, the catalog. Gateways keep ${keptMs / 3_600_000} h, so of older revocations only the ledger told: compare them by events export --since ${Math.ceil((now - last) / dayMs) + 2}d`,
     )
     return [ofState, ...ofLedger]
   },
 
-  awaited({ holders, workers, now }) {
-    const awaited = (holders ?? []).filter((worker) => worker.awaited)
-    if (awaited.length === 0) return null
-    const gone = awaited.filter(({ worker }) =>
+  pending_reconciliation({ holders, workers, now }) {
+    const pending = (holders ?? []).filter((worker) => worker.pending_reconciliation)
+    if (pending.length === 0) return null
+    const gone = pending.filter(({ worker }) =>
       workers?.some((known) => known.worker === worker && known.left_at !== null),
     )
     const left =
       gone.length === 0
         ? ''
-        : `; ${names(gone)} had said goodbye when the copy was made: of no account unless started again since`
-    const older = awaited.filter(({ last_heartbeat_at }) => now - Date.parse(last_heartbeat_at) > keptMs)
+        : `; ${names(gone)} had deregistered when the copy was made: ignore them unless they were started again since`
+    const older = pending.filter(({ last_heartbeat_at }) => now - Date.parse(last_heartbeat_at) > keptMs)
     const lost =
       older.length === 0
         ? ''
         : `; of ${names(older)}, silent for more than a day, events that only the lost part had may be gone`
     return fail(
-      `The ledger was restored, and nothing is granted of limits before these have said what they hold: ${names(awaited)}${left}${lost}`,
+      `The ledger was restored, and nothing is granted of limits before these have said what they hold: ${names(pending)}${left}${lost}`,
       'Start those gateways; where they are gone for good, or were replaced by others, usage resume --yes',
     )
   },

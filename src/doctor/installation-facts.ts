@@ -28,7 +28,7 @@ const heldWorkerSchema = z.object({
   last_heartbeat_at: instant,
   lost_at: instant.nullable(),
   released_at: instant.nullable(),
-  awaited: z.boolean(),
+  pending_reconciliation: z.boolean(),
   held: z.array(z.object({ account: z.string(), amount: z.number() })),
 })
 const excessSchema = z.object({ provider_id: z.string(), model: z.string(), excess: z.number(), at: instant })

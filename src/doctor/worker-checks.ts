@@ -1,6 +1,6 @@
 /**
  * Checks the workers of a gateway beyond the first. Each has its own directory and gets the same checks. Workers above
- * the configured number have ended for good; their directories stay while they hold unshipped events.
+ * the configured number have ended for good; their directories stay while they hold unacknowledged events.
  */
 import { examine, fail, type NamedFinding } from './finding.ts'
 import { hostChecks } from './host-checks.ts'

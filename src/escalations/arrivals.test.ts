@@ -62,7 +62,7 @@ test('a repeated or invalid report of a gateway blocks no other', async () => {
     { id: second, request: { digest: 'd-3', targets: [] } },
     { id: first, attempts: 1 },
   ])
-  expect(await databases.ledger.read('select * from escalation_arrivals')).toEqual([])
+  expect(await databases.ledger.read('select * from pending_escalation_events')).toEqual([])
 })
 
 test('the text that a gateway captured reaches the reviewer', async () => {

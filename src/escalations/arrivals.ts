@@ -14,7 +14,7 @@ import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
 import { guard, hasRow, insert, query, remove, statement, update } from '../store/query.ts'
-import { escalationArrivals, escalationAttempts, escalations } from '../store/schema/ledger/policies.ts'
+import { escalationAttempts, escalations, pendingEscalationEvents } from '../store/schema/ledger/policies.ts'
 import type { Statement } from '../store/statement.ts'
 
 export interface QueueDependencies {
@@ -51,7 +51,7 @@ export const arrivalStatements = (events: readonly Event[], receivedAt: number):
     .filter((event) => noticeOf(event) !== null)
     .map((event) =>
       statement(
-        insert(escalationArrivals).values({ eventId: event.event_id, body: JSON.stringify(event), receivedAt }),
+        insert(pendingEscalationEvents).values({ eventId: event.event_id, body: JSON.stringify(event), receivedAt }),
       ),
     )
 
@@ -64,8 +64,8 @@ export async function applyQueueChanges(deps: QueueDependencies): Promise<void> 
   for (;;) {
     const rows = await query(deps.ledger)
       .select()
-      .from(escalationArrivals)
-      .orderBy(escalationArrivals.receivedAt, escalationArrivals.eventId)
+      .from(pendingEscalationEvents)
+      .orderBy(pendingEscalationEvents.receivedAt, pendingEscalationEvents.eventId)
       .limit(arrivalsAtOnce)
     for (const { body } of rows) await tolerating(() => queueArrival(deps, eventSchema.parse(JSON.parse(body))))
     if (rows.length < arrivalsAtOnce) break
@@ -87,8 +87,8 @@ async function queueArrival(deps: QueueDependencies, event: Event): Promise<void
   const notice = noticeOf(event)
   const { token_id: tokenId } = event.event_attribution
   const done: Statement[] = [
-    guard(hasRow(escalationArrivals, eq(escalationArrivals.eventId, event.event_id))),
-    statement(remove(escalationArrivals).where(eq(escalationArrivals.eventId, event.event_id))),
+    guard(hasRow(pendingEscalationEvents, eq(pendingEscalationEvents.eventId, event.event_id))),
+    statement(remove(pendingEscalationEvents).where(eq(pendingEscalationEvents.eventId, event.event_id))),
   ]
   if (notice === null || tokenId === null || (await isTaken(ledger, notice.id))) return await writeGuarded(ledger, done)
   const same = isWaiting({ tokenId, digest: notice.digest, policyId: notice.policy_id }, clock.now())

@@ -22,12 +22,12 @@ beforeEach(async () => {
   await emptyTestDatabases(databases)
 })
 
-const announced: { version: number; deny: readonly string[] }[] = []
+const announced: { version: number; revoked: readonly string[] }[] = []
 const recorderOn = ({ state, ledger }: { state: Database; ledger: Database }): Recorder =>
   createRecorder({
     state,
     ledger,
-    announce: (head, deny) => void announced.push({ version: head.version, deny }),
+    announce: (head, revoked) => void announced.push({ version: head.version, revoked }),
     clock,
     environment: 'staging',
     log: silentLog,
@@ -130,12 +130,12 @@ describe('a change', () => {
 
   test('is in the state, in the ledger and in the chain, each with the same version', async () => {
     announced.length = 0
-    const { head } = await recorderOn(databases).change(changeOf('a', { deny: ['hash'] }))
+    const { head } = await recorderOn(databases).change(changeOf('a', { revoked: ['hash'] }))
     const result = await found()
     expectAgreement(result)
     expect(result.gateways).toEqual([{ id: 'a', version: head.version }])
     expect(head).toEqual({ ...head, history: 'history', nonce: expect.stringMatching(/^[0-9a-f-]{36}$/) })
-    expect(announced).toEqual([{ version: head.version, deny: ['hash'] }])
+    expect(announced).toEqual([{ version: head.version, revoked: ['hash'] }])
   })
 
   test('records who made it and where, also for a change of the ledger alone', async () => {
@@ -297,12 +297,12 @@ describe('applying pending changes', () => {
   test('announces again which tokens gateways must refuse', async () => {
     announced.length = 0
     await recorderOn(dying(databases, 2, false))
-      .change(changeOf('a', { deny: ['hash'] }))
+      .change(changeOf('a', { revoked: ['hash'] }))
       .catch(crashed)
     expect(announced).toEqual([])
     await age(5000)
     await recorderOn(databases).applyPending()
-    expect(announced).toMatchObject([{ deny: ['hash'] }])
+    expect(announced).toMatchObject([{ revoked: ['hash'] }])
   })
 })
 

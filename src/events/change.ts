@@ -45,8 +45,8 @@ interface RecorderOptions {
    */
   announce(
     head: Head,
-    deny: readonly string[],
-    cut: readonly string[],
+    revoked: readonly string[],
+    endRequests: readonly string[],
     onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void
@@ -60,13 +60,13 @@ interface RecorderOptions {
 const abandonedAfterMilliseconds = 5000
 /** How often a writer of the chain retries when another control plane was first. */
 const chainAttempts = 20
-const cutsKeptMilliseconds = 3_600_000
+const endedRequestsKeptMilliseconds = 3_600_000
 
 /** What a pending row keeps besides its event, as JSON. */
 interface Pending {
   ledger: readonly Statement[]
-  deny: readonly string[]
-  cut: readonly string[]
+  revoked: readonly string[]
+  endRequests: readonly string[]
   /** The name that it reserves while it is pending. */
   claim?: string | undefined
 }
@@ -75,14 +75,14 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const append = serialAppender(options)
   return {
     async change(change) {
-      const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.deny ?? []).length === 0
+      const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.revoked ?? []).length === 0
       if (onlyLedger) return await changeLedger(options, append, change)
       await writePending(options, change)
       const made = changeState(options, change)
       // Read in parallel. Another append makes it read again, and if it fails the append reads itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
       const { head, changed } = await made
-      options.announce(head, change.deny ?? [], change.cut ?? [], change.onlyRevocations, changed)
+      options.announce(head, change.revoked ?? [], change.endRequests ?? [], change.onlyRevocations, changed)
       change.announced?.(head)
       await append([withConfiguration(change.event, head)], {
         pendingId: change.event.event_id,
@@ -117,16 +117,16 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
 
 async function writePending(
   { ledger }: RecorderOptions,
-  { event, ledger: after, deny = [], cut = [], claim }: Change,
+  { event, ledger: after, revoked = [], endRequests = [], claim }: Change,
 ): Promise<void> {
-  const pending: Pending = { ledger: after, deny, cut, claim: claim?.key }
+  const pending: Pending = { ledger: after, revoked, endRequests, claim: claim?.key }
   const write = ledger.write([
     ...(claim === undefined ? [] : [unclaimed(claim)]),
     {
       sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
       args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
     },
-    ...(cut.length === 0 ? [] : keepCut(event.event_id, cut)),
+    ...(endRequests.length === 0 ? [] : recordEndedRequests(event.event_id, endRequests)),
   ])
   await write.catch((error: unknown) => {
     throw claim !== undefined && brokenConstraint(error) === 'check' ? claim.refusal : error
@@ -140,12 +140,12 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
 })
 
 /** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Also deletes old ones. */
-const keepCut = (eventId: string, cut: readonly string[]): Statement[] => [
+const recordEndedRequests = (eventId: string, endRequests: readonly string[]): Statement[] => [
   {
-    sql: `insert into cuts (event_id, hashes, at) values (?, ?, ${databaseTime})`,
-    args: [eventId, JSON.stringify(cut)],
+    sql: `insert into ended_requests (event_id, hashes, at) values (?, ?, ${databaseTime})`,
+    args: [eventId, JSON.stringify(endRequests)],
   },
-  { sql: `delete from cuts where at < ${databaseTime} - ?`, args: [cutsKeptMilliseconds] },
+  { sql: `delete from ended_requests where at < ${databaseTime} - ?`, args: [endedRequestsKeptMilliseconds] },
 ]
 
 /** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null if not known. */
@@ -202,9 +202,9 @@ const dropPending = (eventId: string): Statement => ({
 
 /** The ledger keeps the newest head, by which a restored state is found (fleet/agent/restore-detector.ts). */
 export const rememberStateHead = ({ version, nonce, history }: Head): Statement => ({
-  sql: `insert into state_seen (id, version, nonce, history) values (1, ?, ?, ?)
+  sql: `insert into known_state_head (id, version, nonce, history) values (1, ?, ?, ?)
     on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
-    where state_seen.history = excluded.history and state_seen.version < excluded.version`,
+    where known_state_head.history = excluded.history and known_state_head.version < excluded.version`,
   args: [version, nonce, history],
 })
 
@@ -320,12 +320,12 @@ async function finishOrDrop(
   }
   const {
     ledger: statements,
-    deny,
-    cut = [],
-  }: Pick<Pending, 'ledger' | 'deny'> & Partial<Pending> = JSON.parse(row.statements)
+    revoked,
+    endRequests = [],
+  }: Pick<Pending, 'ledger' | 'revoked'> & Partial<Pending> = JSON.parse(row.statements)
   const event: Event = JSON.parse(row.event)
   const head = await readHead(state)
-  announce(head, deny, cut)
+  announce(head, revoked, endRequests)
   const made = { ...head, version: logged.version, nonce: row.event_id }
   await append([withConfiguration(event, made)], {
     pendingId: row.event_id,

@@ -37,13 +37,13 @@ export interface Change {
    */
   ledger: readonly Statement[]
   /** Hashes of tokens that gateways must refuse until their state is at this change's version. */
-  deny?: readonly string[]
+  revoked?: readonly string[]
   /** Whether revoking these is all that the change does. Gateways then defer reading the state. */
   onlyRevocations?: boolean
   /** Called with the new head when gateways are, before the ledger is written; must not wait or throw. */
   announced?(head: Head): void
-  /** Those of `deny` whose running requests gateways must end. */
-  cut?: readonly string[]
+  /** Those of `revoked` whose running requests gateways must end. */
+  endRequests?: readonly string[]
 }
 
 /** The argument of a ledger statement that is replaced by the state version of the change. */

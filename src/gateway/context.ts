@@ -1,6 +1,6 @@
 /** Everything that the stages need and that does not belong to one exchange. */
 import type { Settings } from '../config.ts'
-import type { Journal, Standing, StateView } from '../fleet/protocol/worker.ts'
+import type { GatewayStatus, Journal, StateView } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -9,9 +9,9 @@ import type { McpSessions } from '../mcp/surface/sessions.ts'
 import type { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Tracer } from '../telemetry/tracer.ts'
-import type { Allowances } from '../usage/allowance.ts'
 import type { TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
+import type { UsageLimits } from '../usage/usage-limits.ts'
 import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { Exchange } from './exchange.ts'
@@ -22,8 +22,8 @@ export interface Gateway {
   readonly worker: {
     readonly journal: Journal
     readonly view: StateView
-    readonly standing: Standing
-    readonly allowances: Allowances
+    readonly status: GatewayStatus
+    readonly usageLimits: UsageLimits
     readonly rates: Rates
   }
   readonly prices: PriceBook

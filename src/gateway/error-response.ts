@@ -20,7 +20,7 @@ export async function answerFailure(exchange: Exchange, gateway: Gateway, thrown
   if (logged.has(failure.code)) logCause(exchange, gateway, failure)
   const { dialect, requestId } = exchange
   const verdict = verdictOf(failure)
-  const { gatewayUrl } = gateway.worker.standing
+  const { gatewayUrl } = gateway.worker.status
   const answer =
     escalationAnswer(exchange, failure) ?? failureResponse(dialect, failure, requestId, verdict, gatewayUrl)
   try {

@@ -26,7 +26,7 @@ export async function govern(
   arrival: Arrival,
 ): Promise<Response> {
   // Before its first bootstrap a gateway has no identity, and the control plane would refuse its events.
-  if (gateway.worker.standing.gatewayId === '') {
+  if (gateway.worker.status.gatewayId === '') {
     return failureResponse(dialect, new Failure('not_ready'), arrival.requestId, 'error')
   }
   const exchange = beginExchange({ ...arrival, route, family, dialect }, gateway)

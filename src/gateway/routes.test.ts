@@ -91,7 +91,7 @@ test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
   const text = await (await get('/metrics')).text()
   expect(text).toContain('gatehouse_requests_total{family="chat",verdict="allow",status="2xx"} 1\n')
   expect(text).toContain('gatehouse_request_duration_seconds_bucket{le="+Inf",family="chat"}')
-  expect(text).toContain('gatehouse_outbox_unshipped_events 0\n')
+  expect(text).toContain('gatehouse_outbox_unacknowledged_events 0\n')
   expect(text).not.toContain(running.secret)
 })
 
@@ -104,12 +104,12 @@ test('serves exactly the described routes', async () => {
 })
 
 test('refuses requests before the gateway knows its identity and records no event', async () => {
-  const { journal, standing } = running.worker
-  const { gatewayId } = standing
+  const { journal, status } = running.worker
+  const { gatewayId } = status
   const before = journal.outcomes().length
-  standing.gatewayId = ''
+  status.gatewayId = ''
   const answer = await running.chat(question, { secret: 'unknown' })
-  standing.gatewayId = gatewayId
+  status.gatewayId = gatewayId
   expect(answer.status).toBe(503)
   expect(await answer.json()).toMatchObject({ error: { code: 'not_ready' } })
   expect(journal.outcomes()).toHaveLength(before)

@@ -85,7 +85,7 @@ describe('authentication', () => {
   })
 
   test('refuses a token with a revocation entry although its record is still active', async () => {
-    for (const hash of running.worker.tokens.keys()) running.worker.denials.add(hash)
+    for (const hash of running.worker.tokens.keys()) running.worker.revocations.add(hash)
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })
   })
 
@@ -113,11 +113,11 @@ describe('authentication', () => {
   })
 
   test('does not dispatch a request whose token is revoked while the open record is written', async () => {
-    const { journal, tokens, denials } = running.worker
+    const { journal, tokens, revocations } = running.worker
     const open = journal.open.bind(journal)
     journal.open = async (id, ...rest) => {
       await open(id, ...rest)
-      for (const hash of tokens.keys()) denials.add(hash)
+      for (const hash of tokens.keys()) revocations.add(hash)
     }
     expect(await errorOf(await running.chat(question))).toMatchObject({ status: 401, code: 'invalid_api_token' })
     expect(running.seen.length).toBe(0)

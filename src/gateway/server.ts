@@ -5,7 +5,7 @@
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
-import type { Journal, Readiness, Standing, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
+import type { GatewayStatus, Journal, Readiness, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -18,9 +18,9 @@ import { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator/simulator.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
-import type { Allowances } from '../usage/allowance.ts'
 import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
+import type { UsageLimits } from '../usage/usage-limits.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
@@ -43,8 +43,8 @@ import { createSockets, type SocketHandlers, type SocketListener } from './webso
 export interface GatewayWorker {
   readonly journal: Journal
   readonly view: StateView
-  readonly standing: Standing
-  readonly allowances: Allowances
+  readonly status: GatewayStatus
+  readonly usageLimits: UsageLimits
   readonly rates: Rates
   ready(): Readiness
   /** Gauges for `/metrics`, read when it is requested. */
@@ -165,7 +165,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     metrics: allMetrics ?? (() => metrics().metrics()),
     openapi: () => documents.openapi(),
     resources() {
-      const { gatewayUrl, baseUrl } = worker.standing
+      const { gatewayUrl, baseUrl } = worker.status
       if (baseUrl === '') throw new Failure('not_ready')
       return gatewayResources(gatewayUrl, baseUrl)
     },
@@ -221,7 +221,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
     websocket: sockets.handlers,
     cutTokens(tokenHashes) {
-      running.cutTokens(tokenHashes, worker.standing.organizationId)
+      running.cutTokens(tokenHashes, worker.status.organizationId)
       sockets.endOf(tokenHashes)
       mcp.endOf(tokenHashes)
     },

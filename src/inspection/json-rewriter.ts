@@ -9,9 +9,9 @@
  * - quotes, brackets and commas inside a match stay, because they are the arguments' structure and not their text.
  */
 
+import { BufferedText } from './buffered-text.ts'
 import { printedForm } from './detectors/personal-data/printed-number.ts'
 import type { Found, TextFollower } from './detectors/text-matcher.ts'
-import { HeldText } from './held-text.ts'
 import { JsonUnits, maxScalarUnits, type Scalar } from './json-units.ts'
 import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
 
@@ -30,7 +30,7 @@ export class JsonRewriter implements Passage {
   readonly #follower: TextFollower
   readonly #units = new JsonUnits()
   /** Raw text that was not let go. */
-  readonly #held = new HeldText()
+  readonly #held = new BufferedText()
   /** Found and not yet passed, by their units. */
   #found: Found[] = []
 

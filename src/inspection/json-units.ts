@@ -4,7 +4,7 @@
  * array or a string is taken as no JSON at all: one content, without escapes.
  */
 
-import { HeldText } from './held-text.ts'
+import { BufferedText } from './buffered-text.ts'
 
 /** `structure`: quotes, brackets, commas, white space. `scalar`: numbers, true, false, null. `content`: in a string. */
 type UnitKind = 'structure' | 'scalar' | 'content'
@@ -29,7 +29,7 @@ const escaped: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b
 
 export class JsonUnits {
   /** What the units held say. */
-  readonly #decoded = new HeldText()
+  readonly #decoded = new BufferedText()
   /** What the units say that the piece completes which is being read. */
   #said = ''
   readonly #kinds: UnitKind[] = []

@@ -1,6 +1,7 @@
 /** A plain text on its way through one rule. */
+
+import { BufferedText } from './buffered-text.ts'
 import type { TextFollower } from './detectors/text-matcher.ts'
-import { HeldText } from './held-text.ts'
 import { type Finding, type InspectionRule, type Passage, type Stop, stopFor } from './rule.ts'
 
 export class TextRewriter implements Passage {
@@ -10,7 +11,7 @@ export class TextRewriter implements Passage {
   readonly #findings: Finding[]
   readonly #follower: TextFollower
   /** What came and was not let go. */
-  readonly #held = new HeldText()
+  readonly #held = new BufferedText()
 
   constructor(rule: InspectionRule, place: string, findings: Finding[]) {
     this.#rule = rule

@@ -14,12 +14,12 @@ import { Failure } from '../failure.ts'
 import { anonymous } from '../identity/principal.ts'
 import type { Delegations } from '../members/dependencies.ts'
 import { hasRow, insert, newStateVersion, query, remove, statement, update } from '../store/query.ts'
-import { oauthFollowups, oauthGrants } from '../store/schema/ledger/oauth.ts'
+import { oauthGrants, pendingPermissionUpdates } from '../store/schema/ledger/oauth.ts'
 import { oauthTokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
 import type { OAuthDependencies } from './dependencies.ts'
-import { permissionsWithin, type Standing, standingOf } from './person-status.ts'
+import { type PersonStatus, permissionsWithin, personStatusOf } from './person-status.ts'
 import { type AccessToken, liveAccessTokens } from './tokens/access-token.ts'
 import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens/end-grant.ts'
 
@@ -27,9 +27,12 @@ import { endGrant, revokeGrantsOf, settleEndings, unendedGrants } from './tokens
 export function markPerson(userId: string, now: number): Statement {
   const hasGrant = hasRow(oauthGrants, and(eq(oauthGrants.userId, userId), isNull(oauthGrants.revokedAt)))
   return statement(
-    insert(oauthFollowups)
+    insert(pendingPermissionUpdates)
       .select(sql`select ${userId}, 1, ${now} where ${hasGrant}`)
-      .onConflictDoUpdate({ target: oauthFollowups.userId, set: { marks: sql`${oauthFollowups.marks} + 1` } }),
+      .onConflictDoUpdate({
+        target: pendingPermissionUpdates.userId,
+        set: { changes: sql`${pendingPermissionUpdates.changes} + 1` },
+      }),
   )
 }
 
@@ -48,11 +51,15 @@ const mostRounds = 20
 /** Updates a person's tokens, and waits until gateways know if rights were removed. */
 export async function followPerson(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<void> {
   const { ledger, fleet } = dependencies
-  const mark = await query(ledger).select().from(oauthFollowups).where(eq(oauthFollowups.userId, userId)).get()
+  const mark = await query(ledger)
+    .select()
+    .from(pendingPermissionUpdates)
+    .where(eq(pendingPermissionUpdates.userId, userId))
+    .get()
   if (mark === undefined) return
   const version = await bringUpToDate(dependencies, actor, userId)
-  const followed = and(eq(oauthFollowups.userId, userId), eq(oauthFollowups.marks, mark.marks))
-  await ledger.write([statement(remove(oauthFollowups).where(followed))])
+  const followed = and(eq(pendingPermissionUpdates.userId, userId), eq(pendingPermissionUpdates.changes, mark.changes))
+  await ledger.write([statement(remove(pendingPermissionUpdates).where(followed))])
   if (version !== null) await fleet.propagation(version)
 }
 
@@ -60,12 +67,12 @@ export async function followPerson(dependencies: OAuthDependencies, actor: Actor
 async function bringUpToDate(dependencies: OAuthDependencies, actor: Actor, userId: string): Promise<number | null> {
   let narrowed: number | null = null
   for (let round = 0; round < mostRounds; round += 1) {
-    const standing = await standingOf(dependencies.ledger, userId)
-    if (!standing.active) return await endAll(dependencies, actor, userId)
+    const personStatus = await personStatusOf(dependencies.ledger, userId)
+    if (!personStatus.active) return await endAll(dependencies, actor, userId)
     const live = await liveAccessTokens(dependencies.state, { by: 'userId', id: userId }, dependencies.clock.now())
-    const outdated = live.filter((token) => !agrees(token, standing))
+    const outdated = live.filter((token) => !agrees(token, personStatus))
     if (outdated.length === 0) return narrowed
-    narrowed = (await rewrite(dependencies, actor, { userId, standing, outdated })) ?? narrowed
+    narrowed = (await rewrite(dependencies, actor, { userId, personStatus, outdated })) ?? narrowed
   }
   throw new Failure('dependency_unavailable', { message: 'The person changes faster than the tokens can follow' })
 }
@@ -78,23 +85,23 @@ async function endAll(dependencies: OAuthDependencies, actor: Actor, userId: str
   return version
 }
 
-const agrees = ({ scope, permissions, teamIds }: AccessToken, standing: Standing): boolean =>
-  Bun.deepEquals(permissions, permissionsWithin(scope, standing)) && Bun.deepEquals(teamIds, standing.teamIds)
+const agrees = ({ scope, permissions, teamIds }: AccessToken, personStatus: PersonStatus): boolean =>
+  Bun.deepEquals(permissions, permissionsWithin(scope, personStatus)) && Bun.deepEquals(teamIds, personStatus.teamIds)
 
 async function rewrite(
   { clock, newId, recorder }: OAuthDependencies,
   { principal, requestId }: Actor,
-  { userId, standing, outdated }: { userId: string; standing: Standing; outdated: readonly AccessToken[] },
+  { userId, personStatus, outdated }: { userId: string; personStatus: PersonStatus; outdated: readonly AccessToken[] },
 ): Promise<number | null> {
   const narrowed = outdated.filter(({ scope, permissions }) => {
-    const now: readonly string[] = permissionsWithin(scope, standing)
+    const now: readonly string[] = permissionsWithin(scope, personStatus)
     return permissions.some((permission) => !now.includes(permission))
   })
   const event = controlPlaneEvent({
     type: 'member.updated',
     principal,
     requestId,
-    teamId: standing.teamIds[0] ?? null,
+    teamId: personStatus.teamIds[0] ?? null,
     details: { user_id: userId, oauth_tokens: outdated.length, narrowed: narrowed.length },
     configVersion: 0,
     clock,
@@ -103,7 +110,7 @@ async function rewrite(
   const { head } = await recorder.change({
     event,
     state: outdated.map(({ id, scope }) => {
-      const rights = { permissions: permissionsWithin(scope, standing), teamIds: standing.teamIds }
+      const rights = { permissions: permissionsWithin(scope, personStatus), teamIds: personStatus.teamIds }
       return statement(
         update(oauthTokens)
           .set({ ...rights, version: newStateVersion })
@@ -111,7 +118,7 @@ async function rewrite(
       )
     }),
     ledger: [],
-    deny: narrowed.map(({ hash }) => hash),
+    revoked: narrowed.map(({ hash }) => hash),
   })
   return narrowed.length > 0 ? head.version : null
 }
@@ -122,6 +129,9 @@ export async function settleOAuth(dependencies: OAuthDependencies): Promise<void
   const olderThan = clock.now() - abandonedAfterMilliseconds
   const actor: Actor = { principal: { ...anonymous, name: 'system:settle' }, requestId: newId() }
   await settleEndings(dependencies, { type: 'oauth.token_revoked', cause: 'interrupted', ...actor }, olderThan)
-  const marked = await query(ledger).select().from(oauthFollowups).where(lte(oauthFollowups.markedAt, olderThan))
+  const marked = await query(ledger)
+    .select()
+    .from(pendingPermissionUpdates)
+    .where(lte(pendingPermissionUpdates.changedAt, olderThan))
   for (const { userId } of marked) await followPerson(dependencies, actor, userId)
 }

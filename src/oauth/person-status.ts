@@ -4,14 +4,14 @@ import { type Permission, permissionsOf } from '../identity/permissions.ts'
 import { findUser, teamsOfUsers } from '../members/people/stored-user.ts'
 import type { Database } from '../store/open.ts'
 
-export interface Standing {
+export interface PersonStatus {
   active: boolean
   permissions: ReadonlySet<Permission>
   /** In the order they were joined; the first one's readers see the person's events. */
   teamIds: readonly string[]
 }
 
-export async function standingOf(ledger: Database, userId: string): Promise<Standing> {
+export async function personStatusOf(ledger: Database, userId: string): Promise<PersonStatus> {
   const user = await findUser(ledger, userId)
   const teams = await teamsOfUsers(ledger, [userId])
   return {
@@ -22,5 +22,5 @@ export async function standingOf(ledger: Database, userId: string): Promise<Stan
 }
 
 /** The part of a scope that the person holds. */
-export const permissionsWithin = (scope: readonly string[], { active, permissions }: Standing): Permission[] =>
+export const permissionsWithin = (scope: readonly string[], { active, permissions }: PersonStatus): Permission[] =>
   active ? [...permissions].filter((permission) => scope.includes(permission)) : []

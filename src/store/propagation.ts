@@ -11,7 +11,7 @@ export type Head = z.infer<typeof headSchema>
 /** What a mutation that takes rights away answers with (fleet/README.md). */
 export const propagationSchema = z.object({
   connected: z.number().int().describe('Workers that heartbeat within the last 3 s'),
-  acknowledged: z.number().int().describe('Those of them that have made the denial durable'),
+  acknowledged: z.number().int().describe('Those of them that have made the revocation durable'),
   unreachable: z.array(
     z.object({
       gateway_id: z.string(),
@@ -32,8 +32,8 @@ export interface Fleet {
    */
   announce(
     head: Head,
-    deny: readonly string[],
-    cut: readonly string[],
+    revoked: readonly string[],
+    endRequests: readonly string[],
     onlyRevocations?: boolean,
     changed?: readonly string[] | null,
   ): void

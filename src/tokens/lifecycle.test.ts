@@ -62,7 +62,7 @@ test('refuses a revoked token at once, informs gateways of its hash, and a secon
     revocation: { emergency: false },
     propagation: { connected: 0 },
   })
-  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  expect(made.announced.at(-1)?.revoked).toEqual([hashSecret(token_value)])
   expect(await asCaller(token_value)).toMatchObject({ code: 'invalid_api_token', message: expect.stringContaining(id) })
   const again = await call('DELETE', `/v1/tokens/${id}`)
   expect(again.status).toBe(200)
@@ -122,13 +122,13 @@ test('an emergency revocation also ends the replaced token, and a plain one leav
   const path = `/v1/tokens/${third.id}/emergency-revoke`
   await call('POST', path, { body: { explanation: 'a host was broken into', revoke_active_sessions: true } })
   const hashes = [third, second, first].map(({ token_value }) => hashSecret(token_value))
-  expect(made.announced.at(-1)).toMatchObject({ deny: hashes })
+  expect(made.announced.at(-1)).toMatchObject({ revoked: hashes })
   for (const { id } of [first, second, third]) expect(await status(id)).toBe('revoked')
   const [event] = await eventsOf('token.emergency_revoked')
   expect(event.details).toMatchObject({ token_id: third.id, also_revoked: [second.id, first.id] })
   const old = await create()
   await call('DELETE', `/v1/tokens/${(await rotated(old.id)).id}`)
-  expect([await status(old.id), made.announced.at(-1)?.deny.length]).toEqual(['active', 1])
+  expect([await status(old.id), made.announced.at(-1)?.revoked.length]).toEqual(['active', 1])
 })
 
 test('refuses a rotation or revocation from a stale version; a revoked token stays revoked', async () => {
@@ -182,7 +182,7 @@ test('a rotation keeps profile and account, and ends the old token at once', asy
   expect((await call('GET', `/v1/tokens/${old.id}`)).json).toMatchObject({ status: 'rotated', rotated_to_id: json.id })
   expect((await asCaller(old.token_value)).code).toBe('invalid_api_token')
   expect(await asCaller(json.token_value)).toBeUndefined()
-  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(old.token_value)])
+  expect(made.announced.at(-1)?.revoked).toEqual([hashSecret(old.token_value)])
   const again = await call('POST', `/v1/tokens/${old.id}/rotate`)
   expect([again.status, again.json.error.code, again.json.error.rotated_to_id]).toEqual([
     409,
@@ -195,7 +195,7 @@ test('the old token works until the end of its grace period', async () => {
   const old = await create({ roles: ['auditor'] })
   const rotated = await call('POST', `/v1/tokens/${old.id}/rotate`, { body: { grace_period_seconds: 60 } })
   expect(Date.parse(rotated.json.propagation.effective_by)).toBe(made.clock.now() + 60_000)
-  expect(made.announced.at(-1)?.deny).toEqual([])
+  expect(made.announced.at(-1)?.revoked).toEqual([])
   made.clock.advance(59_999)
   expect(await asCaller(old.token_value)).toBeUndefined()
   made.clock.advance(1)
@@ -326,10 +326,10 @@ test('an update narrows, records its changes, and blocks the token at gateways o
   const { id, token_value } = await create({ roles: ['operator'] })
   const renamed = await call('PATCH', `/v1/tokens/${id}`, { body: { name: 'two', metadata: { k: 'hidden-value' } } })
   expect(renamed.json).toMatchObject({ name: 'two', metadata: { k: 'hidden-value' } })
-  expect(made.announced.at(-1)?.deny).toEqual([])
+  expect(made.announced.at(-1)?.revoked).toEqual([])
   const narrowed = await call('PATCH', `/v1/tokens/${id}`, { body: { max_requests: 3, roles: ['member'] } })
   expect(narrowed.json).toMatchObject({ max_requests: 3, roles: ['member'], name: 'two' })
-  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  expect(made.announced.at(-1)?.revoked).toEqual([hashSecret(token_value)])
   const [first, second] = await eventsOf('token.updated')
   expect(first.details.changed).toEqual({ name: { from: 'one', to: 'two' }, metadata: true })
   expect(second.details.changed).toEqual({
@@ -490,7 +490,7 @@ test('a revoked token can be revoked in an emergency once, and keeps its end tim
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
   const revoked = (await call('GET', `/v1/tokens/${id}`)).json
   expect(revoked.revocation).toMatchObject({ at: plain.revocation.at, emergency: true, explanation: 'leaked' })
-  expect(made.announced.at(-1)?.deny).toEqual([hashSecret(token_value)])
+  expect(made.announced.at(-1)?.revoked).toEqual([hashSecret(token_value)])
   expect((await emergency()).json.error.code).toBe('token_not_active')
   expect(await eventsOf('token.emergency_revoked')).toHaveLength(1)
 })

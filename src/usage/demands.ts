@@ -4,8 +4,8 @@ import { Failure } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney } from './account-name.ts'
-import type { AccountName, Demand, UsageRefused } from './allowance.ts'
 import type { Budget, LimitSet } from './limits.ts'
+import type { AccountName, Demand, UsageRefused } from './usage-limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
 export type SpendOwner = string

@@ -57,16 +57,16 @@ export const excessDetailsOf = (providerId: string, model: string, excess: numbe
  * reports.
  */
 export function excessStatements(events: readonly Event[], now: number): Statement[] {
-  const told = events.flatMap(({ details, settlements = [], event_attribution: { token_id } }) => {
+  const found = events.flatMap(({ details, settlements = [], event_attribution: { token_id } }) => {
     const reported =
       details?.bound_exceeded === undefined ? undefined : excessDetails.safeParse(details.bound_exceeded).data
     const booked = Math.max(0, ...settlements.map(({ account, amount }) => (countsMoney(account) ? amount : 0)))
     const amount = Math.min(toNano(reported?.excess ?? 0), booked, maxAmount)
     return reported === undefined || amount === 0 ? [] : [{ ...reported, amount, token_id }]
   })
-  return told.map(({ provider_id, model, amount, token_id }) => ({
-    sql: `insert into usage_excesses (provider_id, model, amount, token_id, at)
-      values (?1, iif((select count(*) from usage_excesses where provider_id = ?1 and model <> ?2) < ${maxModels}, ?2, '${anyModel}'),
+  return found.map(({ provider_id, model, amount, token_id }) => ({
+    sql: `insert into price_excesses (provider_id, model, amount, token_id, at)
+      values (?1, iif((select count(*) from price_excesses where provider_id = ?1 and model <> ?2) < ${maxModels}, ?2, '${anyModel}'),
         ?3, ?4, ?5)
       on conflict (provider_id, model) do update set amount = excluded.amount, token_id = excluded.token_id,
         at = excluded.at where excluded.amount > amount`,
@@ -78,11 +78,11 @@ export interface UnpublishedExcess {
   provider_id: string
   model: string
   amount: number
-  told: number
+  published: number
   token_id: string | null
 }
 
-export const unpublishedExcesses = `select provider_id, model, amount, told, token_id from usage_excesses where amount > told`
+export const unpublishedExcesses = `select provider_id, model, amount, published, token_id from price_excesses where amount > published`
 
 /** The change of the state that publishes an excess to gateways. */
 export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess): Statement => {
@@ -95,14 +95,14 @@ export const publishExcess = ({ provider_id, model, amount }: UnpublishedExcess)
 }
 
 /** The ledger's part of the same change. Fails if another control plane was first. */
-export const markPublished = ({ provider_id, model, amount, told }: UnpublishedExcess): Statement[] => [
+export const markPublished = ({ provider_id, model, amount, published }: UnpublishedExcess): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 where not exists (
-      select 1 from usage_excesses where provider_id = ? and model = ? and told = ?)`,
-    args: [provider_id, model, told],
+      select 1 from price_excesses where provider_id = ? and model = ? and published = ?)`,
+    args: [provider_id, model, published],
   },
   {
-    sql: 'update usage_excesses set told = ? where provider_id = ? and model = ?',
+    sql: 'update price_excesses set published = ? where provider_id = ? and model = ?',
     args: [amount, provider_id, model],
   },
 ]
@@ -116,5 +116,5 @@ export const forgetExcess = (providerId: string, model: string): { state: Statem
         .where(eq(excesses.id, excessId(providerId, model))),
     ),
   ],
-  ledger: [{ sql: 'delete from usage_excesses where provider_id = ? and model = ?', args: [providerId, model] }],
+  ledger: [{ sql: 'delete from price_excesses where provider_id = ? and model = ?', args: [providerId, model] }],
 })

@@ -39,7 +39,7 @@ export function sumByAccount(settlements: readonly Settlement[]): Map<string, nu
 
 /** An SQL expression of a worker's name and the known counts (usage/lease/ledger-epoch.ts). */
 const isTrusted = (worker: string, epoch: string): string =>
-  `(coalesce((select awaited from workers where worker = ${worker}), 1) = 1 or ${isBehind(epoch)})`
+  `(coalesce((select pending_reconciliation from workers where worker = ${worker}), 1) = 1 or ${isBehind(epoch)})`
 
 /**
  * An SQL expression on a balance: how much of an amount is booked on it. It keeps counters exact integers, so
@@ -64,7 +64,7 @@ export function settlementStatements({ worker, settlements, epoch }: SettledBatc
     and not exists (select 1 from workers where worker = ?2 and released_at is not null)`
   return [
     {
-      sql: `insert into usage_cells (account, worker) select value ->> 'account', ?2 from json_each(?1) where ${trusted}
+      sql: `insert into lease_balances (account, worker) select value ->> 'account', ?2 from json_each(?1) where ${trusted}
         on conflict (account, worker) do nothing`,
       args,
     },
@@ -72,7 +72,7 @@ export function settlementStatements({ worker, settlements, epoch }: SettledBatc
       sql: `insert into usage_accounts (account, owner_id, kind, settled, refused)
         select account, owner, kind, booked, amount - booked from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
-            value ->> 'amount' as amount, coalesce((select ${booked} from usage_cells where ${ownBalance}), 0) as booked
+            value ->> 'amount' as amount, coalesce((select ${booked} from lease_balances where ${ownBalance}), 0) as booked
           from json_each(?1)
         ) where true
         on conflict (account) do update set settled = min(settled + excluded.settled, ${maxAmount}),
@@ -80,7 +80,7 @@ export function settlementStatements({ worker, settlements, epoch }: SettledBatc
       args,
     },
     {
-      sql: `update usage_cells set settled = settled + ${booked}, granted = max(granted, returned + settled + ${booked})
+      sql: `update lease_balances set settled = settled + ${booked}, granted = max(granted, returned + settled + ${booked})
         from json_each(?1) where ${ownBalance}`,
       args,
     },

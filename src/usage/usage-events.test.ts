@@ -135,7 +135,7 @@ async function newsTold() {
 
 const granted = (account: string, amount: number) =>
   made.deps.ledger.write([
-    { sql: 'insert into usage_cells (account, worker, granted) values (?, ?, ?)', args: [account, worker, amount] },
+    { sql: 'insert into lease_balances (account, worker, granted) values (?, ?, ?)', args: [account, worker, amount] },
   ])
 const claimed = (account: string, amount: number) =>
   made.deps.ledger.write(settlementStatements({ worker, settlements: [{ account, amount }], epoch: '[]' }))

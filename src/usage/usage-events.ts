@@ -203,7 +203,7 @@ export class UsageEvents {
     const rows = await ledger.read<{ worker: string; amounts: string }>(
       `select l.worker, json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
          as amounts
-       from workers l join usage_cells c on c.worker = l.worker and c.granted - c.returned - c.settled > 0
+       from workers l join lease_balances c on c.worker = l.worker and c.granted - c.returned - c.settled > 0
        where l.last_heartbeat_at < ? and l.connected_at < ? and l.lost_at is null group by l.worker`,
       [clock.now() - lostAfterMs, clock.now() - lostAfterMs],
     )
@@ -247,16 +247,19 @@ export class UsageEvents {
   }
 
   async #refused(list: string): Promise<void> {
-    const rows = await this.#options.ledger.read<{ account: string; refused: number; refused_told: number }>(
-      `select account, refused, refused_told from usage_accounts
-       where refused > refused_told and account in (select value from json_each(?))`,
+    const rows = await this.#options.ledger.read<{ account: string; refused: number; refused_recorded: number }>(
+      `select account, refused, refused_recorded from usage_accounts
+       where refused > refused_recorded and account in (select value from json_each(?))`,
       [list],
     )
-    for (const { account, refused, refused_told: told } of rows) {
-      const details = { account, amount: refused - told }
+    for (const { account, refused, refused_recorded: recorded } of rows) {
+      const details = { account, amount: refused - recorded }
       const marked = [
-        guard('not exists (select 1 from usage_accounts where account = ? and refused_told = ?)', [account, told]),
-        { sql: 'update usage_accounts set refused_told = ? where account = ?', args: [refused, account] },
+        guard('not exists (select 1 from usage_accounts where account = ? and refused_recorded = ?)', [
+          account,
+          recorded,
+        ]),
+        { sql: 'update usage_accounts set refused_recorded = ? where account = ?', args: [refused, account] },
       ]
       const about = await this.#ofToken(account)
       await this.#record('usage.claim_refused', 'usage.claim_refused', details, { state: [], ledger: marked }, about)

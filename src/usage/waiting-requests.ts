@@ -1,6 +1,7 @@
 /** Requests that wait for their limits, in order of arrival. A waiting request holds nothing: it gets all or none. */
-import type { AccountName, Demand, Reservation } from './allowance.ts'
+
 import type { WorkerAccount, WorkerAccounts } from './lease/worker/worker-accounts.ts'
+import type { AccountName, Demand, Reservation } from './usage-limits.ts'
 
 export interface WaitingRequest {
   readonly number: number

@@ -76,7 +76,7 @@ function startProxy(gateway: TestGateway, name: string): string {
       const headers = new Headers(request.headers)
       headers.set('authorization', `Bearer ${gateway.secret}`)
       if (headers.get('origin') === `http://localhost:${server.port}`) {
-        headers.set('origin', gateway.worker.standing.gatewayUrl)
+        headers.set('origin', gateway.worker.status.gatewayUrl)
       }
       for (const name of ['content-length', 'host']) headers.delete(name)
       const answer = await fetch(`${gateway.url}/mcp`, {

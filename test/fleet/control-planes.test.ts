@@ -220,7 +220,7 @@ test('no restart makes the ledger look restored, and grants go on although a gat
     await plane.restart()
     expect(plane.running().stderr()).not.toContain('The ledger was restored')
   }
-  expect(await fleet.primary.read('ledger', 'select 1 from workers where awaited = 1')).toEqual([])
+  expect(await fleet.primary.read('ledger', 'select 1 from workers where pending_reconciliation = 1')).toEqual([])
   const { token_value: limited } = await createToken(fleet.planes[0], { max_requests: 1000 })
   await until('every gateway serves it', async () => (await sayAll(limited)).every((status) => status === 200))
 })

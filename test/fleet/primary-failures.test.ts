@@ -182,7 +182,7 @@ test.concurrent('when both databases are restored, tokens that workers refuse ar
   const copies = [await primary.state.copy(), await primary.ledger.copy()] as const
   await until('the worker is back', () => worker.connected())
   expectAnswer(await revoke(plane, token.id), 200, revokedToken)
-  await until('the worker has heard', () => worker.denials.length > 0)
+  await until('the worker has heard', () => worker.revocations.length > 0)
   const before = worker.head()
   expect(await worker.heartbeat(before)).toMatchObject({ history: 'known' })
   await plane.kill()

@@ -9,7 +9,7 @@ const headShape = z.object({ version: z.number(), nonce: z.string(), history: z.
 export type StateHead = z.infer<typeof headShape>
 const message = z.discriminatedUnion('kind', [
   z.looseObject({ kind: z.literal('handshake'), stream_id: z.string(), head: headShape }),
-  z.looseObject({ kind: z.literal('change'), head: headShape, since: z.number(), deny: z.array(z.string()) }),
+  z.looseObject({ kind: z.literal('change'), head: headShape, since: z.number(), revoked: z.array(z.string()) }),
   z.looseObject({ kind: z.enum(['fenced', 'recall', 'slots']) }),
 ])
 
@@ -18,7 +18,7 @@ const credential = z.object({
 })
 
 export interface WireWorker {
-  denials: { version: number; hash: string }[]
+  revocations: { version: number; hash: string }[]
   head(): StateHead
   /** Opens the stream again where it has ended; whether it is open. */
   connected(): Promise<boolean>
@@ -41,7 +41,7 @@ export async function connectWorker(
   }
   const { token_value: runtimeToken } = expectAnswer(await api(plane, '/v1/tokens', { body }), 201, createdToken)
   const instanceId = Bun.randomUUIDv7()
-  const denials: WireWorker['denials'] = []
+  const revocations: WireWorker['revocations'] = []
   let session = ''
   let head: StateHead | null = null
   let streamId: string | null = null
@@ -61,7 +61,7 @@ export async function connectWorker(
     const said = message.parse(JSON.parse(data.slice('data: '.length)))
     if (said.kind === 'handshake' || said.kind === 'change') head = said.head
     if (said.kind === 'handshake') streamId = said.stream_id
-    if (said.kind === 'change') denials.push(...said.deny.map((hash) => ({ version: said.head.version, hash })))
+    if (said.kind === 'change') revocations.push(...said.revoked.map((hash) => ({ version: said.head.version, hash })))
   }
   const follow = async () => {
     ending = new AbortController()
@@ -92,12 +92,12 @@ export async function connectWorker(
   await open()
   const held = () => ({ worker: 0, stream_id: streamId })
   return {
-    denials,
+    revocations,
     head: () => headShape.parse(head),
     connected: () => open().catch(() => false),
     heartbeat: ({ version, history, nonce }) =>
       call('heartbeat', session, { ...held(), acknowledged_version: version, history, nonce }),
-    reportRevocations: (history) => call('revocations', session, { ...held(), history, revocations: denials }),
+    reportRevocations: (history) => call('revocations', session, { ...held(), history, revocations }),
     renewCredential: async () => credential.parse(await call('credential', session, {})).state,
     close: async () => ending.abort(),
   }

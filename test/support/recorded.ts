@@ -54,7 +54,7 @@ export function sumsOf(gatehouse: Gatehouse, account: string): Sums {
   const row = ledger
     .query<Sums, [string]>(
       `select coalesce(sum(settled), 0) as settled, coalesce(sum(granted - returned - settled), 0) as outstanding
-       from usage_cells where account = ?`,
+       from lease_balances where account = ?`,
     )
     .get(account)
   return row ?? { settled: 0, outstanding: 0 }

@@ -253,7 +253,7 @@ export class SidecarFleet implements AsyncDisposable {
   }
 
   /** Changes the state in one version, with its line in the log of changes, and announces it. */
-  async change(statements: readonly Statement[], deny: readonly string[] = []): Promise<Head> {
+  async change(statements: readonly Statement[], revoked: readonly string[] = []): Promise<Head> {
     const id = newId()
     await this.client().batch(
       [
@@ -267,7 +267,7 @@ export class SidecarFleet implements AsyncDisposable {
       'write',
     )
     const head = await this.head()
-    this.#control?.fleet.announce(head, deny, [])
+    this.#control?.fleet.announce(head, revoked, [])
     return head
   }
 

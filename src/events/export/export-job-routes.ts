@@ -131,7 +131,7 @@ async function createJob(
       format: body.format,
       since,
       until: body.until === undefined ? null : Date.parse(body.until),
-      sees: JSON.stringify(await visible(principal)),
+      visibility: JSON.stringify(await visible(principal)),
       lastPosition: typeof last === 'number' ? last : Number.MAX_SAFE_INTEGER,
       createdBy: principal.name,
       teamId: principal.teamId,

@@ -52,7 +52,7 @@ export const exportJobSchema = z.object({
 const instant = (milliseconds: number | null): string | null => (milliseconds === null ? null : timestamp(milliseconds))
 
 /** Which events its creator could see when it was made. */
-export const visibilityOfJob = ({ sees }: ExportJob): Visibility => JSON.parse(sees)
+export const visibilityOfJob = ({ visibility }: ExportJob): Visibility => JSON.parse(visibility)
 
 /**
  * The condition that a job has a status. It counts as expired from that instant on, even before its file is removed.

@@ -34,7 +34,7 @@ afterEach(() => proof.store.remove())
 /** The sums that charts show are made anew of the events that are left. */
 async function forgetSums(): Promise<void> {
   await proof.run('delete from event_rollups')
-  await proof.run('delete from event_rollup_arrivals')
+  await proof.run('delete from pending_event_rollups')
   const rows = await proof.store.ledger.read<{ body: string; received_at: number }>(
     "select body, received_at from events where event_type = 'gateway.request.outcome'",
   )

@@ -40,8 +40,8 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
   for (let round = 0; round < turns; round += 1) {
     // The most advanced is finished first, so that little is in progress at any time.
     const furthest = await ledger.read<Arrival>(
-      `select id, stage, received_at, outcomes from event_rollup_arrivals
-        where stage = (select max(stage) from event_rollup_arrivals) order by id limit ${arrivalsAtOnce}`,
+      `select id, stage, received_at, outcomes from pending_event_rollups
+        where stage = (select max(stage) from pending_event_rollups) order by id limit ${arrivalsAtOnce}`,
     )
     if (furthest.length === 0) return
     const arrivals = fewOf(furthest)
@@ -89,12 +89,12 @@ function claimArrivals(arrivals: readonly Arrival[], next: number): Statement[] 
   return [
     {
       sql: `insert into guards (holds) select 0 where (
-        select count(*) from event_rollup_arrivals where ${those}) <> ?`,
+        select count(*) from pending_event_rollups where ${those}) <> ?`,
       args: [stage, ids, arrivals.length],
     },
     next === stages.length
-      ? { sql: `delete from event_rollup_arrivals where ${those}`, args: [stage, ids] }
-      : { sql: `update event_rollup_arrivals set stage = ? where ${those}`, args: [next, stage, ids] },
+      ? { sql: `delete from pending_event_rollups where ${those}`, args: [stage, ids] }
+      : { sql: `update pending_event_rollups set stage = ? where ${those}`, args: [next, stage, ids] },
   ]
 }
 

@@ -256,7 +256,7 @@ test('adds each arrival once, with deaths between any two transactions and sever
     },
   }
   for (let life = 0; life < 20; life += 1) await foldRollups(dying).catch(() => undefined)
-  expect(await databases.ledger.read('select id from event_rollup_arrivals')).toEqual([])
+  expect(await databases.ledger.read('select id from pending_event_rollups')).toEqual([])
   await arrive(events)
   await Promise.all([foldRollups(databases.ledger), foldRollups(databases.ledger)])
   await foldRollups(databases.ledger)

@@ -73,7 +73,7 @@ export function rollupStatements(events: readonly Event[], receivedAt: number): 
   if (outcomes.length === 0) return []
   return [
     {
-      sql: 'insert into event_rollup_arrivals (received_at, outcomes) values (?, ?)',
+      sql: 'insert into pending_event_rollups (received_at, outcomes) values (?, ?)',
       args: [receivedAt, JSON.stringify(outcomes.map((event) => countedOutcome(event, receivedAt)))],
     },
   ]

@@ -126,7 +126,7 @@ async function foldedUpTo(ledger: Database): Promise<string | null> {
   await foldRollups(ledger)
   const [row] = await ledger.read<{ last: string; waiting: number }>(
     `select cast(coalesce(max(position), 0) as text) as last,
-      exists (select 1 from event_rollup_arrivals) as waiting from events`,
+      exists (select 1 from pending_event_rollups) as waiting from events`,
   )
   return row === undefined || row.waiting === 1 ? null : row.last
 }

@@ -27,7 +27,7 @@ export async function openTestDatabases(): Promise<TestDatabases> {
   await migrateLedger(ledger)
   await state.write([
     {
-      sql: 'insert or replace into state_head (id, version, nonce, history, reads_from, floor) values (1, 1, ?, ?, ?, 0)',
+      sql: 'insert or replace into state_head (id, version, nonce, history, reads_from, deletions_kept_from) values (1, 1, ?, ?, ?, 0)',
       args: ['first', 'history', '0.2.0'],
     },
   ])
@@ -51,7 +51,7 @@ export async function emptyTestDatabases({ state, ledger }: TestDatabases): Prom
       'pending_changes',
       'events',
       'event_rollups',
-      'event_rollup_arrivals',
+      'pending_event_rollups',
       'chains',
       'secrets',
       'idempotency_keys',

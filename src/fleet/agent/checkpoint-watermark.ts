@@ -36,7 +36,7 @@ export interface CheckpointWatermarkOptions {
 export class CheckpointWatermark {
   readonly #options: CheckpointWatermarkOptions
   #kept: Signed | null
-  #told: string | null = null
+  #reportedSignature: string | null = null
   /** Since when the checkpoint is behind the kept one. */
   #behindSince: number | null = null
   readonly #timer: Timer
@@ -74,7 +74,7 @@ export class CheckpointWatermark {
     if (wrong === null || !ofRestored.includes(wrong)) this.#behindSince = null
     if (wrong === null) {
       if (!isKept) this.#keep(found)
-    } else if (this.#told !== found.signature && !this.#mayBeRestored(wrong)) this.#tell(found, wrong)
+    } else if (this.#reportedSignature !== found.signature && !this.#mayBeRestored(wrong)) this.#tell(found, wrong)
   }
 
   #mayBeRestored(wrong: string): boolean {
@@ -133,7 +133,7 @@ export class CheckpointWatermark {
     const { clock, newId, log, record, gatewayId } = this.#options
     const seen = this.#kept === null ? null : parseCheckpoint(this.#kept.body)
     const details = { how, seen: seen?.number ?? null, found: parseCheckpoint(found.body)?.number ?? null }
-    this.#told = found.signature
+    this.#reportedSignature = found.signature
     this.regressions += 1
     log.error(details, "The state's checkpoint does not continue the last known one")
     record({

@@ -28,7 +28,7 @@ const heartbeatMs = 10_000
 const eventsMs = 15_000
 const slotsMs = 3000
 const credentialMs = 5000
-const denialsMs = 15_000
+const revocationsMs = 15_000
 const deregisterTimeoutMs = 1000
 const offersMs = 15_000
 
@@ -146,7 +146,7 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),
     revocations: async (session, body) =>
       revocationsReplySchema.parse(
-        await post('revocations', session, JSON.stringify(revocationsRequestSchema.parse(body)), denialsMs, {}),
+        await post('revocations', session, JSON.stringify(revocationsRequestSchema.parse(body)), revocationsMs, {}),
       ),
   }
 }

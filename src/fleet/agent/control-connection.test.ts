@@ -23,11 +23,11 @@ test('acknowledges a change with only revocations at once and reads the state la
   const hash = fleet.addToken()
   await eventually(() => worker.view.version === fleet.head().version)
   const { version } = fleet.revoke(hash, true)
-  await eventually(() => worker.view.denied(hash))
+  await eventually(() => worker.view.isRevoked(hash))
   expect(await fleet.control.fleet.propagation(version)).toMatchObject({ connected: 1, acknowledged: 1 })
   expect(worker.view.version).toBeLessThan(version)
   await eventually(() => worker.view.version === version)
-  expect(worker.view.denied(hash)).toBe(false)
+  expect(worker.view.isRevoked(hash)).toBe(false)
 })
 
 test('reads many revocations together, and sooner when max_staleness is short', async () => {
@@ -71,7 +71,7 @@ test('an answer that took three seconds counts as of when it was requested', asy
   const hash = fleet.addToken()
   const { version } = fleet.revoke(hash)
   await eventually(async () => (await fleet.control.fleet.propagation(version)).acknowledged === 1)
-  worker.standing.assertCurrent()
+  worker.status.assertCurrent()
 }, 30_000)
 
 /** What a stream brings, all events behind the first so many replaced by comments. */
@@ -148,8 +148,8 @@ test('goes stale when its state does not follow, whatever the control plane answ
   await eventually(() => worker.ready().warning?.includes('lags behind') ?? false)
   clock.skip(201_000)
   await Bun.sleep(120)
-  expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  expect(() => worker.status.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   renameSync(copyState('current.db'), stateFile)
   await eventually(() => worker.ready().ok && worker.ready().warning === undefined)
-  worker.standing.assertCurrent()
+  worker.status.assertCurrent()
 })

@@ -73,8 +73,8 @@ export interface ControlConnectionOptions extends RuntimeSessionOptions {
   random: () => number
   heartbeatEveryMs: number
   lingerMs: number
-  onDenied(hashes: readonly string[]): void
-  onCut(hashes: readonly string[]): void
+  onRevoked(hashes: readonly string[]): void
+  onEndRequests(hashes: readonly string[]): void
   /** The control plane's time from an answer, in milliseconds since the epoch, and when it was requested. */
   onTime(now: number, askedAt: number): void
   onFresh(): void
@@ -382,15 +382,15 @@ export class ControlConnection {
    * Refuses the tokens, makes that durable, acknowledges, then reads the state. Everything up to the first wait
    * happens in this tick.
    */
-  async #change({ head, since, deny: hashes, cut, only_revocations }: Change): Promise<void> {
+  async #change({ head, since, revoked: hashes, end_requests: endRequests, only_revocations }: Change): Promise<void> {
     const { outbox, view } = this.#options
     const streamId = this.#streamId
     const position = positionOf(head)
     this.#primaryHead = head
     if (!this.#wasStreamed(head)) this.#streamHead = head
-    view.deny(position, hashes)
-    if (hashes.length > 0) this.#options.onDenied(hashes)
-    if (cut.length > 0) this.#options.onCut(cut)
+    view.revoke(position, hashes)
+    if (hashes.length > 0) this.#options.onRevoked(hashes)
+    if (endRequests.length > 0) this.#options.onEndRequests(endRequests)
     const before = this.#pendingAcknowledgement
     const follows = before?.history === position.history && before.version >= since && before.version < position.version
     if (follows) {
@@ -398,7 +398,7 @@ export class ControlConnection {
       this.#pendingAcknowledgementHead = head
     }
     try {
-      await outbox.deny(position, hashes, follows ? position : before, since)
+      await outbox.recordRevocations(position, hashes, follows ? position : before, since)
     } catch (error) {
       this.#pendingAcknowledgement = outbox.acknowledged
       throw error
@@ -492,7 +492,7 @@ export class ControlConnection {
     this.#pendingAcknowledgement = position
     this.#pendingAcknowledgementHead = head
     try {
-      await outbox.deny(position, [], position)
+      await outbox.recordRevocations(position, [], position)
     } catch (error) {
       this.#pendingAcknowledgement = outbox.acknowledged
       throw error

@@ -22,9 +22,9 @@ const refuseAll = async () => new Response(null, { status: 503 })
 
 function accepts(worker: GatewayAgent, hash: string): boolean {
   try {
-    worker.standing.assertCurrent()
+    worker.status.assertCurrent()
     const token = worker.view.token(hash)
-    return token !== null && token.revokedAt === null && !worker.view.denied(hash)
+    return token !== null && token.revokedAt === null && !worker.view.isRevoked(hash)
   } catch {
     // It serves nothing at all.
     return false
@@ -64,7 +64,7 @@ test('deletes its kept freshness before it deregisters, and a lost answer does n
   await eventually(() => worker.ready().ok && existsSync(kept))
   await worker.drain()
   expect([atGoodbye, existsSync(kept)]).toEqual([[false], false])
-  expect(() => worker.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+  expect(() => worker.status.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
 })
 
 test('does not deregister when kept freshness cannot be deleted: the worker counts as unreachable', async () => {

@@ -37,15 +37,15 @@ const event = (): Event => ({
 describe('a gateway worker', () => {
   test('becomes ready with the catalog its gateway may use and with decrypted credentials', async () => {
     const worker = await fleet.worker('a')
-    expect(() => worker.standing.assertCurrent()).toThrow('still starting')
+    expect(() => worker.status.assertCurrent()).toThrow('still starting')
     await eventually(() => worker.ready().ok)
-    worker.standing.assertCurrent()
-    expect(worker.standing.gatewayId).toBe(fleet.gatewayId)
-    expect(worker.standing.gatewayUrl).toBe('http://localhost:2')
+    worker.status.assertCurrent()
+    expect(worker.status.gatewayId).toBe(fleet.gatewayId)
+    expect(worker.status.gatewayUrl).toBe('http://localhost:2')
     expect(worker.view.providers()).toMatchObject([{ id: fleet.providerId, apiKey: 'upstream-key' }])
     expect(worker.view.model('one')).toMatchObject({ providerId: fleet.providerId, upstreamModel: 'one' })
     const body = new TextEncoder().encode('prompt')
-    expect(worker.standing.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
+    expect(worker.status.promptHash(body)).toMatch(/^key-1:[0-9a-f]{64}$/)
     expect(Math.abs(worker.now() - Date.now())).toBeLessThan(2000)
   })
 
@@ -62,18 +62,18 @@ describe('a gateway worker', () => {
 
   test('has a revocation before the revoke call is answered', async () => {
     const worker = await fleet.worker('a')
-    const denied: string[] = []
-    worker.onDenied((hashes) => denied.push(...hashes))
+    const revoked: string[] = []
+    worker.onRevoked((hashes) => revoked.push(...hashes))
     await eventually(() => worker.ready().ok)
     const hash = fleet.addToken()
     expect(worker.view.token(hash)?.revokedAt).toBeNull()
     const { version } = fleet.revoke(hash)
     const propagation = await fleet.control.fleet.propagation(version)
     expect(propagation).toMatchObject({ connected: 1, acknowledged: 1, unreachable: [] })
-    expect(worker.view.denied(hash) || worker.view.token(hash)?.revokedAt !== null).toBe(true)
-    expect(denied).toEqual([hash])
+    expect(worker.view.isRevoked(hash) || worker.view.token(hash)?.revokedAt !== null).toBe(true)
+    expect(revoked).toEqual([hash])
     await eventually(() => worker.view.version === version)
-    expect(worker.view.denied(hash)).toBe(false)
+    expect(worker.view.isRevoked(hash)).toBe(false)
     expect(worker.view.token(hash)?.revokedAt).toBe(1)
   })
 
@@ -115,7 +115,7 @@ describe('a gateway worker', () => {
       await worker.journal.close(id, [each])
     }
     await eventually(async () => (await fleet.events()).length === events.length)
-    await eventually(() => worker.counters.outboxUnshipped === 0)
+    await eventually(() => worker.counters.outboxUnacknowledged === 0)
     const found = await fleet.events()
     expect(found.map(({ event_id }) => event_id)).toEqual(events.map((each) => each.event_id))
     expect(found.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
@@ -219,7 +219,7 @@ describe('a gateway worker', () => {
     await first.journal.refuse([event()])
     await eventually(async () => (await fleet.events()).length === 1)
     await first.drain()
-    const forgotten = ['delete from events', 'delete from chains', 'delete from usage_cells']
+    const forgotten = ['delete from events', 'delete from chains', 'delete from lease_balances']
     await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
     await fleet.worker('a')
     await eventually(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))
@@ -316,7 +316,7 @@ describe('a gateway worker', () => {
     expect(second.view.providers()).toHaveLength(1)
     clock.skip(5000)
     expect(second.ready().ok).toBe(false)
-    expect(() => second.standing.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
+    expect(() => second.status.assertCurrent()).toThrow(expect.objectContaining({ code: 'token_state_stale' }))
   })
 
   test("uses the control plane's time on a host with a wrong clock, also after a restart without it", async () => {

@@ -26,7 +26,7 @@ import { Outbox, type OutboxOptions, type Recovered } from '../outbox/outbox.ts'
 import { unknownBoot } from '../outbox/record.ts'
 import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
 import { type BootstrapReply, staleAfterMs } from '../protocol/wire.ts'
-import type { Readiness, Standing, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
+import type { GatewayStatus, Readiness, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
 import { FileStateView } from '../state/state-view.ts'
 import { type KeptBootstrap, WorkerFiles } from './agent-files.ts'
 import { CheckpointWatermark } from './checkpoint-watermark.ts'
@@ -102,9 +102,9 @@ export async function startWorker(options: WorkerOptions): Promise<StartedWorker
 class RunningWorker implements StartedWorker {
   readonly journal: Outbox
   readonly view: FileStateView
-  readonly standing: Standing
+  readonly status: GatewayStatus
   readonly counters: WorkerCounters
-  readonly allowances: WorkerUsage
+  readonly usageLimits: WorkerUsage
   readonly rates: WorkerRates
   readonly mcp: McpSource
   readonly #replica: WorkerReplica | null
@@ -122,8 +122,8 @@ class RunningWorker implements StartedWorker {
   readonly #usageTimer: Timer
   /** Until the first handshake: how many events the last process, or a host crash, left. */
   #trustedEvents: number | null
-  readonly #listeners: ((hashes: readonly string[]) => void)[] = []
-  readonly #cutListeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #revocationListeners: ((hashes: readonly string[]) => void)[] = []
+  readonly #endRequestsListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
   #leaseMessages = 0
   #promptKey: Buffer = Buffer.alloc(0)
@@ -166,9 +166,9 @@ class RunningWorker implements StartedWorker {
     })
     this.#reportRecovery()
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
-    this.allowances = this.#makeAllowances()
+    this.usageLimits = this.#makeUsageLimits()
     this.#usageTimer = setInterval(() => {
-      this.allowances.tick()
+      this.usageLimits.tick()
       void this.#sumRefusals()
     }, usageTickMs)
     this.#usageTimer.unref()
@@ -177,19 +177,19 @@ class RunningWorker implements StartedWorker {
     this.view = new FileStateView(stateFile, (reason) => {
       this.#replica?.damaged(reason)
     })
-    for (const { position, hashes } of this.journal.revocations) this.view.deny(position, hashes)
+    for (const { position, hashes } of this.journal.revocations) this.view.revoke(position, hashes)
     this.#freshness = new Freshness(clock, this.#files.freshAt())
     this.#staleAfterMs = this.#files.freshFor() ?? staleAfterMs(options.settings.max_staleness_seconds)
     this.#watermark = new CheckpointWatermark({
       ...{ stateFile, keptFile: join(directory, 'checkpoint.json'), newId: options.newId, log },
       clock: { now: () => this.now() },
-      gatewayId: () => this.standing.gatewayId,
+      gatewayId: () => this.status.gatewayId,
       record: (event) =>
         void this.journal.refuse([event]).catch((error: unknown) => {
           log.error({ error: String(error) }, 'A checkpoint that went back could not be recorded')
         }),
     })
-    this.standing = this.#makeStanding()
+    this.status = this.#makeStatus()
     this.counters = this.#makeCounters()
     this.#session = new ControlConnection({
       client,
@@ -210,9 +210,9 @@ class RunningWorker implements StartedWorker {
         const { code, message } = new Failure('runtime_token_refused')
         log.error({ code }, message)
       },
-      onDenied: (hashes) => this.#denied(hashes),
-      onCut: (hashes) => {
-        for (const listener of this.#cutListeners) listener(hashes)
+      onRevoked: (hashes) => this.#announceRevoked(hashes),
+      onEndRequests: (hashes) => {
+        for (const listener of this.#endRequestsListeners) listener(hashes)
       },
       onTime: (now, askedAt) => this.#time.synchronize(now, askedAt),
       onFresh: () => this.#keepFresh(keepFreshEveryMs),
@@ -229,18 +229,18 @@ class RunningWorker implements StartedWorker {
       onSlotsRecalled: (account, want, at) => this.rates.recall(account, want, at),
       onConnected: () => {
         this.#trustedEvents = null
-        this.allowances.connected()
+        this.usageLimits.connected()
       },
       forkedAfter: (announced) =>
         this.#continuity.forkedAfter(announced, this.#trustedEvents ?? this.journal.lastEvent),
       agreedEvent: () => this.#continuity.agreedEvent,
       onAgreed: (head) => this.#continuity.agree(head),
-      onRecalled: (accounts) => this.allowances.recall(accounts),
+      onRecalled: (accounts) => this.usageLimits.recall(accounts),
       onFenced: () => {
         this.#noteFenced()
         options.onFenced()
       },
-      onForked: () => this.allowances.giveUp(),
+      onForked: () => this.usageLimits.giveUp(),
       onRetired: (failure, after) => this.#retire(failure, after),
     })
     this.mcp = {
@@ -307,19 +307,19 @@ class RunningWorker implements StartedWorker {
     return code === 'not_ready' || code === 'token_state_stale' ? `${message}. ${refusal.message}` : message
   }
 
-  onDenied(listener: (hashes: readonly string[]) => void): void {
-    this.#listeners.push(listener)
+  onRevoked(listener: (hashes: readonly string[]) => void): void {
+    this.#revocationListeners.push(listener)
   }
 
-  onCut(listener: (hashes: readonly string[]) => void): void {
-    this.#cutListeners.push(listener)
+  onEndRequests(listener: (hashes: readonly string[]) => void): void {
+    this.#endRequestsListeners.push(listener)
   }
 
   async drain(): Promise<void> {
     this.#ended = true
     const { clock, drainTimeoutMs: milliseconds = drainTimeoutMs } = this.#options
     const end = clock.monotonic() + milliseconds
-    await Promise.race([Promise.all([this.allowances.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
+    await Promise.race([Promise.all([this.usageLimits.drain(), this.rates.drain()]), Bun.sleep(milliseconds / 2)])
     clearInterval(this.#usageTimer)
     clearInterval(this.#rateTimer)
     await this.#sumRefusals(true)
@@ -376,7 +376,7 @@ class RunningWorker implements StartedWorker {
     return this.#obstacle() ?? (this.journal.full ? this.journal.fullFailure() : null)
   }
 
-  #makeStanding(): Standing {
+  #makeStatus(): GatewayStatus {
     const gatewayId = () => this.#kept?.gateway.id ?? ''
     const organizationId = () => this.#kept?.organization_id ?? ''
     const gatewayUrl = () => this.#kept?.gateway_url ?? ''
@@ -406,7 +406,7 @@ class RunningWorker implements StartedWorker {
     }
   }
 
-  #makeAllowances(): WorkerUsage {
+  #makeUsageLimits(): WorkerUsage {
     const { clock } = this.#options
     const files = this.#files
     return new WorkerUsage({
@@ -493,7 +493,7 @@ class RunningWorker implements StartedWorker {
       get outboxBytes() {
         return journal.bytes
       },
-      get outboxUnshipped() {
+      get outboxUnacknowledged() {
         return Math.max(0, journal.lastEvent - journal.acknowledgedEvent)
       },
       get openExchanges() {
@@ -576,8 +576,8 @@ class RunningWorker implements StartedWorker {
     if (!known) this.#options.log[level]({ reason: failure.message }, 'The state cannot be read yet')
   }
 
-  #denied(hashes: readonly string[]): void {
-    for (const listener of this.#listeners) listener(hashes)
+  #announceRevoked(hashes: readonly string[]): void {
+    for (const listener of this.#revocationListeners) listener(hashes)
   }
 
   #keepFresh(everyMs: number): void {

@@ -33,7 +33,7 @@ export class RestoreDetector {
   async check(head: Head): Promise<void> {
     const { ledger, stateHead, log, repair } = this.#options
     if (this.#kept !== null && isSame(this.#kept, head)) return
-    const [seen] = await ledger.read<Head>('select version, nonce, history from state_seen where id = 1')
+    const [seen] = await ledger.read<Head>('select version, nonce, history from known_state_head where id = 1')
     if (seen === undefined || !(await stateHead.knows(seen))) {
       if (seen !== undefined) {
         log.error(
@@ -45,7 +45,7 @@ export class RestoreDetector {
       const { version, nonce, history } = await stateHead.read()
       await ledger.write([
         {
-          sql: 'insert or replace into state_seen (id, version, nonce, history) values (1, ?, ?, ?)',
+          sql: 'insert or replace into known_state_head (id, version, nonce, history) values (1, ?, ?, ?)',
           args: [version, nonce, history],
         },
       ])

@@ -82,7 +82,7 @@ export class WorkerReplica {
       start: options.start ?? startReplicator,
       admit: (built) => this.#admit(built),
       onRefused: () => this.#renewSoon(),
-      told: () => options.session().connected,
+      streamConnected: () => options.session().connected,
     })
     this.#timer = setInterval(() => this.#renewWhenDue(), 1000)
     this.#timer.unref()

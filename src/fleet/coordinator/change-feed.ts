@@ -15,7 +15,7 @@ import type { WorkerRegistry } from './worker-registry.ts'
 /** With more changed tokens than this, a worker that reads its copy of the state is as fast. */
 const maxRevocations = 5000
 /** The oldest age at which a change still ends running requests. */
-const cutsForMs = 60_000
+const endedRequestsReadForMs = 60_000
 
 /** The changed tokens after a version, from each table whose hashes gateways check. */
 const changedTokens = `select hash, version from tokens where version > ?1
@@ -27,7 +27,7 @@ export interface ChangeFeedOptions {
   registry: WorkerRegistry
   log: Log
   /** Called whenever a head is sent to the workers. `only`: its change did nothing but revoke these tokens. */
-  onBroadcast(head: Head, deny: readonly string[], only: boolean): void
+  onBroadcast(head: Head, revoked: readonly string[], only: boolean): void
 }
 
 interface Changed extends Head {
@@ -45,8 +45,8 @@ export class ChangeFeed {
   }
 
   /** A change was committed, here or at a peer. Never waits. */
-  announce(head: Head, deny: readonly string[], cut: readonly string[], only_revocations: boolean): void {
-    this.#push(head, head.version - 1, { deny, cut, only_revocations })
+  announce(head: Head, revoked: readonly string[], endRequests: readonly string[], only_revocations: boolean): void {
+    this.#push(head, head.version - 1, { revoked, end_requests: endRequests, only_revocations })
     const broadcast = this.#broadcastHead
     if (broadcast === null || broadcast.history !== head.history || broadcast.version >= head.version) return
     if (broadcast.version === head.version - 1) this.#broadcastHead = head
@@ -101,22 +101,22 @@ export class ChangeFeed {
     const { version, nonce, history } = head
     const hashes = rows.flatMap(({ hash }) => (hash === null ? [] : [hash]))
     const all = hashes.length <= maxRevocations
-    const cut = await this.#cutsSince(since.version)
+    const endRequests = await this.#requestsEndedSince(since.version)
     // If not all revocations are sent, workers acknowledge only when their state has reached this version.
     this.#push({ version, nonce, history }, all ? since.version : version, {
-      deny: all ? hashes : [],
-      cut,
+      revoked: all ? hashes : [],
+      end_requests: endRequests,
       only_revocations: false,
     })
     if (this.#broadcastHead === since || (this.#broadcastHead?.version ?? 0) < version)
       this.#broadcastHead = { version, nonce, history }
   }
 
-  async #cutsSince(version: number): Promise<string[]> {
+  async #requestsEndedSince(version: number): Promise<string[]> {
     const { ledger, state } = this.#options
     const recent = await ledger.read<{ event_id: string; hashes: string }>(
-      `select event_id, hashes from cuts where at > (select max(at) from cuts) - ?`,
-      [cutsForMs],
+      `select event_id, hashes from ended_requests where at > (select max(at) from ended_requests) - ?`,
+      [endedRequestsReadForMs],
     )
     if (recent.length === 0) return []
     const changes = await state.read<{ event_id: string }>(
@@ -130,10 +130,21 @@ export class ChangeFeed {
   #push(
     head: Head,
     since: number,
-    { deny, cut, only_revocations }: { deny: readonly string[]; cut: readonly string[]; only_revocations: boolean },
+    {
+      revoked,
+      end_requests: endRequests,
+      only_revocations,
+    }: { revoked: readonly string[]; end_requests: readonly string[]; only_revocations: boolean },
   ): void {
-    const change = { kind: 'change' as const, head, since, deny: [...deny], cut: [...cut], only_revocations }
+    const change = {
+      kind: 'change' as const,
+      head,
+      since,
+      revoked: [...revoked],
+      end_requests: [...endRequests],
+      only_revocations,
+    }
     for (const { stream } of this.#options.registry.all()) stream?.send(change)
-    this.#options.onBroadcast(head, deny, only_revocations)
+    this.#options.onBroadcast(head, revoked, only_revocations)
   }
 }

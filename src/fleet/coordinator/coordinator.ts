@@ -76,12 +76,12 @@ export function createFleet(options: FleetOptions): FleetControl {
   const sessions = new SessionCache({ ...options, ...watch })
   registry.broadcastAcknowledgements = (workers) => peers.send({ kind: 'acknowledged', workers })
   const fleet: Fleet = {
-    announce(head, deny, cut, only_revocations = false, changed = null) {
+    announce(head, revoked, endRequests, only_revocations = false, changed = null) {
       stateHead.announced(head)
       if (changed !== null) watch.changed(head.version, changed)
       // Sent first: workers of other control planes are one hop further away.
-      void peers.send({ kind: 'state', head, deny: [...deny], cut: [...cut], only_revocations })
-      feed.announce(head, deny, cut, only_revocations)
+      void peers.send({ kind: 'state', head, revoked: [...revoked], end_requests: [...endRequests], only_revocations })
+      feed.announce(head, revoked, endRequests, only_revocations)
       usage.announced(head.version)
       watch.checkLimits()
     },
@@ -155,9 +155,9 @@ function createWatch(options: FleetOptions, shared: boolean) {
       if (!(await tokens.active(tokenId, version))) await endToken(tokenId)
     }
   }
-  const onBroadcast = (head: Head, deny: readonly string[], only: boolean): void => {
-    if (only) tokens.passed(head.version, deny)
-    if (deny.length === 0) return
+  const onBroadcast = (head: Head, revoked: readonly string[], only: boolean): void => {
+    if (only) tokens.passed(head.version, revoked)
+    if (revoked.length === 0) return
     endInactive(head.version).catch((error: unknown) => {
       // The next heartbeat of such a worker detects it again.
       log.warn({ error: String(error) }, 'Runtime tokens could not be looked up after a change')
@@ -239,9 +239,9 @@ function runtimeRoutes(
       registry,
       stateHead,
       chainHead: (chain) => announcedHead(options.ledger, chain),
-      async onTaken({ worker, streamId }, told) {
+      async onTaken({ worker, streamId }, known) {
         peers.send({ kind: 'taken', worker, stream_id: streamId })
-        await usage.connected(worker, told)
+        await usage.connected(worker, known)
       },
       async onHello(worker, head) {
         await feed.catchUpTo(head)
@@ -275,7 +275,7 @@ function receiveSignal(
       break
     case 'state':
       stateHead.heard(signal.head)
-      feed.announce(signal.head, signal.deny, signal.cut, signal.only_revocations)
+      feed.announce(signal.head, signal.revoked, signal.end_requests, signal.only_revocations)
       checkLimits()
       break
     default:

@@ -22,7 +22,7 @@ const forgotten = () =>
 const create = async (body: object = {}): Promise<{ id: string; token_value: string }> =>
   (await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general', ...body } })).json
 
-const copiedTables = ['tokens', 'source_accounts', 'pending_changes', 'state_seen', 'usage_accounts']
+const copiedTables = ['tokens', 'source_accounts', 'pending_changes', 'known_state_head', 'usage_accounts']
 
 /** All rows of a token in the ledger as they are now, to be restored later. */
 async function copyLedger(): Promise<() => Promise<void>> {
@@ -106,7 +106,7 @@ test('leaves pending changes alone, and two control planes take each token over 
   const putBack = await copyLedger()
   const { id } = await create()
   await putBack()
-  const pending = JSON.stringify({ ledger: [{ sql: '', args: [id] }], deny: [] })
+  const pending = JSON.stringify({ ledger: [{ sql: '', args: [id] }], revoked: [] })
   await made.store.ledger.write([
     {
       sql: "insert into pending_changes (event_id, statements, event, created_at) values ('e', ?, '{}', 1)",
@@ -146,7 +146,7 @@ test('compares again when the ledger is restored once more during the work', asy
   // Then neither the number of tokens nor the newest version that the ledger saw shows it.
   putBack = async () => {
     await former()
-    await ledger.write([{ sql: 'update state_seen set version = 999', args: [] }])
+    await ledger.write([{ sql: 'update known_state_head set version = 999', args: [] }])
   }
   compared.suspect()
   expect([await compared.takeOverMissing(), await compared.takeOverMissing()]).toEqual([0, 1])

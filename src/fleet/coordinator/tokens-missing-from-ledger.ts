@@ -104,7 +104,7 @@ interface Recorded {
 async function readRecorded(ledger: Options['ledger']): Promise<Recorded> {
   const [recorded] = await ledger.read<Recorded>(
     `select (select coalesce(sum(count), 0) from token_counts) as tokens,
-      (select count(*) from pending_changes) as pending, coalesce((select version from state_seen), 0) as version`,
+      (select count(*) from pending_changes) as pending, coalesce((select version from known_state_head), 0) as version`,
   )
   return recorded ?? { tokens: 0, pending: 0, version: 0 }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { hashSecret } from '../../identity/secret.ts'
 import { type TemporaryOAuth, type TestPerson, temporaryOAuth } from '../../oauth/testing/oauth.ts'
-import { revokeByDenials, revokeByLedger } from './tokens-to-revoke-again.ts'
+import { revokeByLedger, revokeReported } from './tokens-to-revoke-again.ts'
 
 let oauth: TemporaryOAuth
 let client: string
@@ -44,7 +44,9 @@ test('revokes access tokens again that the ledger knows as revoked, by themselve
 test('limits access tokens to what their users may do', async () => {
   await oauth.tokens(client, ada)
   await revokeByLedger(options())
-  expect(await oauth.server.ledger.read('select user_id from oauth_followups')).toEqual([{ user_id: ada.id }])
+  expect(await oauth.server.ledger.read('select user_id from pending_permission_updates')).toEqual([
+    { user_id: ada.id },
+  ])
 })
 
 test('revokes an access token again that a worker refused at a version that the state lacks', async () => {
@@ -53,6 +55,6 @@ test('revokes an access token again that a worker refused at a version that the 
     { hash: hashSecret(one.access_token), version: 1_000_000 },
     { hash: hashSecret(kept.access_token), version: 1 },
   ]
-  expect(await revokeByDenials(options(), 'a worker', revocations)).toBe(1)
+  expect(await revokeReported(options(), 'a worker', revocations)).toBe(1)
   expect([await oauth.works(one.access_token), await oauth.works(kept.access_token)]).toEqual([false, true])
 })

@@ -94,8 +94,8 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
     }
     await ledger.write([
       {
-        sql: `insert into oauth_followups (user_id, marked_at) select distinct value ->> 'user_id', ? from json_each(?)
-          where true on conflict (user_id) do update set marks = marks + 1`,
+        sql: `insert into pending_permission_updates (user_id, changed_at) select distinct value ->> 'user_id', ? from json_each(?)
+          where true on conflict (user_id) do update set changes = changes + 1`,
         args: [clock.now(), listed],
       },
     ])
@@ -103,18 +103,18 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
 }
 
 /** Revokes tokens again that a worker refuses at versions the state has not reached. Resolves to their number. */
-export async function revokeByDenials(
+export async function revokeReported(
   options: Options,
   worker: string,
   revocations: readonly { version: number; hash: string }[],
 ): Promise<number> {
   const readmitted = await options.state.read<ReadmittedToken>(
-    `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) denial on t.hash = value ->> 'hash'
+    `select distinct t.id, t.hash, t.event_team_id, t.key_class from tokens t join json_each(?) revocation on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.version < value ->> 'version'`,
     [JSON.stringify(revocations)],
   )
   const access = await options.state.read<RevivedAccess>(
-    `select distinct ${accessColumns} from oauth_tokens t join json_each(?) denial on t.hash = value ->> 'hash'
+    `select distinct ${accessColumns} from oauth_tokens t join json_each(?) revocation on t.hash = value ->> 'hash'
       where t.deleted = 0 and t.revoked_at is null and t.expires_at > ? and t.version < value ->> 'version'`,
     [JSON.stringify(revocations), options.clock.now()],
   )
@@ -189,7 +189,7 @@ async function changeUnlessRevoked(
         statement(update(table).set({ revokedAt: clock.now(), version: newStateVersion }).where(eq(table.id, id))),
       ],
       ledger,
-      deny: [hash],
+      revoked: [hash],
     })
     return true
   } catch (error) {

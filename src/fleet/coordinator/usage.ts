@@ -226,10 +226,10 @@ class LedgerReconciliation {
     const isOlderCopy = !(await this.#epoch.read(ledger))
     if (isOlderCopy) this.#onRestored()
     const behind = isOlderCopy && (await this.#balances.startFullReconciliation())
-    const awaited = new Map(
-      (await workersPendingReconciliation(ledger)).map((each) => [each.worker, `${each.worker} ${each.greeted_at}`]),
+    const pending = new Map(
+      (await workersPendingReconciliation(ledger)).map((each) => [each.worker, `${each.worker} ${each.registered_at}`]),
     )
-    const fresh = [...awaited].filter(([, time]) => !this.#notified.has(time)).map(([worker]) => worker)
+    const fresh = [...pending].filter(([, time]) => !this.#notified.has(time)).map(([worker]) => worker)
     if (fresh.length > 0) {
       const message = 'The ledger was restored: nothing is granted until its gateways have registered'
       log.error({ workers: fresh }, message)
@@ -238,10 +238,10 @@ class LedgerReconciliation {
     for (const worker of this.#registry.all()) {
       if (worker.worker === opening) continue
       // Some workers started after the copy was made, so the copy does not know them.
-      const mustReconnect = again.has(worker.worker) || (awaited.has(worker.worker) && isRegistered(worker))
+      const mustReconnect = again.has(worker.worker) || (pending.has(worker.worker) && isRegistered(worker))
       if (behind || mustReconnect) worker.stream?.end()
     }
-    this.#notified = new Set(awaited.values())
+    this.#notified = new Set(pending.values())
   }
 }
 

@@ -163,7 +163,7 @@ describe('an outbox', () => {
   test('keeps revocations and the acknowledged version until the state shows them', async () => {
     const directory = emptyDirectory()
     const position = { history: 'h', version: 7 }
-    await start(directory).deny(position, ['one', 'two'], position, 4)
+    await start(directory).recordRevocations(position, ['one', 'two'], position, 4)
     const after = start(directory)
     expect(after.acknowledged).toEqual(position)
     expect(after.revocations.map(({ hashes, since }) => ({ hashes, since }))).toEqual([
@@ -177,7 +177,7 @@ describe('an outbox', () => {
 
   test('drops revocations of another history once the state refuses each of their tokens', async () => {
     const outbox = start(emptyDirectory())
-    await outbox.deny({ history: 'h', version: 7 }, ['one', 'two'], null)
+    await outbox.recordRevocations({ history: 'h', version: 7 }, ['one', 'two'], null)
     const other = { history: 'other', version: 1 }
     outbox.applied(other, (hash) => hash === 'one')
     expect(outbox.revocations).toHaveLength(1)
@@ -223,7 +223,7 @@ describe('an outbox', () => {
     await outbox.open('again', event({}, 'again'))
   })
 
-  test('leaves as much of a small disk free as it has unshipped, and keeps nothing longer than needed', async () => {
+  test('leaves as much of a small disk free as it has unacknowledged, and keeps nothing longer than needed', async () => {
     const directory = emptyDirectory()
     const used = () => readdirSync(directory).reduce((bytes, name) => bytes + statSync(join(directory, name)).size, 0)
     const freeBytes = () => 12 * mebibyte - used()

@@ -79,7 +79,7 @@ export class Outbox implements Journal, UsageJournal {
   #committedSeq: number
   #committedN: number
   #acknowledged: StatePosition | null
-  #denials: RevocationRecord[]
+  #revocations: RevocationRecord[]
   #syncTimer: Timer | null = null
   #closed = false
   readonly #listeners: ((news: CommittedEvents) => void)[] = []
@@ -101,7 +101,7 @@ export class Outbox implements Journal, UsageJournal {
     this.#seq = this.#committedSeq = seq
     this.#n = this.#committedN = n
     this.#acknowledged = acknowledged
-    this.#denials = revocations
+    this.#revocations = revocations
     this.recovered = { dropped, closed, bootId, interrupted: open.size, events: n }
     this.past = pastOf(found, options)
     options.onRecovered?.(this.recovered)
@@ -154,7 +154,7 @@ export class Outbox implements Journal, UsageJournal {
 
   /** Revocations that the state may not show yet. */
   get revocations(): readonly RevocationRecord[] {
-    return this.#denials
+    return this.#revocations
   }
 
   /** An outcome could not be written and will be retried. Until then the amounts that it frees must not be used. */
@@ -248,7 +248,7 @@ export class Outbox implements Journal, UsageJournal {
    * Records that tokens, changed after version `since`, are revoked as of a version, and that all revocations up to
    * `acknowledged` are durable. Resolves when committed. Only then may the version be acknowledged.
    */
-  async deny(
+  async recordRevocations(
     position: StatePosition,
     hashes: readonly string[],
     acknowledged: StatePosition | null,
@@ -258,11 +258,11 @@ export class Outbox implements Journal, UsageJournal {
     this.#space.ensure(records.length * recordBytes, this.#written, true)
     const batches = records.map((record) => {
       this.#makeRoom(recordBytes)
-      return this.#append(recordKinds.deny, JSON.stringify(record))
+      return this.#append(recordKinds.revocation, JSON.stringify(record))
     })
     for (const record of records) {
       if (record.hashes.length === 0) continue
-      this.#denials.push(record)
+      this.#revocations.push(record)
       this.#space.current?.revocations.push(position)
     }
     await allCommitted(batches)
@@ -274,11 +274,11 @@ export class Outbox implements Journal, UsageJournal {
    * each of their tokens.
    */
   applied({ history, version }: StatePosition, refuses: (hash: string) => boolean = () => false): void {
-    if (this.#denials.length === 0) return
-    this.#denials = this.#denials.filter(({ position, hashes }) =>
+    if (this.#revocations.length === 0) return
+    this.#revocations = this.#revocations.filter(({ position, hashes }) =>
       position.history === history ? position.version > version : !hashes.every(refuses),
     )
-    const needed = new Set(this.#denials.map(({ position }) => nameOf(position)))
+    const needed = new Set(this.#revocations.map(({ position }) => nameOf(position)))
     for (const segment of this.#space.segments) {
       segment.revocations = segment.revocations.filter((position) => needed.has(nameOf(position)))
     }

@@ -14,7 +14,7 @@ export const recordKinds = {
   /** One event of the worker's chain. */
   event: 3,
   /** Revoked tokens ahead of the state, and the version up to which all revocations are durable. */
-  deny: 4,
+  revocation: 4,
   /** A process started writing here. */
   started: 5,
   /** The process that wrote here ended cleanly. It wrote nothing after this. */
@@ -54,7 +54,7 @@ export const segmentRecordSchema = z.object({
   boot_id: z.string(),
   ...runFields,
   n: z.number().int().describe('The number of the last event before this segment'),
-  needed_from: z.number().int().describe('The oldest segment with an open exchange or a denial still in force'),
+  needed_from: z.number().int().describe('The oldest segment with an open exchange or a revocation still in force'),
   acknowledged: positionSchema.nullable(),
 })
 export type SegmentRecord = z.infer<typeof segmentRecordSchema>

@@ -205,7 +205,7 @@ function apply(recovered: RecoveredOutbox, segment: Segment, { kind, json }: Out
     recovered.n = head.n
     recovered.run = head.run
     recovered.knownFrom = head.known_from
-  } else if (kind === recordKinds.deny) {
+  } else if (kind === recordKinds.revocation) {
     const revocation = revocationRecordSchema.parse(content)
     recovered.acknowledged = revocation.acknowledged
     if (revocation.hashes.length > 0) {

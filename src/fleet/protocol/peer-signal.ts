@@ -28,8 +28,8 @@ export const peerSignalSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('state'),
     head: headSchema,
-    deny: hashes,
-    cut: hashes,
+    revoked: hashes,
+    end_requests: hashes,
     only_revocations: z.boolean(),
   }),
   /** These acknowledgements of workers were written. */

@@ -97,7 +97,7 @@ export const streamQuerySchema = z.strictObject({
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
-  ledger_epoch: z.preprocess(parseLedgerEpoch, ledgerEpochSchema).optional().describe('As the heartbeats told it'),
+  ledger_epoch: z.preprocess(parseLedgerEpoch, ledgerEpochSchema).optional().describe('From the heartbeat replies'),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>
@@ -115,9 +115,9 @@ export const handshakeSchema = z.object({
 export const changeSchema = z.object({
   kind: z.literal('change'),
   head: headSchema,
-  since: z.number().int().describe('All denials of versions above this one, up to the head, are in `deny`'),
-  deny: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
-  cut: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
+  since: z.number().int().describe('All revocations of versions above this one, up to the head, are in `revoked`'),
+  revoked: z.array(z.string()).describe('Hashes of tokens to refuse until the state read is at this version'),
+  end_requests: z.array(z.string()).default([]).describe('Those of them whose running requests end at once'),
   only_revocations: z
     .boolean()
     .default(false)
@@ -147,7 +147,7 @@ export type StreamMessage = z.infer<typeof streamMessageSchema>
 export const heartbeatRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),
-  acknowledged_version: z.number().int().describe('All denials up to this version are durable on the worker'),
+  acknowledged_version: z.number().int().describe('All revocations up to this version are durable on the worker'),
   history: z.string().describe('The history that the acknowledged version is of'),
   nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the worker does not know it"),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),
@@ -208,20 +208,27 @@ const balanceTotals = z.object({
   settled: amount,
 })
 
-const askAmount = z.number().min(0)
-/** Each ask is answered by itself: a malformed ask becomes one that cannot be granted. */
-const ask = z
+const requestedAmount = z.number().min(0)
+/** Each is answered by itself: a malformed one becomes one that cannot be granted. */
+const grantRequest = z
   .strictObject({
     account: z.string(),
-    want: askAmount,
-    min: askAmount,
+    want: requestedAmount,
+    min: requestedAmount,
     waited: z.number(),
     wait: z.number(),
-    tight: z.boolean(),
+    near_limit: z.boolean(),
   })
   .catch(({ input }) => {
     const account = z.looseObject({ account: accountName }).safeParse(input).data?.account ?? ''
-    return { account, want: Number.POSITIVE_INFINITY, min: Number.POSITIVE_INFINITY, waited: 0, wait: 0, tight: false }
+    return {
+      account,
+      want: Number.POSITIVE_INFINITY,
+      min: Number.POSITIVE_INFINITY,
+      waited: 0,
+      wait: 0,
+      near_limit: false,
+    }
   })
 
 /** usage/lease/lease.ts describes these fields. */
@@ -231,7 +238,7 @@ export const leasesRequestSchema = z.strictObject({
   process: z.uuid(),
   number: amount,
   registration: z.strictObject({ through: amount, counted: amount, crashed: z.boolean() }).nullable(),
-  asks: z.array(ask),
+  grant_requests: z.array(grantRequest),
   balances: z.array(balanceTotals.extend({ open: amount })),
 })
 export const leasesReplySchema = z.object({
@@ -242,7 +249,7 @@ export const leasesReplySchema = z.object({
       z.object({
         account: accountName,
         booked: accountName,
-        tight: z.boolean(),
+        near_limit: z.boolean(),
         partial: z.boolean(),
         until: z.number().nullable(),
       }),
@@ -259,7 +266,7 @@ export const leasesReplySchema = z.object({
       }),
     )
     .readonly(),
-  later: z.array(accountName).readonly(),
+  deferred: z.array(accountName).readonly(),
 })
 
 export const workerHeader = 'x-gatehouse-worker'

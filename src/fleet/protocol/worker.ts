@@ -12,10 +12,10 @@ import type { Price } from '../../providers/prices/price.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import type { Allowances } from '../../usage/allowance.ts'
 import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
+import type { UsageLimits } from '../../usage/usage-limits.ts'
 
 /** The journal of one worker (fleet/outbox/README.md). All writes of one tick are one write to the file. */
 export interface Journal {
@@ -77,7 +77,7 @@ export interface StateView {
   /** By the SHA-256 of the secret: a map look-up, or an indexed read on first use. Null if there is none. */
   token(hash: string): GovernedToken | null
   /** True from the arrival of a revocation of this token until the state has reached the revocation's version. */
-  denied(hash: string): boolean
+  isRevoked(hash: string): boolean
   model(id: string): CatalogModel | null
   models(): readonly CatalogModel[]
   provider(id: string): Provider | null
@@ -95,7 +95,7 @@ export interface StateView {
 }
 
 /** Whether the gateway may decide, and its identity. */
-export interface Standing {
+export interface GatewayStatus {
   /** Empty until the first bootstrap. */
   readonly gatewayId: string
   readonly gatewayUrl: string
@@ -130,7 +130,7 @@ export interface WorkerCounters {
   /** Bytes of the outbox's segments on disk. */
   readonly outboxBytes: number
   /** Events written and not yet acknowledged by the control plane. */
-  readonly outboxUnshipped: number
+  readonly outboxUnacknowledged: number
   /** Exchanges opened and not yet closed. */
   readonly openExchanges: number
   /** Tokens refused by revocations that the state does not show yet. */
@@ -151,8 +151,8 @@ export interface WorkerCounters {
 export interface GatewayAgent {
   readonly journal: Journal
   readonly view: StateView
-  readonly standing: Standing
-  readonly allowances: Allowances
+  readonly status: GatewayStatus
+  readonly usageLimits: UsageLimits
   readonly rates: Rates
   readonly counters: WorkerCounters
   /** The gateway's own time: monotonic, corrected by answers of the control plane. */
@@ -160,9 +160,9 @@ export interface GatewayAgent {
   /** Whether requests can be decided, and how stale the state is. */
   ready(): Readiness
   /** Calls the listener in the tick in which revocations of these token hashes arrive. */
-  onDenied(listener: (hashes: readonly string[]) => void): void
+  onRevoked(listener: (hashes: readonly string[]) => void): void
   /** Calls the listener, in the same tick, with the hashes whose running requests must end. */
-  onCut(listener: (hashes: readonly string[]) => void): void
+  onEndRequests(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox and releases the data directory. */
   drain(): Promise<void>
 }

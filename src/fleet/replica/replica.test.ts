@@ -61,7 +61,7 @@ let admitted: BuiltState[]
 let admits: boolean
 let news: number
 let distrusted: number
-let told: boolean
+let streamConnected: boolean
 let clock: ReturnType<typeof movableClock>
 let replica: Replica
 let primary: Bun.Server<unknown>
@@ -71,7 +71,7 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'gatehouse-replica-'))
   puppets = []
   admitted = []
-  ;[admits, told] = [true, true]
+  ;[admits, streamConnected] = [true, true]
   news = distrusted = 0
   clock = movableClock()
   primaryLog = log
@@ -109,7 +109,7 @@ function startReplica(): Replica {
     onReplicaAdvanced: () => news++,
     onInvalid: () => distrusted++,
     onRefused: () => undefined,
-    told: () => told,
+    streamConnected: () => streamConnected,
   })
 }
 
@@ -257,7 +257,7 @@ test('runs one sync at a time: at once on a change, and every second without cha
   clock.skip(2000)
   await Bun.sleep(400)
   expect(first.syncs).toBe(before + 2)
-  told = false
+  streamConnected = false
   await eventually(() => first.syncs === before + 3)
 })
 

@@ -67,7 +67,7 @@ export interface ReplicaOptions {
   /** The primary refuses the credential. */
   onRefused(): void
   /** Whether the control plane currently sends change notices. */
-  told(): boolean
+  streamConnected(): boolean
 }
 
 export class Replica {
@@ -199,7 +199,10 @@ export class Replica {
       )
       this.#end()
       this.#ended('silence')
-    } else if (now - this.#syncedAt >= (this.#options.told() && this.#isCurrent ? sureSyncMs : blindSyncMs)) {
+    } else if (
+      now - this.#syncedAt >=
+      (this.#options.streamConnected() && this.#isCurrent ? sureSyncMs : blindSyncMs)
+    ) {
       this.sync()
     }
   }

@@ -36,7 +36,7 @@ test('asks a replica that lags for another sync from time to time, and not at on
     ...{ client: controlClient(fleet.url, fetch), runtimeToken: fleet.runtimeToken, instanceId: newId(), worker: 0 },
     ...{ process: newId(), outbox, view, clock: systemClock, log: silentLog, random: () => 0 },
     ...{ freshness: new Freshness(systemClock, null), heartbeatEveryMs: 60_000, lingerMs: 3, notifiesStateRead: true },
-    ...{ onDenied: nothing, onCut: nothing, onTime: nothing, onFresh: nothing, onRefused: nothing },
+    ...{ onRevoked: nothing, onEndRequests: nothing, onTime: nothing, onFresh: nothing, onRefused: nothing },
     ...{ onSlotsRecalled: nothing, onConnected: nothing, onAgreed: nothing, onRecalled: nothing, onFenced: nothing },
     ...{ onRetired: nothing, onDeregistering: nothing, onStaleness: nothing },
     ...{ forkedAfter: () => null, agreedEvent: () => 0, staleAfterMs: () => 300_000 },

@@ -209,13 +209,13 @@ describe('a view of the state', () => {
 
   test("refuses a revoked token until the state is at the revocation's version, in the same history", async () => {
     await view.load('g', keys)
-    view.deny({ history: 'history-one', version: 1 }, ['one'])
-    view.deny({ history: 'another', version: 1 }, ['two'])
+    view.revoke({ history: 'history-one', version: 1 }, ['one'])
+    view.revoke({ history: 'another', version: 1 }, ['two'])
     await view.refresh()
-    expect([view.denied('one'), view.denied('two')]).toEqual([true, true])
+    expect([view.isRevoked('one'), view.isRevoked('two')]).toEqual([true, true])
     change(() => undefined)
     await view.refresh()
-    expect([view.denied('one'), view.denied('two')]).toEqual([false, true])
+    expect([view.isRevoked('one'), view.isRevoked('two')]).toEqual([false, true])
   })
 
   test('opens a replaced file again', async () => {
@@ -256,7 +256,7 @@ describe('a view of the state', () => {
     change(() => writer.run("delete from tokens where hash = 'one'"))
     await view.refresh()
     expect(view.token('one')).not.toBeNull()
-    change((version) => writer.run('update state_head set floor = ?', [version]))
+    change((version) => writer.run('update state_head set deletions_kept_from = ?', [version]))
     await view.refresh()
     expect(view.token('one')).toBeNull()
   })
@@ -277,12 +277,12 @@ describe('a view of the state', () => {
     change((version) => addToken('one', version))
     await view.refresh()
     view.holdRevocations(true)
-    view.deny({ history: 'history-one', version: 1 }, ['one'])
+    view.revoke({ history: 'history-one', version: 1 }, ['one'])
     await view.refresh()
-    expect(view.denied('one')).toBe(true)
+    expect(view.isRevoked('one')).toBe(true)
     view.holdRevocations(false)
     await view.refresh()
-    expect(view.denied('one')).toBe(false)
+    expect(view.isRevoked('one')).toBe(false)
   })
 
   test('reports a file that is no valid database', async () => {

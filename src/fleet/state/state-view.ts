@@ -37,7 +37,7 @@ const maxChanges = 2000
 interface HeadRow extends Head {
   reads_from: string
   /** Deletions up to this version are no longer in the state. */
-  floor: number
+  deletions_kept_from: number
 }
 
 interface Opened {
@@ -51,7 +51,7 @@ export class FileStateView implements StateView {
   readonly #file: string
   readonly #onDamaged: (reason: string) => void
   readonly #tokens = new LRUCache<string, GovernedToken>({ max: tokensInMemory })
-  readonly #denials = new Map<string, StatePosition>()
+  readonly #revocations = new Map<string, StatePosition>()
   #opened: Opened | null = null
   #head: Head | null = null
   /** The version at which the catalog, the limits and the policies were last read. */
@@ -93,7 +93,7 @@ export class FileStateView implements StateView {
   }
 
   get revocations(): number {
-    return this.#denials.size
+    return this.#revocations.size
   }
 
   /** Providers whose credentials cannot be decrypted with the present keys. */
@@ -115,8 +115,8 @@ export class FileStateView implements StateView {
     )
   }
 
-  denied(hash: string): boolean {
-    return this.#denials.has(hash)
+  isRevoked(hash: string): boolean {
+    return this.#revocations.has(hash)
   }
 
   model(id: string): CatalogModel | null {
@@ -158,11 +158,11 @@ export class FileStateView implements StateView {
   }
 
   /** Refuses tokens until the state is at `position`. */
-  deny(position: StatePosition, hashes: readonly string[]): void {
+  revoke(position: StatePosition, hashes: readonly string[]): void {
     if (!this.#holding && this.#reached(position)) return
     for (const hash of hashes) {
-      const known = this.#denials.get(hash)
-      if (known?.history !== position.history || known.version < position.version) this.#denials.set(hash, position)
+      const known = this.#revocations.get(hash)
+      if (known?.history !== position.history || known.version < position.version) this.#revocations.set(hash, position)
     }
   }
 
@@ -183,7 +183,7 @@ export class FileStateView implements StateView {
   async refresh(): Promise<Head> {
     this.#reopenReplaced()
     const head = this.#reading(({ database }) => database.transaction(() => this.#follow(database))())
-    this.#forgetDenials()
+    this.#forgetRevocations()
     return head
   }
 
@@ -201,10 +201,10 @@ export class FileStateView implements StateView {
 
   /** Call inside a read transaction: brings everything in memory to its version. */
   #follow(database: Database): Head {
-    const { floor, reads_from: _, ...head } = this.#readHead(database)
+    const { deletions_kept_from: keptFrom, reads_from: _, ...head } = this.#readHead(database)
     if (head.nonce === this.#readNonce && head.version === this.#head?.version) return head
-    // Below the floor deletions would be missed.
-    const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= floor
+    // The state keeps no deletions of older versions: they would be missed.
+    const same = this.#head !== null && this.#follows(this.#head, head) && this.#head.version >= keptFrom
     const changed = same && this.#tokens.size > 0 ? readChanged(database, this.version) : null
     this.#readCatalog(database, head, !same)
     if (changed === null) this.#tokens.clear()
@@ -213,7 +213,7 @@ export class FileStateView implements StateView {
       this.#forgetTokensOf(changed.accounts)
     }
     this.#head = head
-    this.#forgetDenials()
+    this.#forgetRevocations()
     return head
   }
 
@@ -228,7 +228,9 @@ export class FileStateView implements StateView {
 
   #readHead(database: Database): HeadRow {
     const row = database
-      .query<HeadRow, []>('select version, nonce, history, reads_from, floor from state_head where id = 1')
+      .query<HeadRow, []>(
+        'select version, nonce, history, reads_from, deletions_kept_from from state_head where id = 1',
+      )
       .get()
     if (row === null) throw new Failure('dependency_unavailable', { message: 'The state has no head' })
     if (Bun.semver.order(row.reads_from, productVersion) > 0) {
@@ -264,9 +266,9 @@ export class FileStateView implements StateView {
   }
 
   /** Drops the revocations that the state shows itself. */
-  #forgetDenials(): void {
+  #forgetRevocations(): void {
     if (this.#holding) return
-    for (const [hash, position] of this.#denials) if (this.#reached(position)) this.#denials.delete(hash)
+    for (const [hash, position] of this.#revocations) if (this.#reached(position)) this.#revocations.delete(hash)
   }
 
   #reached({ history, version }: StatePosition): boolean {

@@ -198,12 +198,12 @@ export class TemporaryFleet {
 
   change(
     apply: () => unknown,
-    deny: readonly string[] = [],
-    cut: readonly string[] = [],
+    revoked: readonly string[] = [],
+    endRequests: readonly string[] = [],
     only_revocations = false,
   ): Head {
     const head = this.#commit(apply)
-    this.#control?.fleet.announce(head, deny, cut, only_revocations)
+    this.#control?.fleet.announce(head, revoked, endRequests, only_revocations)
     return head
   }
 

@@ -164,7 +164,7 @@ function baseEvent(
     config_version: worker.view.version,
     config_id: worker.view.head?.nonce,
     environment: settings.environment,
-    event_attribution: attribution(exchange, worker.standing.gatewayId),
+    event_attribution: attribution(exchange, worker.status.gatewayId),
     exchange_id: exchange.id,
   }
   if (exchange.trace !== null) event.trace_id = exchange.trace.traceId

@@ -55,7 +55,11 @@ const gaugeRows: readonly GaugeRow[] = [
     ],
     ['connected', 'gatehouse_stream_connected', '1 while the change stream is connected'],
     ['outboxBytes', 'gatehouse_outbox_bytes', "Size of the outbox's segments on disk"],
-    ['outboxUnshipped', 'gatehouse_outbox_unshipped_events', 'Events that the control plane has not acknowledged'],
+    [
+      'outboxUnacknowledged',
+      'gatehouse_outbox_unacknowledged_events',
+      'Events that the control plane has not acknowledged',
+    ],
     ['openExchanges', 'gatehouse_open_exchanges', 'Exchanges opened and not yet closed'],
     [
       'pendingRevocations',

@@ -7,9 +7,9 @@ import { newId } from '../../lib/ids.ts'
 import { PriceBook } from '../../providers/prices/price-book.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import { simulator } from '../../providers/simulator/simulator.ts'
-import type { Reservation } from '../../usage/allowance.ts'
 import { maxAmount } from '../../usage/lease/lease.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
+import type { Reservation } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, beginExchange, type Exchange, type ResolvedModel } from '../exchange.ts'
 import { testMemory, testProvider } from '../testing/worker.ts'
@@ -58,11 +58,11 @@ const outcome = (): Event => ({
   event_attribution: noAttribution,
 })
 
-function opened(allowances: TestAllowances, want: number): Exchange {
+function opened(usageLimits: InMemoryLimits, want: number): Exchange {
   const request = new Request('http://localhost/')
   const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
   const exchange = beginExchange(from, { clock: systemClock, newId, memory: testMemory() })
-  const held = allowances.reserve([{ account: 'token/t/money', want, min: want }], exchange.abort.signal)
+  const held = usageLimits.reserve([{ account: 'token/t/money', want, min: want }], exchange.abort.signal)
   return Object.assign(exchange, {
     model,
     paths: [model],
@@ -74,11 +74,11 @@ function opened(allowances: TestAllowances, want: number): Exchange {
 }
 
 test('books every billed attempt in addition to the last one, and reserves it before the next attempt', () => {
-  const allowances = new TestAllowances({ 'token/t/money': 160_000 })
-  const exchange = opened(allowances, 100_000)
+  const usageLimits = new InMemoryLimits({ 'token/t/money': 160_000 })
+  const exchange = opened(usageLimits, 100_000)
   exchange.attempts.push(attempt(usage(40, 10)))
   expect(coversAttempt(exchange)).toBe(true)
-  expect(allowances.balances.get('token/t/money')).toBe(10_000)
+  expect(usageLimits.balances.get('token/t/money')).toBe(10_000)
   expect(coversAttempt(exchange)).toBe(false)
   exchange.attempts.push(attempt(null))
   exchange.usage = usage(40, 20)
@@ -88,11 +88,11 @@ test('books every billed attempt in addition to the last one, and reserves it be
   bookLimits(exchange, event, spent)
   expect(event.settlements).toEqual([{ account: 'token/t/money', amount: 110_000 }])
   expect(event.details).toBeUndefined()
-  expect(allowances.balances.get('token/t/money')).toBe(50_000)
+  expect(usageLimits.balances.get('token/t/money')).toBe(50_000)
 })
 
 test('books a cost once on a budget that was reserved in two of its windows', () => {
-  const exchange = opened(new TestAllowances({}), 100_000)
+  const exchange = opened(new InMemoryLimits({}), 100_000)
   const held = [
     { account: 'budget/b@2026-01-01', amount: 30_000 },
     { account: 'budget/b@2026-01-02', amount: 70_000 },
@@ -105,14 +105,14 @@ test('books a cost once on a budget that was reserved in two of its windows', ()
 })
 
 test('limits an estimate to the reserved amount', () => {
-  const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
+  const exchange = opened(new InMemoryLimits({ 'token/t/money': 5000 }), 5000)
   exchange.attempts.push(attempt(null))
   exchange.relayedCharacters = 4000
   expect(spentOf(exchange, gateway, 'client.left')).toMatchObject({ cost: 5000, estimated: true })
 })
 
 test('estimates the output from its text when the provider reports only the input', () => {
-  const exchange = opened(new TestAllowances({ 'token/t/money': 5_000_000 }), 5_000_000)
+  const exchange = opened(new InMemoryLimits({ 'token/t/money': 5_000_000 }), 5_000_000)
   exchange.attempts.push(attempt(null))
   exchange.usage = { ...usage(1000, 0), outputTokens: null }
   exchange.relayedCharacters = 400
@@ -124,12 +124,12 @@ test('estimates the output from its text when the provider reports only the inpu
 })
 
 test('books nothing for a request that was never sent', () => {
-  const exchange = opened(new TestAllowances({ 'token/t/money': 5000 }), 5000)
+  const exchange = opened(new InMemoryLimits({ 'token/t/money': 5000 }), 5000)
   expect(spentOf(exchange, gateway, 'client.left')).toBeNull()
 })
 
 test('caps an absurd cost at the same maximum in the event and on the account', () => {
-  const exchange = opened(new TestAllowances({ 'token/t/money': 1_000_000 }), 1000)
+  const exchange = opened(new InMemoryLimits({ 'token/t/money': 1_000_000 }), 1000)
   Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
   const spent = spentOf(exchange, gateway, 'ok')
   expect(spent?.cost).toBe(maxAmount)

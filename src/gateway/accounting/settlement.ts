@@ -15,11 +15,11 @@ import type { Price } from '../../providers/prices/price.ts'
 import type { ModelTerms } from '../../providers/prices/price-book.ts'
 import { multipleOf } from '../../providers/prices/service-tier.ts'
 import { countsMoney } from '../../usage/account-name.ts'
-import type { HeldAmount } from '../../usage/allowance.ts'
 import { type ExcessDetails, excessDetailsOf } from '../../usage/excess.ts'
 import { maxAmount, plainName } from '../../usage/lease/lease.ts'
 import { costOf } from '../../usage/pricing/cost.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
+import type { ReservedAmount } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import type { Attempt, Exchange, PricedPath, ReasonCode, ResolvedModel } from '../exchange.ts'
 import { maskSecrets } from './redaction.ts'
@@ -100,7 +100,7 @@ export function bookLimits(exchange: Exchange, event: Event, spent: Spent | null
   }
   const { held } = reservation
   const cost = spent?.cost ?? 0
-  const used: HeldAmount[] = []
+  const used: ReservedAmount[] = []
   for (let index = 0; index < held.length; index++) {
     const set = held[index]
     if (set === undefined) break
@@ -128,7 +128,7 @@ function pricedOf(priced: readonly PricedPath[], model: ResolvedModel): PricedPa
 }
 
 /** The cost on one money limit. When the window of a budget ended meanwhile, the older reservation is used first. */
-function shareOfCost(held: readonly HeldAmount[], index: number, cost: number): number {
+function shareOfCost(held: readonly ReservedAmount[], index: number, cost: number): number {
   const name = plainName(held[index]?.account ?? '')
   let unpaid = cost
   for (const [place, { account, amount }] of held.entries()) {

@@ -58,19 +58,19 @@ export function checkToken(
   exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
   { worker, clock }: Gateway,
 ): void {
-  worker.standing.assertCurrent()
+  worker.status.assertCurrent()
   const hash = required(exchange.tokenHash)
   const token = lookUp(worker.view.token, hash, worker.view)
   if (token === null) throw new Failure('invalid_api_token')
   exchange.token = token
   const status = tokenStatus(token, clock.now())
-  const denied = worker.view.denied(hash)
-  if (status !== 'active' || denied) throw refused(resourceName(token.id, worker.standing), status)
-  if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.standing))
+  const revoked = worker.view.isRevoked(hash)
+  if (status !== 'active' || revoked) throw refused(resourceName(token.id, worker.status), status)
+  if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.status))
 }
 
 /** The MCP endpoint is a resource of its own (RFC 8707; oauth/README.md). */
-const resourceOf = (family: string, { gatewayUrl }: Gateway['worker']['standing']): string =>
+const resourceOf = (family: string, { gatewayUrl }: Gateway['worker']['status']): string =>
   family === 'mcp' ? `${gatewayUrl}/mcp` : gatewayUrl
 
 function refused(resource: string, status: ReturnType<typeof tokenStatus>): Failure {

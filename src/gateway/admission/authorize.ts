@@ -22,7 +22,7 @@ export function admitToken(exchange: Exchange, gateway: Gateway): void {
   const token = required(exchange.token)
   if (token.purpose === 'gateway_runtime') throw new Failure('tokens.purpose_not_allowed')
   requireInvoking(token, isFamily(exchange.family) ? families[exchange.family].permission : 'gateway:invoke')
-  if (token.gatewayId !== null && token.gatewayId !== gateway.worker.standing.gatewayId) {
+  if (token.gatewayId !== null && token.gatewayId !== gateway.worker.status.gatewayId) {
     throw new Failure('tokens.gateway_not_allowed')
   }
 }

@@ -2,7 +2,7 @@
  * Checks whether a disposable token is used up, for requests that cost nothing and therefore reserve nothing. A worker
  * that does not know asks the control plane. An amount reserved by running requests is not used up.
  */
-import { type Reservation, UsageRefused } from '../../usage/allowance.ts'
+import { type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
 import { checkToken } from './authenticate.ts'
@@ -18,7 +18,7 @@ export function checkDepletion(exchange: Exchange, gateway: Gateway): Promise<vo
   const demands = accounts.map((account) => ({ account, want: 1, min: 1 }))
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.worker.allowances.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.usageLimits.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
     return refuse(thrown)
   }

@@ -5,9 +5,9 @@ import { silentLog } from '../../lib/log/log.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
-import type { UsageRefused } from '../../usage/allowance.ts'
 import { noLimits } from '../../usage/limits.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
+import type { UsageRefused } from '../../usage/usage-limits.ts'
 import { completion, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { testModel } from '../testing/worker.ts'
 
@@ -52,13 +52,13 @@ async function start(
   const settings = { drain_seconds: 0 }
   const answer = () => Response.json({ ...completion, usage })
   running = await startTestGateway(answer, settings, noTracer, noMcpServers, silentLog, tokenCounter)
-  const allowances = new TestAllowances({ 'token/t/money': money })
-  allowances.refuseWith = reason
-  Object.assign(running.worker, { allowances })
+  const usageLimits = new InMemoryLimits({ 'token/t/money': money })
+  usageLimits.refuseWith = reason
+  Object.assign(running.worker, { usageLimits })
   running.worker.catalog.push(model)
   const accounts = [{ id: 't', maxRequests: null, maxBudget: 10_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
   const secret = running.worker.addToken({ accounts })
-  return { counts, allowances, ask: (body: unknown = question) => running.chat(body, { secret }) }
+  return { counts, usageLimits, ask: (body: unknown = question) => running.chat(body, { secret }) }
 }
 
 test('counts no tokens when the budget pays for one token a byte', async () => {
@@ -74,26 +74,26 @@ test('counts no tokens when only the output limit is lowered', async () => {
 })
 
 test('serves a request whose counted tokens the budget pays for and lowers its output', async () => {
-  const { counts, allowances, ask } = await start(byTokens + 7 * 4000)
+  const { counts, usageLimits, ask } = await start(byTokens + 7 * 4000)
   const answer = await ask()
   expect([answer.status, answer.headers.get('x-service-max-output-tokens')]).toEqual([200, '7'])
   expect(counts).toEqual(['o200k_base'])
-  expect(allowances.balances.get('token/t/money')).toBe(byTokens + 7 * 4000 - (11 * 2000 + 7 * 4000))
+  expect(usageLimits.balances.get('token/t/money')).toBe(byTokens + 7 * 4000 - (11 * 2000 + 7 * 4000))
 })
 
 test('serves it also when another limit is reserved at the control plane', async () => {
-  const { allowances, ask } = await start(byTokens + 7 * 4000)
-  allowances.delay = 5
+  const { usageLimits, ask } = await start(byTokens + 7 * 4000)
+  usageLimits.delay = 5
   expect((await ask()).status).toBe(200)
 })
 
 test('refuses a request whose counted tokens the budget does not pay for and names the figures', async () => {
-  const { counts, allowances, ask } = await start(byTokens + 3999)
+  const { counts, usageLimits, ask } = await start(byTokens + 3999)
   const refused = await ask()
   const { error } = errorSchema.parse(await refused.json())
   expect([refused.status, error.code]).toEqual([402, 'usage_authorization_budget_exceeded'])
   expect(error.message).toContain("with 380 tokens of input, as the model's tokenizer counts them, with a margin")
-  expect([counts.length, running.seen.length, allowances.reserved]).toEqual([1, 0, 0])
+  expect([counts.length, running.seen.length, usageLimits.reserved]).toEqual([1, 0, 0])
 })
 
 test('counts no tokens when the budget is empty or the refusal has another cause', async () => {
@@ -136,10 +136,10 @@ test('refuses by bytes a request that cannot be counted', async () => {
 
 test('books the full cost when a provider charges more than the counted bound, and reports the excess', async () => {
   const usage = { prompt_tokens: 500, completion_tokens: 1, total_tokens: 501 }
-  const { allowances, ask } = await start(byTokens + 10 * 4000, { usage })
+  const { usageLimits, ask } = await start(byTokens + 10 * 4000, { usage })
   await ask()
   const cost = 500 * 2000 + 4000
-  expect(allowances.balances.get('token/t/money')).toBe(byTokens + 10 * 4000 - cost)
+  expect(usageLimits.balances.get('token/t/money')).toBe(byTokens + 10 * 4000 - cost)
   const excess = (cost - byTokens - 10 * 4000) / 1e9
   expect(running.worker.journal.outcomes().at(-1)?.details).toMatchObject({
     bound_exceeded: { model: 'gpt-4o', excess },
@@ -157,7 +157,7 @@ test('refuses a token revoked while the input is counted with 401 and keeps noth
     running.worker.tokens.clear()
     return undefined
   }
-  const { allowances, ask } = await start(byTokens + 7 * 4000, { whileCounting: revoke })
+  const { usageLimits, ask } = await start(byTokens + 7 * 4000, { whileCounting: revoke })
   expect((await ask()).status).toBe(401)
-  expect([allowances.reserved, running.seen.length]).toEqual([0, 0])
+  expect([usageLimits.reserved, running.seen.length]).toEqual([0, 0])
 })

@@ -1,9 +1,9 @@
 /** Counts the input tokens of a request that was refused for lack of money, to bound it more closely. */
 
 import { countsMoney } from '../../usage/account-name.ts'
-import { UsageRefused } from '../../usage/allowance.ts'
 import { encodingOf } from '../../usage/pricing/text-tokens.ts'
 import { maxCountedBytes } from '../../usage/pricing/token-counter.ts'
+import { UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange, ResolvedModel } from '../exchange.ts'
 import { type BoundedPath, bodyToBound, boundPaths, minCost } from './bound-paths.ts'

@@ -91,7 +91,7 @@ test('accepts an access token issued for this gateway', async () => {
 
 test('refuses an access token whose revocation entry arrived before the state', async () => {
   const secret = accessToken()
-  running.worker.denials.add(hashSecret(secret))
+  running.worker.revocations.add(hashSecret(secret))
   expect((await running.chat(question, { secret })).status).toBe(401)
 })
 

@@ -4,15 +4,15 @@
  * for a request that reserves nothing.
  */
 import { asFailure, type Failure } from '../../failure.ts'
-import { type AccountName, UsageRefused } from '../../usage/allowance.ts'
 import { moneyAccount, requestsAccount, usageFailure } from '../../usage/demands.ts'
+import { type AccountName, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { resourceName } from './resource-name.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
   for (const account of depletableAccounts(exchange)) {
-    if (!gateway.worker.allowances.exhausted(account)) continue
+    if (!gateway.worker.usageLimits.exhausted(account)) continue
     throw depletionFailure(new UsageRefused(account, 'exhausted'), exchange, gateway)
   }
 }
@@ -32,5 +32,5 @@ export function depletableAccounts({ token }: Exchange): readonly AccountName[] 
 export function depletionFailure(thrown: unknown, { token }: Exchange, { worker }: Gateway): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = required(token)
-  return usageFailure(thrown, keyClass, resourceName(id, worker.standing))
+  return usageFailure(thrown, keyClass, resourceName(id, worker.status))
 }

@@ -1,6 +1,6 @@
 /** A disposable token that is used up is refused by every route, however long ago its gateway heard of it. */
 import { afterEach, expect, test } from 'bun:test'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import {
   type McpCallerOptions,
   openCaller,
@@ -13,7 +13,7 @@ let stop: () => Promise<void> = async () => undefined
 afterEach(() => stop())
 
 /** A worker that remembers no refusal. */
-class Forgetful extends TestAllowances {
+class Forgetful extends InMemoryLimits {
   override exhausted(): boolean {
     return false
   }
@@ -28,41 +28,41 @@ const server = (): TestMcpServer =>
 async function start(keyClass: 'disposable' | 'durable' = 'disposable') {
   const gateway = await startMcpGateway([server()])
   stop = () => gateway.stop()
-  const allowances = new Forgetful({ 'token/d/requests': 5, 'token/d/money': 5 })
-  Object.assign(gateway.worker, { allowances })
+  const usageLimits = new Forgetful({ 'token/d/requests': 5, 'token/d/money': 5 })
+  Object.assign(gateway.worker, { usageLimits })
   const accounts = [{ id: 'd', maxBudget: 5, maxRequests: 5, rateLimitRpm: null, rateLimitTpm: null }]
   const secret = gateway.worker.addToken({ keyClass, accounts })
   const caller = await openCaller(gateway, { secret } satisfies McpCallerOptions)
   const models = () => fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } })
-  return { allowances, caller, models }
+  return { usageLimits, caller, models }
 }
 const refused = (code: string) => ({ error: { data: { code } } })
 
 test('refuses lists, sessions and calls of tools and models with the code of the used-up limit', async () => {
-  const { allowances, caller, models } = await start()
+  const { usageLimits, caller, models } = await start()
   expect(await caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
   expect(await caller.call('files__read')).toMatchObject({ result: {} })
-  expect([allowances.balances.get('token/d/requests'), allowances.balances.get('token/d/money')]).toEqual([4, 5])
-  allowances.balances.set('token/d/requests', 0)
+  expect([usageLimits.balances.get('token/d/requests'), usageLimits.balances.get('token/d/money')]).toEqual([4, 5])
+  usageLimits.balances.set('token/d/requests', 0)
   for (const method of ['tools/list', 'initialize', 'logging/setLevel']) {
     expect(await caller.ask(method)).toMatchObject(refused('tokens.request_limit_exhausted'))
   }
   expect((await models()).status).toBe(403)
-  allowances.balances.set('token/d/requests', 4).set('token/d/money', 0)
+  usageLimits.balances.set('token/d/requests', 4).set('token/d/money', 0)
   expect(await caller.ask('tools/list')).toMatchObject(refused('tokens.budget_exhausted'))
   expect(await caller.call('files__read')).toMatchObject(refused('tokens.budget_exhausted'))
   expect((await models()).status).toBe(402)
 })
 
 test('does not treat amounts reserved by running requests as used up, and lets a reusable token still list', async () => {
-  const { allowances, caller } = await start()
-  allowances.balances.set('token/d/requests', 0)
-  allowances.refuseWith = 'held'
+  const { usageLimits, caller } = await start()
+  usageLimits.balances.set('token/d/requests', 0)
+  usageLimits.refuseWith = 'held'
   expect(await caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
-  allowances.refuseWith = 'unknown'
+  usageLimits.refuseWith = 'unknown'
   expect(await caller.ask('tools/list')).toMatchObject(refused('usage_authority_unavailable'))
   await stop()
   const durable = await start('durable')
-  durable.allowances.balances.set('token/d/requests', 0)
+  durable.usageLimits.balances.set('token/d/requests', 0)
   expect(await durable.caller.ask('tools/list')).toMatchObject({ result: { tools: [{}] } })
 })

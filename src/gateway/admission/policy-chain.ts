@@ -47,7 +47,7 @@ export function chainFor(
 ): PolicyChain {
   const token = required(admitted)
   const { policies: set } = worker.view
-  const { gatewayId } = worker.standing
+  const { gatewayId } = worker.status
   const { family } = dialect
   let ofSet = lastChains.get(set)
   if (ofSet === undefined) {
@@ -75,8 +75,8 @@ const findChain = (
   family: Family,
 ): PolicyChain =>
   worker.view.policies.chainFor({
-    organizationId: worker.standing.organizationId,
-    gatewayId: worker.standing.gatewayId,
+    organizationId: worker.status.organizationId,
+    gatewayId: worker.status.gatewayId,
     tokenId: token.id,
     tokenLineage: token.accounts.map(({ id }) => id),
     teamId: token.teamId ?? token.eventTeamId,

@@ -9,7 +9,7 @@ import { compilePolicySet } from '../../policies/chain.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { completion, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { testModel, testPolicy } from '../testing/worker.ts'
 
@@ -32,17 +32,17 @@ afterEach(() => running.stop())
 async function start(
   upstream: Upstream,
   {
-    allowances,
+    usageLimits,
     token = {},
     models = [model],
-  }: { allowances: TestAllowances; token?: Partial<GovernedToken>; models?: CatalogModel[] },
+  }: { usageLimits: InMemoryLimits; token?: Partial<GovernedToken>; models?: CatalogModel[] },
 ) {
   running = await startTestGateway(upstream, {
     drain_seconds: 0,
     idle_timeout_seconds: 0.2,
     first_byte_timeout_seconds: 0.2,
   })
-  Object.assign(running.worker, { allowances })
+  Object.assign(running.worker, { usageLimits })
   running.worker.catalog.push(...models)
   const accounts = [{ id: 't', maxRequests: 5, maxBudget: 10_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
   const secret = running.worker.addToken({ accounts, ...token })
@@ -50,16 +50,16 @@ async function start(
     running.chat(body, { secret, ...(signal ? { signal } : {}) })
 }
 const limits = (money: number, requests = 5) =>
-  new TestAllowances({ 'token/t/money': money, 'token/t/requests': requests })
+  new InMemoryLimits({ 'token/t/money': money, 'token/t/requests': requests })
 const lastOutcome = () => running.worker.journal.outcomes().at(-1)
 
 describe('a request of a token with a budget', () => {
   test('is booked at the reported usage to the nano-dollar, with the cached part at its own price', async () => {
-    const allowances = limits(10_000_000)
-    const ask = await start(answered, { allowances })
+    const usageLimits = limits(10_000_000)
+    const ask = await start(answered, { usageLimits })
     expect((await ask()).status).toBe(200)
-    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - answerCost)
-    expect(allowances.balances.get('token/t/requests')).toBe(4)
+    expect(usageLimits.balances.get('token/t/money')).toBe(10_000_000 - answerCost)
+    expect(usageLimits.balances.get('token/t/requests')).toBe(4)
     expect(lastOutcome()).toMatchObject({
       event_cost_attribution: {
         cost: answerCost / 1e9,
@@ -75,19 +75,19 @@ describe('a request of a token with a budget', () => {
   })
 
   test('is refused before the provider call when the budget cannot pay for its input and one output token', async () => {
-    const allowances = limits(inputBound + 3999)
-    const ask = await start(answered, { allowances, token: { keyClass: 'durable' } })
+    const usageLimits = limits(inputBound + 3999)
+    const ask = await start(answered, { usageLimits, token: { keyClass: 'durable' } })
     const refused = await ask()
     expect([refused.status, await refused.json()]).toMatchObject([
       402,
       { error: { code: 'usage_authorization_budget_exceeded' } },
     ])
     expect(running.seen).toHaveLength(0)
-    expect(allowances.reserved).toBe(0)
+    expect(usageLimits.reserved).toBe(0)
   })
 
   test('has its output limited to what the budget can pay, stated in the body, a header and the event', async () => {
-    const ask = await start(answered, { allowances: limits(inputBound + 12 * 4000 + 3999) })
+    const ask = await start(answered, { usageLimits: limits(inputBound + 12 * 4000 + 3999) })
     const response = await ask({ ...question, max_tokens: 40 })
     expect(response.status).toBe(200)
     // The added member makes the input bound larger by as many bytes.
@@ -99,8 +99,8 @@ describe('a request of a token with a budget', () => {
   })
 
   test('asks a limit for no more than remains and is refused only below its minimum need', async () => {
-    const allowances = new TestAllowances({ 'token/t/money': 10_000_000_000 })
-    const ask = await start(answered, { allowances, models: [testModel({ id: 'gpt-test', price })] })
+    const usageLimits = new InMemoryLimits({ 'token/t/money': 10_000_000_000 })
+    const ask = await start(answered, { usageLimits, models: [testModel({ id: 'gpt-test', price })] })
     expect((await ask({ ...question, max_tokens: 1e12 })).status).toBe(200)
     const held = running.worker.journal.opened.values().next().value?.settlements
     expect(held).toContainEqual({ account: 'token/t/money', amount: 10_000_000_000 })
@@ -109,11 +109,11 @@ describe('a request of a token with a budget', () => {
       402,
       { error: { code: 'usage_authorization_budget_exceeded' } },
     ])
-    expect(allowances.reserved).toBe(1)
+    expect(usageLimits.reserved).toBe(1)
   })
 
   test('is bounded by the body after policies changed it', async () => {
-    const ask = await start(answered, { allowances: limits(1_000_000_000) })
+    const ask = await start(answered, { usageLimits: limits(1_000_000_000) })
     const added = 'Be kind. '.repeat(100)
     running.worker.policies = compilePolicySet([
       testPolicy({ id: 'prefix', kind: 'request-rewrite', config: { system_prefix: added } }),
@@ -132,7 +132,7 @@ describe('a request of a token with a budget', () => {
 
   test('keeps an output limit within the maximum of its model, and a negative limit is refused', async () => {
     const known = testModel({ id: 'gpt-test', upstreamModel: 'gpt-4o', price })
-    const ask = await start(answered, { allowances: limits(inputBound + 30_000 * 4000), models: [known] })
+    const ask = await start(answered, { usageLimits: limits(inputBound + 30_000 * 4000), models: [known] })
     expect((await ask()).headers.get('x-service-max-output-tokens')).toBe('16384')
     await ask({ ...question, max_tokens: 29_000 })
     const refused = await ask({ ...question, max_tokens: -5 })
@@ -143,7 +143,7 @@ describe('a request of a token with a budget', () => {
 
   test('reserves the maximum of the model for an output limit of 0, and is refused when the budget pays for less', async () => {
     const bound = inputBound + ',"max_tokens":0'.length * 2000 + outputBound
-    const ask = await start(answered, { allowances: limits(bound + 10_000) })
+    const ask = await start(answered, { usageLimits: limits(bound + 10_000) })
     expect((await ask({ ...question, max_tokens: 0 })).status).toBe(200)
     const [reserved] = running.worker.journal.opened.values()
     expect(reserved?.settlements).toContainEqual({ account: 'token/t/money', amount: bound })
@@ -153,7 +153,7 @@ describe('a request of a token with a budget', () => {
   })
 
   test('has both names of the output limit lowered when both are given, and neither raised', async () => {
-    const ask = await start(answered, { allowances: limits(inputBound + 20 * 4000 + 50 * 2000) })
+    const ask = await start(answered, { usageLimits: limits(inputBound + 20 * 4000 + 50 * 2000) })
     expect((await ask({ ...question, max_tokens: 45, max_completion_tokens: 40 })).status).toBe(200)
     const both = JSON.parse(running.seen[0]?.body ?? '')
     expect(both.max_tokens).toBeLessThan(40)
@@ -164,15 +164,15 @@ describe('a request of a token with a budget', () => {
   })
 
   test('reserves all its limits or none', async () => {
-    const allowances = limits(10_000_000, 0)
-    const ask = await start(answered, { allowances })
+    const usageLimits = limits(10_000_000, 0)
+    const ask = await start(answered, { usageLimits })
     expect((await ask()).status).toBe(429)
-    expect(allowances.balances.get('token/t/money')).toBe(10_000_000)
+    expect(usageLimits.balances.get('token/t/money')).toBe(10_000_000)
   })
 
   test('is refused by name when its model has no price, and admitted without a budget', async () => {
     const free = testModel({ id: 'gpt-test' })
-    const ask = await start(answered, { allowances: limits(1), models: [free] })
+    const ask = await start(answered, { usageLimits: limits(1), models: [free] })
     const refused = await ask()
     expect([refused.status, await refused.json()]).toMatchObject([
       403,
@@ -185,22 +185,22 @@ describe('a request of a token with a budget', () => {
   test('needs an unused limit even for a free model and leaves the limit unchanged', async () => {
     const nothing = compilePrice({ input_per_million: 0, output_per_million: 0 }, 'operator')
     const free = testModel({ id: 'gpt-test', price: nothing, maxOutputTokens: 50 })
-    const allowances = limits(1)
-    const ask = await start(answered, { allowances, models: [free] })
+    const usageLimits = limits(1)
+    const ask = await start(answered, { usageLimits, models: [free] })
     expect((await ask()).status).toBe(200)
-    expect([...allowances.balances.values()]).toEqual([1, 4])
-    allowances.balances.set('token/t/money', 0)
+    expect([...usageLimits.balances.values()]).toEqual([1, 4])
+    usageLimits.balances.set('token/t/money', 0)
     expect((await ask()).status).toBe(402)
   })
 
   test('is refused by name when nothing bounds its output', async () => {
-    const ask = await start(answered, { allowances: limits(1), models: [testModel({ id: 'gpt-test', price })] })
+    const ask = await start(answered, { usageLimits: limits(1), models: [testModel({ id: 'gpt-test', price })] })
     expect(await (await ask()).json()).toMatchObject({ error: { code: 'tokens.cost_unbounded', param: 'max_tokens' } })
   })
 
   test('is booked in full when the provider charges more than the bound, and the outcome reports the excess', async () => {
     const huge = { ...completion, usage: { prompt_tokens: 10, completion_tokens: 5000, total_tokens: 5010 } }
-    const ask = await start(() => Response.json(huge), { allowances: limits(10_000_000) })
+    const ask = await start(() => Response.json(huge), { usageLimits: limits(10_000_000) })
     await ask()
     const cost = 10 * 2000 + 5000 * 4000
     const excess = (cost - inputBound - outputBound) / 1e9
@@ -214,15 +214,15 @@ describe('a request of a token with a budget', () => {
     const huge = { ...completion, usage: { prompt_tokens: 10, completion_tokens: 100, total_tokens: 110 } }
     const cost = 10 * 2000 + 100 * 4000
     const excess = cost - inputBound - outputBound
-    const allowances = limits(inputBound + outputBound + excess)
-    const ask = await start(() => Response.json(huge), { allowances })
+    const usageLimits = limits(inputBound + outputBound + excess)
+    const ask = await start(() => Response.json(huge), { usageLimits })
     const excesses = new Map([[`${model.providerId}/gpt-test`, excess]])
     Object.assign(running.worker.view, { limits: { ...noLimits, excesses } })
     await ask()
     expect(lastOutcome()?.details).not.toHaveProperty('bound_exceeded')
-    expect(allowances.balances.get('token/t/money')).toBe(inputBound + outputBound + excess - cost)
+    expect(usageLimits.balances.get('token/t/money')).toBe(inputBound + outputBound + excess - cost)
     // What is left pays for the list price, and not for the excess.
-    allowances.balances.set('token/t/money', inputBound + excess)
+    usageLimits.balances.set('token/t/money', inputBound + excess)
     expect((await ask()).status).toBe(402)
   })
 
@@ -234,17 +234,17 @@ describe('a request of a token with a budget', () => {
       Response.json({ error: { message: 'x' }, usage }, { status: 400 }),
       Response.json({ error: { message: 'x' } }, { status: 400 }),
     ]
-    const allowances = limits(10_000_000)
-    const ask = await start(() => replies.shift() ?? Response.error(), { allowances })
+    const usageLimits = limits(10_000_000)
+    const ask = await start(() => replies.shift() ?? Response.error(), { usageLimits })
     expect(await (await ask()).json()).toEqual({ error: { message: 'x' }, usage })
-    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
+    expect(usageLimits.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
     expect(lastOutcome()).toMatchObject({ event_cost_attribution: { cost: (2 * cost) / 1e9, estimated: false } })
     expect((await ask()).status).toBe(400)
-    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
+    expect(usageLimits.balances.get('token/t/money')).toBe(10_000_000 - 2 * cost)
   })
 
   test('is booked in full when recovery after a restart ends it', async () => {
-    const ask = await start(answered, { allowances: limits(10_000_000) })
+    const ask = await start(answered, { usageLimits: limits(10_000_000) })
     await ask()
     const [interrupted] = running.worker.journal.opened.values()
     expect(interrupted).toMatchObject({
@@ -265,9 +265,9 @@ describe('the refusal code of a used-up limit', () => {
   ] as const
   for (const [keyClass, reason, money, requests, status, code, retryAfter] of cases) {
     test(`is ${code} for key class ${keyClass} and reason ${reason}`, async () => {
-      const allowances = limits(money, requests)
-      allowances.refuseWith = reason
-      const ask = await start(answered, { allowances, token: { keyClass } })
+      const usageLimits = limits(money, requests)
+      usageLimits.refuseWith = reason
+      const ask = await start(answered, { usageLimits, token: { keyClass } })
       const refused = await ask()
       expect(refused.status).toBe(status)
       expect(await refused.json()).toMatchObject({
@@ -293,28 +293,28 @@ describe('a client that disconnects', () => {
     )
 
   test('is charged for its input and the produced output', async () => {
-    const allowances = limits(10_000_000)
-    const ask = await start(hanging, { allowances })
+    const usageLimits = limits(10_000_000)
+    const ask = await start(hanging, { usageLimits })
     const abort = new AbortController()
     const response = await ask({ ...question, stream: true }, abort.signal)
     await response.body?.getReader().read()
     abort.abort()
     await eventually(() => running.worker.journal.outcomes().length > 0)
     // 12 characters in and 17 out, four to a token.
-    expect(allowances.balances.get('token/t/money')).toBe(10_000_000 - (3 * 2000 + 5 * 4000))
+    expect(usageLimits.balances.get('token/t/money')).toBe(10_000_000 - (3 * 2000 + 5 * 4000))
     expect(lastOutcome()?.event_cost_attribution).toMatchObject({ estimated: true })
   })
 })
 
 test('a failed call books no cost and counts as one request', async () => {
-  const allowances = limits(10_000_000)
-  const ask = await start(() => new Response('{}', { status: 500 }), { allowances })
+  const usageLimits = limits(10_000_000)
+  const ask = await start(() => new Response('{}', { status: 500 }), { usageLimits })
   await ask()
-  expect([...allowances.balances.values()]).toEqual([10_000_000, 4])
+  expect([...usageLimits.balances.values()]).toEqual([10_000_000, 4])
 })
 
 test('refuses a used-up disposable token at authentication', async () => {
-  const ask = await start(answered, { allowances: limits(0), token: { keyClass: 'disposable' } })
+  const ask = await start(answered, { usageLimits: limits(0), token: { keyClass: 'disposable' } })
   const refused = await ask('{ no JSON')
   expect(refused.status).toBe(402)
   expect(await refused.json()).toMatchObject({ error: { code: 'tokens.budget_exhausted' } })
@@ -330,7 +330,7 @@ describe('books or releases every reservation exactly once, however the exchange
     Upstream,
     body: unknown,
     opened: boolean,
-    prepare?: (allowances: TestAllowances) => void,
+    prepare?: (usageLimits: InMemoryLimits) => void,
   ][] = [
     ['answered', answered, question, true],
     ['provider error', () => new Response('x', { status: 500 }), question, true],
@@ -356,41 +356,41 @@ describe('books or releases every reservation exactly once, however the exchange
       answered,
       question,
       false,
-      (allowances) => {
-        allowances.delay = 20
+      (usageLimits) => {
+        usageLimits.delay = 20
         setTimeout(() => running.worker.tokens.clear(), 5)
       },
     ],
   ]
   for (const [name, upstream, body, opened, prepare] of ways) {
     test(name, async () => {
-      const allowances = limits(10_000_000)
-      const ask = await start(upstream, { allowances })
-      prepare?.(allowances)
+      const usageLimits = limits(10_000_000)
+      const ask = await start(upstream, { usageLimits })
+      prepare?.(usageLimits)
       await ask(body)
         .then((response) => response.text())
         .catch(() => undefined)
-      await eventually(() => allowances.settled + allowances.released > 0)
-      expect([allowances.reserved, allowances.settled, allowances.released]).toEqual([
+      await eventually(() => usageLimits.settled + usageLimits.released > 0)
+      expect([usageLimits.reserved, usageLimits.settled, usageLimits.released]).toEqual([
         1,
         opened ? 1 : 0,
         opened ? 0 : 1,
       ])
-      if (!opened) expect([...allowances.balances.values()]).toEqual([10_000_000, 5])
+      if (!opened) expect([...usageLimits.balances.values()]).toEqual([10_000_000, 5])
     })
   }
 
   test('releases a reservation when the client disconnects while limits are leased', async () => {
-    const allowances = limits(10_000_000)
-    allowances.delay = 300
-    const ask = await start(answered, { allowances })
+    const usageLimits = limits(10_000_000)
+    usageLimits.delay = 300
+    const ask = await start(answered, { usageLimits })
     const abort = new AbortController()
     const asked = ask(question, abort.signal).catch(() => undefined)
     await Bun.sleep(30)
     abort.abort()
     await asked
     await eventually(() => running.worker.journal.outcomes().length > 0)
-    expect([allowances.reserved, allowances.settled, allowances.released]).toEqual([0, 0, 0])
-    expect([...allowances.balances.values()]).toEqual([10_000_000, 5])
+    expect([usageLimits.reserved, usageLimits.settled, usageLimits.released]).toEqual([0, 0, 0])
+    expect([...usageLimits.balances.values()]).toEqual([10_000_000, 5])
   })
 })

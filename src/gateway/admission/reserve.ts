@@ -16,11 +16,11 @@
 import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
-import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
 import { type MoneyAccount, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
-import { maxAskAmount } from '../../usage/lease/lease.ts'
+import { maxRequestedAmount } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
+import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type PricedPath, required } from '../exchange.ts'
 import { translateRequest } from '../request/translate.ts'
@@ -74,7 +74,7 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
   const min = minCost(exchange, first)
   return accounts.map(({ account, limit }) => {
-    return { account, want: Math.max(min, Math.min(want, limit, maxAskAmount)), min }
+    return { account, want: Math.max(min, Math.min(want, limit, maxRequestedAmount)), min }
   })
 }
 
@@ -91,7 +91,7 @@ function reserveDemand(exchange: Exchange, gateway: Gateway, demand: Reservation
   const demands = [...demand.requests, ...moneyDemands(exchange, demand.money, demand.paths)]
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.worker.allowances.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.usageLimits.reserve(demands, exchange.abort.signal)
   } catch (thrown) {
     return reserveCounted(exchange, gateway, demand, thrown)
   }
@@ -138,7 +138,7 @@ function reserveCounted(
 function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: ReservationRequest): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
   const { id, keyClass } = required(token)
-  return usageFailure(thrown, keyClass, resourceName(id, worker.standing), shortfall(thrown, asked.paths[0]))
+  return usageFailure(thrown, keyClass, resourceName(id, worker.status), shortfall(thrown, asked.paths[0]))
 }
 
 /** Each text follows "tokens of input, ". */

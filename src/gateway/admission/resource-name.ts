@@ -1,5 +1,5 @@
-import type { Standing } from '../../fleet/protocol/worker.ts'
+import type { GatewayStatus } from '../../fleet/protocol/worker.ts'
 
 /** The resource name that callers are shown for a token: `vrn:gatehouse:<organization id>:token/<id>`. */
-export const resourceName = (tokenId: string, { organizationId }: Pick<Standing, 'organizationId'>): string =>
+export const resourceName = (tokenId: string, { organizationId }: Pick<GatewayStatus, 'organizationId'>): string =>
   `vrn:gatehouse:${organizationId}:token/${tokenId}`

@@ -6,7 +6,7 @@
 import type { Event, Verdict } from '../../events/event.ts'
 import type { PolicyEvaluation, StageOutcome } from '../../policies/stages/run-stage.ts'
 import { stronger } from '../../policies/verdict.ts'
-import { UsageRefused } from '../../usage/allowance.ts'
+import { UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { digestOf } from '../policy/decisions.ts'
@@ -22,7 +22,7 @@ export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Pr
 async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promise<boolean> {
   try {
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
-    const reservation = await worker.allowances.reserve(demands, exchange.abort.signal)
+    const reservation = await worker.usageLimits.reserve(demands, exchange.abort.signal)
     if (exchange.outcomeCommitted !== null) {
       // The client disconnected during the wait, so nothing would release the reservation later.
       reservation.release()

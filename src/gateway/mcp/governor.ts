@@ -95,7 +95,7 @@ export function sessionStatus({ token: { hash } }: McpSession, gateway: Gateway)
 
 /** An exchange for a server message. The token is checked again, because a session is long. */
 function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {
-  const request = new Request(`${gateway.worker.standing.gatewayUrl}/mcp`, { method: 'POST' })
+  const request = new Request(`${gateway.worker.status.gatewayUrl}/mcp`, { method: 'POST' })
   const mcp = { method, params, id: null, session, call: null, server, name: null, requestBytes: 0, resultBytes: null }
   const exchange = beginExchange(
     {

@@ -42,7 +42,7 @@ export function checkMethod({ method }: Request): void {
 /** Security warning of the transport: a wrong Origin is 403. Programs send none. */
 export function checkOrigin({ headers }: Request, { worker, settings }: Gateway): void {
   const origin = headers.get('origin')
-  if (origin === null || origin === worker.standing.gatewayUrl) return
+  if (origin === null || origin === worker.status.gatewayUrl) return
   if (settings.mcp_origins?.split(' ').includes(origin)) return
   throw new HttpRefusal(403, 'This origin is not allowed')
 }

@@ -28,7 +28,7 @@ test.each(methods)('suspends the idle timeout while %s waits for another worker'
 })
 
 /** A stream that says one word and ends when it is told. */
-function standing() {
+function openStream() {
   const { promise, resolve } = Promise.withResolvers<ReadableStreamDefaultController<Uint8Array>>()
   const readable = new ReadableStream<Uint8Array>({ start: resolve })
   const said = promise.then((controller) => {
@@ -41,7 +41,7 @@ function standing() {
 }
 
 test('waits in a drain for a whole forwarded answer, but not for a listening stream', async () => {
-  const stream = standing()
+  const stream = openStream()
   const { limits, answering, running } = await asking('POST', async () => new Response(stream.readable))
   const answer = await answering
   expect(limits).toEqual([0])
@@ -54,7 +54,7 @@ test('waits in a drain for a whole forwarded answer, but not for a listening str
   void stream.end()
   expect(await answer.text()).toBe('said')
   await drained
-  const listening = await asking('GET', async () => new Response(standing().readable))
+  const listening = await asking('GET', async () => new Response(openStream().readable))
   await listening.answering
   await listening.running.drain(60_000)
 })
@@ -66,13 +66,13 @@ test('does not wait in a drain for an answer whose worker or client is gone or t
   const empty = await asking('POST', async () => new Response(null, { status: 202 }))
   await empty.answering
   await empty.running.drain(60_000)
-  const broken = standing()
+  const broken = openStream()
   const cutShort = await asking('POST', async () => new Response(broken.readable))
   const reading = (await cutShort.answering).text()
   await broken.breakOff()
   expect(await reading.catch(() => 'broken off')).toBe('broken off')
   await cutShort.running.drain(60_000)
-  const left = await asking('POST', async () => new Response(standing().readable))
+  const left = await asking('POST', async () => new Response(openStream().readable))
   await (await left.answering).body?.cancel()
   await left.running.drain(60_000)
 })

@@ -8,7 +8,7 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { eventsOf, jsonHeaders, startMcpGateway, type TestMcpServer, testMcpServer } from '../testing/mcp.ts'
 import { testPolicy } from '../testing/worker.ts'
 
@@ -89,7 +89,7 @@ test('sends the JSON-RPC id with the refusal of a revoked token', async () => {
   const { gateway } = await start()
   const accounts = [{ id: 'd', maxBudget: null, maxRequests: 1, rateLimitRpm: null, rateLimitTpm: null }]
   const depleted = gateway.worker.addToken({ keyClass: 'disposable', accounts })
-  Object.assign(gateway.worker, { allowances: new TestAllowances({ 'token/d/requests': 0 }) })
+  Object.assign(gateway.worker, { usageLimits: new InMemoryLimits({ 'token/d/requests': 0 }) })
   for (const secret of [depleted, gateway.worker.addToken({ roles: ['auditor'] })]) {
     const headers = { ...jsonHeaders, authorization: `Bearer ${secret}` }
     const ask = (body: string) => fetch(`${gateway.url}/mcp`, { method: 'POST', headers, body })
@@ -352,14 +352,14 @@ test('applies policies to log messages of the server', async () => {
 test('ends the sessions and running calls of a revoked token', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
-  const standing = await caller.get()
+  const listening = await caller.get()
   const hanging = caller.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'files__hang' } })
   await eventually(() => files.requests.some(({ method }) => method === 'tools/call'))
   const hash = hashSecret(gateway.secret)
-  gateway.worker.denials.add(hash)
+  gateway.worker.revocations.add(hash)
   gateway.gateway.cutTokens([hash])
   expect((await hanging).status).toBe(401)
-  await standing.text()
+  await listening.text()
   expect((await caller.post({ jsonrpc: '2.0', id: 2, method: 'ping' })).status).toBe(401)
   await eventually(() => files.connections === 0)
   expect(gateway.worker.journal.outcomes().map(({ reason_code }) => reason_code)).toContain('token.revoked')
@@ -368,18 +368,18 @@ test('ends the sessions and running calls of a revoked token', async () => {
 test('sends nothing to a revoked token before its session ends', async () => {
   const { gateway, files } = await start()
   const caller = await gateway.caller()
-  const standing = await caller.get()
+  const listening = await caller.get()
   gateway.servers.changed()
   const hash = hashSecret(gateway.secret)
   files.handlers['tools/call'] = ({ notify }) => {
-    gateway.worker.denials.add(hash)
+    gateway.worker.revocations.add(hash)
     notify('notifications/tools/list_changed', {})
     return { content: [] }
   }
   await caller.call('files__read')
   gateway.servers.changed()
   gateway.gateway.cutTokens([hash])
-  expect((await standing.text()).split('tools/list_changed')).toHaveLength(2)
+  expect((await listening.text()).split('tools/list_changed')).toHaveLength(2)
 })
 
 test('does not make a call that cannot be recorded', async () => {

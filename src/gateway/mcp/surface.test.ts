@@ -179,7 +179,7 @@ test('refuses a page of another origin with any credential', async () => {
   const caller = await running.caller()
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
   expect((await caller.post(ping, { origin: 'http://evil.example' })).status).toBe(403)
-  expect((await caller.post(ping, { origin: running.worker.standing.gatewayUrl })).status).toBe(200)
+  expect((await caller.post(ping, { origin: running.worker.status.gatewayUrl })).status).toBe(200)
 })
 
 test('answers the CORS preflight of an allowed origin and lets its pages read answers', async () => {

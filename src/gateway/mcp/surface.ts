@@ -170,7 +170,7 @@ function startSweeping(sweep: () => void): ReturnType<typeof setInterval> {
 /** Authenticates the caller: an exchange, or the answer that refuses it. */
 function enter(gateway: Gateway, arrival: Arrival): Exchange | Promise<Response> {
   const { request, requestId } = arrival
-  if (gateway.worker.standing.gatewayId === '') {
+  if (gateway.worker.status.gatewayId === '') {
     return Promise.resolve(failureResponse(mcpDialect, new Failure('not_ready'), requestId, 'error'))
   }
   const route = `${request.method} ${mcpPath}`

@@ -49,7 +49,7 @@ function queue(exchange: Exchange, gateway: Gateway, { policy }: PolicyEvaluatio
  * its language, because the same bytes mean something else in another language.
  */
 export function digestOf(exchange: Exchange, { worker }: Gateway): string {
-  exchange.promptHash ??= worker.standing.promptHash(exchange.body ?? new Uint8Array(0))
+  exchange.promptHash ??= worker.status.promptHash(exchange.body ?? new Uint8Array(0))
   return `${exchange.dialect.family}/${exchange.promptHash}`
 }
 

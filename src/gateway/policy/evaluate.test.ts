@@ -1,7 +1,7 @@
 /** What policies make of the requests and answers that pass the gateway. */
 import { afterEach, expect, test } from 'bun:test'
 import { z } from 'zod'
-import { type Demand, type Reservation, UsageRefused } from '../../usage/allowance.ts'
+import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import { completion, question, type TestGateway } from '../testing/gateway.ts'
 import { askResponses, eventStream, frame, policy, startPoliced, streamOf } from '../testing/policies.ts'
 import { testModel } from '../testing/worker.ts'
@@ -216,7 +216,7 @@ test('keeps only the allowed legacy functions', async () => {
   ])
 })
 
-/** Allowances on which every account has one. */
+/** UsageLimits on which every account has one. */
 function oneEach(gateway: TestGateway) {
   const taken = new Set<string>()
   const reserve = (demands: readonly Demand[]): Reservation => {
@@ -228,7 +228,7 @@ function oneEach(gateway: TestGateway) {
     }
     return { held, extend: () => true, book: (used) => used, release }
   }
-  Object.assign(gateway.worker, { allowances: { ...gateway.worker.allowances, reserve } })
+  Object.assign(gateway.worker, { usageLimits: { ...gateway.worker.usageLimits, reserve } })
 }
 
 test('uses a grant once, records it with the outcome, and restores it when nothing was sent', async () => {
@@ -245,7 +245,7 @@ test('uses a grant once, records it with the outcome, and restores it when nothi
   oneEach(gateway)
   const [token] = gateway.worker.tokens.values()
   const body = JSON.stringify(question)
-  const digest = `chat/${gateway.worker.standing.promptHash(new TextEncoder().encode(body))}`
+  const digest = `chat/${gateway.worker.status.promptHash(new TextEncoder().encode(body))}`
   gateway.worker.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
   const ask = (say: string) => gateway.chat(body, { headers: { 'x-test': say } })
   expect((await ask('deny')).status).toBe(403)
@@ -264,7 +264,7 @@ test('does not accept a grant for the same bytes in a request with another meani
   oneEach(gateway)
   const [token] = gateway.worker.tokens.values()
   const body = JSON.stringify({ ...question, input: 'something else' })
-  const digest = `chat/${gateway.worker.standing.promptHash(new TextEncoder().encode(body))}`
+  const digest = `chat/${gateway.worker.status.promptHash(new TextEncoder().encode(body))}`
   gateway.worker.grants.push({ id: 'leave', tokenId: token?.id ?? '', digest, expiresAt: Date.now() + 60_000 })
   const elsewhere = await askResponses(gateway, body)
   expect(elsewhere.headers.get('x-service-verdict')).toBe('ESCALATE')
@@ -298,7 +298,7 @@ test('hashes a blocked request the same way as an allowed one', async () => {
   const gateway = await start([terms])
   const body = JSON.stringify({ model: 'gpt-test', messages: [{ role: 'user', content: 'swordfish' }] })
   expect((await gateway.chat(body)).status).toBe(400)
-  const digest = gateway.worker.standing.promptHash(new TextEncoder().encode(body))
+  const digest = gateway.worker.status.promptHash(new TextEncoder().encode(body))
   expect(gateway.worker.journal.outcomes()).toMatchObject([{ verdict: 'block', prompt_hash: digest }])
 })
 

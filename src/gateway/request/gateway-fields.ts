@@ -51,7 +51,7 @@ function translateCaching(exchange: Exchange, { worker }: Gateway, body: JsonObj
   const allowed = worker.view.gateway.promptCaching && (byKey || hasCacheMarkers(languageOf(exchange, path)))
   exchange.notes.push(allowed ? 'cache_control.translated' : 'cache_control.removed')
   if (!allowed || !byKey || body.prompt_cache_key !== undefined) return
-  const key = worker.standing.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
+  const key = worker.status.promptHash(new TextEncoder().encode(sharedPrefix(exchange, body)))
   exchange.edits.set('prompt_cache_key', JSON.stringify(key.slice(key.indexOf(':') + 1, key.indexOf(':') + 33)))
 }
 

@@ -4,7 +4,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import type OpenAI from 'openai'
 import { messagesAnswer, messagesStream } from '../../../test/fakes/messages.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { completion, type TestGateway } from '../testing/gateway.ts'
 import {
   geminiFrames,
@@ -155,7 +155,7 @@ describe('a chat client', () => {
   })
 
   test('keeps thinking within a lowered output limit, or leaves it out below the minimum', async () => {
-    Object.assign(running.worker, { allowances: new TestAllowances({ 'token/t/money': 1_500_000 }) })
+    Object.assign(running.worker, { usageLimits: new InMemoryLimits({ 'token/t/money': 1_500_000 }) })
     const accounts = [{ id: 't', maxRequests: null, maxBudget: 1e10, rateLimitRpm: null, rateLimitTpm: null }]
     const secret = running.worker.addToken({ accounts })
     const upstreamModel = 'claude-sonnet-4-5'

@@ -6,7 +6,7 @@
 import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { CatalogModel, Grant, Journal, Standing, StateView } from '../../fleet/protocol/worker.ts'
+import type { CatalogModel, GatewayStatus, Grant, Journal, StateView } from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
@@ -68,9 +68,9 @@ export class TestJournal implements Journal {
 export interface TestWorker extends GatewayWorker {
   readonly journal: TestJournal
   /** The gateway id may be emptied, as before a first bootstrap. */
-  readonly standing: Standing & { gatewayId: string }
+  readonly status: GatewayStatus & { gatewayId: string }
   readonly tokens: Map<string, GovernedToken>
-  readonly denials: Set<string>
+  readonly revocations: Set<string>
   readonly catalog: CatalogModel[]
   readonly upstreams: Provider[]
   readonly closedProviders: string[]
@@ -86,7 +86,7 @@ export interface TestWorker extends GatewayWorker {
 
 export function createTestWorker(): TestWorker {
   const tokens = new Map<string, GovernedToken>()
-  const denials = new Set<string>()
+  const revocations = new Set<string>()
   const catalog: CatalogModel[] = []
   const upstreams: Provider[] = []
   const closedProviders: string[] = []
@@ -97,7 +97,7 @@ export function createTestWorker(): TestWorker {
       if (worker.broken) throw new Error('disk I/O error')
       return tokens.get(hash) ?? null
     },
-    denied: (hash) => denials.has(hash),
+    isRevoked: (hash) => revocations.has(hash),
     model: (id) => catalog.find((model) => model.id === id) ?? null,
     models: () => catalog,
     provider: (id) =>
@@ -116,10 +116,10 @@ export function createTestWorker(): TestWorker {
   const worker: TestWorker = {
     journal: new TestJournal(),
     view,
-    allowances: unlimited,
+    usageLimits: unlimited,
     rates: unlimitedRates,
     tokens,
-    denials,
+    revocations,
     catalog,
     upstreams,
     closedProviders,
@@ -132,7 +132,7 @@ export function createTestWorker(): TestWorker {
       secondsSinceFresh: 0,
       connected: 1,
       outboxBytes: 0,
-      outboxUnshipped: 0,
+      outboxUnacknowledged: 0,
       openExchanges: 0,
       pendingRevocations: 0,
       tokensInMemory: 0,
@@ -141,7 +141,7 @@ export function createTestWorker(): TestWorker {
       replicatorRestarts: 0,
       replicatedBytes: 0,
     },
-    standing: {
+    status: {
       gatewayId: testGatewayId,
       gatewayUrl: 'http://127.0.0.1:7080',
       baseUrl: 'http://127.0.0.1:7070',

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { hashSecret } from '../../identity/secret.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
-import type { Reservation } from '../../usage/allowance.ts'
+import type { Reservation } from '../../usage/usage-limits.ts'
 import { reserveUsage } from '../admission/reserve.ts'
 import { reserveGrant } from '../admission/review-grant.ts'
 import { cancelForDisconnect } from '../client-disconnect.ts'
@@ -31,7 +31,7 @@ test('gives back a grant when the client disconnected before it arrived', async 
     },
   }
   const given = Promise.withResolvers<Reservation>()
-  Object.assign(gateway.worker, { allowances: { reserve: () => given.promise, exhausted: () => false } })
+  Object.assign(gateway.worker, { usageLimits: { reserve: () => given.promise, exhausted: () => false } })
   const digest = digestOf(exchange, gateway)
   worker.grants.push({ id: 'g', tokenId: 'token', digest, expiresAt: Number.POSITIVE_INFINITY })
   const using = reserveGrant(exchange, gateway)

@@ -346,7 +346,7 @@ test('refuses a token that is revoked during a retry delay', async () => {
   const asking = ask('main', {}, { secret })
   await eventually(() => primary.calls.length === 1)
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
-  running.worker.denials.add(hash)
+  running.worker.revocations.add(hash)
   expect((await asking).status).toBe(401)
   expect(running.worker.journal.outcomes()).toMatchObject([{ verdict: 'deny', reason_code: 'invalid_api_token' }])
   expect([primary.calls.length, fallback.calls.length]).toEqual([1, 0])

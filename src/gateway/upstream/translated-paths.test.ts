@@ -7,7 +7,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
 import { messagesAnswer } from '../../../test/fakes/messages.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
-import { TestAllowances } from '../../usage/testing/allowances.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { completion, type TestGateway } from '../testing/gateway.ts'
 import { price, sentBody, startTranslating, type TranslatingGateway } from '../testing/translating.ts'
 import { testModel } from '../testing/worker.ts'
@@ -261,8 +261,8 @@ describe('a fallback of another dialect', () => {
       fallbacks: ['anthropic-dear', 'bedrock'],
     })
     running.worker.catalog.push(main, testModel({ id: 'anthropic-dear', providerId: 'anthropic', price: dear }))
-    const allowances = new TestAllowances({ 'token/t/money': 1_000_000_000 })
-    Object.assign(running.worker, { allowances })
+    const usageLimits = new InMemoryLimits({ 'token/t/money': 1_000_000_000 })
+    Object.assign(running.worker, { usageLimits })
     const accounts = [{ id: 't', maxRequests: null, maxBudget: 1_000_000_000, rateLimitRpm: null, rateLimitTpm: null }]
     const secret = running.worker.addToken({ accounts })
     answers['/v1/chat/completions'] = () => new Response('busy', { status: 503 })
@@ -276,7 +276,7 @@ describe('a fallback of another dialect', () => {
     // 7 tokens of input and 9 of output, 3 read from the cache and 1 written to it, in nano-dollars.
     const cost = 16 * 5000 + 3 * 2000 + 7000
     expect(running.worker.journal.outcomes()[0]?.event_cost_attribution?.cost).toBe(cost / 1e9)
-    expect(allowances.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
+    expect(usageLimits.balances.get('token/t/money')).toBe(1_000_000_000 - cost)
   })
 
   test('is skipped when its language lacks a field of the request', async () => {

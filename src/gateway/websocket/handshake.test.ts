@@ -184,7 +184,7 @@ describe('the end of a connection', () => {
     const socket = await connect()
     socket.send(JSON.stringify(question))
     await socket.frames(2)
-    for (const hash of running.worker.tokens.keys()) running.worker.denials.add(hash)
+    for (const hash of running.worker.tokens.keys()) running.worker.revocations.add(hash)
     socket.send(JSON.stringify(question))
     const [frame] = await socket.frames(1)
     expect(errorFrameOf(frame)).toMatchObject({ type: 'error', status: 401, error: { code: 'invalid_api_token' } })

@@ -129,7 +129,7 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
     endOf(tokenHashes) {
       for (const connection of connections) {
         if (!tokenHashes.includes(connection.token.hash)) continue
-        const failure = tokenRevoked(gateway.worker.standing.organizationId, connection.token.id)
+        const failure = tokenRevoked(gateway.worker.status.organizationId, connection.token.id)
         const frame = { type: 'error', status: failure.status, ...envelope(failure, connection.requestId) }
         connection.end({ code: 1008, reason: 'The token has been revoked' }, JSON.stringify(frame))
       }

@@ -1,6 +1,6 @@
 /** Several detectors as one: each reads the text by itself, and what they find is told in one order. */
 
-import type { HeldText } from '../held-text.ts'
+import type { BufferedText } from '../buffered-text.ts'
 import type { WorkBudget } from '../work-budget.ts'
 import type { Detector, Match, Scanner } from './detector.ts'
 
@@ -16,7 +16,7 @@ export const combinedDetector = (detectors: readonly Detector[]): Detector => ({
 class CombinedScanner implements Scanner {
   readonly #scanners: readonly Scanner[]
 
-  constructor(detectors: readonly Detector[], text: HeldText, work: WorkBudget | undefined) {
+  constructor(detectors: readonly Detector[], text: BufferedText, work: WorkBudget | undefined) {
     this.#scanners = detectors.map((detector) => detector.scanner(text, work))
   }
 

@@ -4,7 +4,7 @@
  *
  * Offsets are UTF-16 units of the source text, as it came: not of what it folds to.
  */
-import type { HeldText } from '../held-text.ts'
+import type { BufferedText } from '../buffered-text.ts'
 import type { WorkBudget } from '../work-budget.ts'
 
 /** A stretch of the source text that matched. */
@@ -30,7 +30,7 @@ export interface Scanner {
 
 export interface Detector {
   /** `work` is what it may make of this and other texts; absent: what one text may cost by itself. */
-  scanner(text: HeldText, work?: WorkBudget): Scanner
+  scanner(text: BufferedText, work?: WorkBudget): Scanner
   /** Whether a match has a bounded length, without which it cannot be looked for in a stream. */
   readonly bounded: boolean
   /** False of a whole text in which nothing can be found, nor be held for too long; it is read for no more than that. */

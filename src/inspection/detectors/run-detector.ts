@@ -3,7 +3,7 @@
  * Told in segments of a bounded length, so that nothing has to be held until the end is there.
  */
 
-import type { HeldText } from '../held-text.ts'
+import type { BufferedText } from '../buffered-text.ts'
 import { type CharacterSet, contains } from '../regex/character-set.ts'
 import { type PatternSource, patternDetector } from '../regex/pattern-detector.ts'
 import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
@@ -31,7 +31,7 @@ export function runDetector({ openings: sources, over, closing }: Run): Detector
 
 class RunScanner implements Scanner {
   readonly #openings: Scanner
-  readonly #text: HeldText
+  readonly #text: BufferedText
   readonly #run: Run
   #position = 0
   /** Where the segment that is being read began; null outside of a run. */
@@ -40,7 +40,7 @@ class RunScanner implements Scanner {
   readonly #found: Match[] = []
   #tail = ''
 
-  constructor(openings: Scanner, text: HeldText, run: Run) {
+  constructor(openings: Scanner, text: BufferedText, run: Run) {
     this.#openings = openings
     this.#text = text
     this.#run = run

@@ -6,7 +6,7 @@
  * of a bounded length; where a start stays live beyond the bound, everything from there on is one endless stretch.
  */
 
-import { HeldText } from '../held-text.ts'
+import { BufferedText } from '../buffered-text.ts'
 import type { WorkBudget } from '../work-budget.ts'
 import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
 
@@ -65,7 +65,7 @@ interface Stretch {
 }
 
 export class Follower implements TextFollower {
-  readonly #text = new HeldText()
+  readonly #text = new BufferedText()
   readonly #scanner: Scanner
   readonly #found: Match[] = []
   readonly #stretches: Stretch[] = []

@@ -5,10 +5,10 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Failure } from '../../failure.ts'
+import { BufferedText } from '../buffered-text.ts'
 import type { Match } from '../detectors/detector.ts'
 import { personalData } from '../detectors/personal-data/personal-data.ts'
 import { secretSources } from '../detectors/secrets/secret-patterns.ts'
-import { HeldText } from '../held-text.ts'
 import { cutAt } from '../testing/passing.ts'
 import { WorkBudget, WorkBudgetExceeded } from '../work-budget.ts'
 import { type PatternSource, patternDetector } from './pattern-detector.ts'
@@ -28,7 +28,7 @@ function tell(sources: readonly PatternSource[], pieces: readonly string[], step
   try {
     // The second time what was learned is there.
     for (let time = 0; time < 2; time++) {
-      const text = new HeldText()
+      const text = new BufferedText()
       const scanner = detector.scanner(text, work)
       for (const piece of pieces) {
         text.append(piece)

@@ -9,9 +9,9 @@
  * Longer than most: where a scan stands, by learned steps or by its own walk, and the work it costs are one state.
  */
 import { Failure } from '../../failure.ts'
+import type { BufferedText } from '../buffered-text.ts'
 import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from '../detectors/detector.ts'
 import { foldForPattern } from '../folding/fold.ts'
-import type { HeldText } from '../held-text.ts'
 import { WorkBudget } from '../work-budget.ts'
 import { LazyDfa, type PatternState } from './lazy-dfa.ts'
 import { type Ending, NfaSimulation } from './nfa-simulation.ts'
@@ -90,7 +90,7 @@ class PatternScanner implements Scanner {
   readonly #program: Program
   readonly #startTable: StartTable
   readonly #states: LazyDfa
-  readonly #text: HeldText
+  readonly #text: BufferedText
   readonly #work: WorkBudget
   #position: number
   /** The end of the last character that counts, and that character. */
@@ -113,7 +113,7 @@ class PatternScanner implements Scanner {
   #moves = 0
   #counted = 0
 
-  constructor({ program, startTable, states }: Shared, text: HeldText, work: WorkBudget) {
+  constructor({ program, startTable, states }: Shared, text: BufferedText, work: WorkBudget) {
     this.#work = work
     this.#program = program
     this.#startTable = startTable

@@ -1,4 +1,4 @@
-/** The streams of one session: the one that is said things on by itself, and those that answers have become. */
+/** The streams of one session: one for notifications, and one for each call that is answered by a stream. */
 import { EventStream, eventIdOf } from './event-stream.ts'
 
 /** Streams that have ended are kept for callers that come back, up to so many, and so much. */
@@ -6,15 +6,15 @@ const mostEnded = 32
 const mostEndedBytes = 1024 * 1024
 
 export class SessionStreams {
-  /** What is said beside answers. */
-  readonly standing: EventStream
+  /** Messages to the client that belong to no call. */
+  readonly notifications: EventStream
   readonly #primed: boolean
   readonly #streams = new Map<number, EventStream>()
   #count = 0
 
   constructor(primed: boolean) {
     this.#primed = primed
-    this.standing = this.open()
+    this.notifications = this.open()
   }
 
   open(): EventStream {

@@ -105,7 +105,7 @@ export class McpSession {
 
   /** Whether something of it runs, or its caller listens. */
   get busy(): boolean {
-    return this.#running.size > 0 || this.#streams.standing.attached
+    return this.#running.size > 0 || this.#streams.notifications.attached
   }
 
   /** Begins a request. Throws an McpError where its id is in use, or too many run. */
@@ -127,7 +127,7 @@ export class McpSession {
 
   /** The stream of what is said beside answers, connected to the caller. */
   listen(): ReadableStream<Uint8Array> | null {
-    return this.#streams.standing.attach()
+    return this.#streams.notifications.attach()
   }
 
   /** A stream that was broken off, from after the event of this id; null where it is not kept. */
@@ -263,14 +263,14 @@ export class McpSession {
 
   /** Says that a list has changed. */
   #announce(method: string): void {
-    if (this.#options.governor.mayTell(this)) this.#streams.standing.send(notificationText(method, undefined))
+    if (this.#options.governor.mayTell(this)) this.#streams.notifications.send(notificationText(method, undefined))
   }
 
   /** Says something with the answer to what the server works on; where that is nothing, by itself. */
   #sendFor(server: McpServerRecord, text: string): void {
     if (!this.#options.governor.mayTell(this)) return
     const calls = [...this.#running.values()].filter(({ serverId }) => serverId === server.id)
-    if (calls.at(-1)?.send(text) !== true) this.#streams.standing.send(text)
+    if (calls.at(-1)?.send(text) !== true) this.#streams.notifications.send(text)
   }
 
   #hear(server: McpServerRecord, method: string, params: Json): void {
@@ -280,7 +280,7 @@ export class McpSession {
     } else if (method === 'notifications/resources/updated') {
       if (typeof params.uri !== 'string') return
       const told = { ...params, uri: publishedUri(server.name, params.uri) }
-      this.#tell(server, method, told, (text) => this.#streams.standing.send(text))
+      this.#tell(server, method, told, (text) => this.#streams.notifications.send(text))
     } else if (method === 'notifications/message' || method === 'notifications/elicitation/complete') {
       this.#tell(server, method, params, (text) => this.#sendFor(server, text))
     }

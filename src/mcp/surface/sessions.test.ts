@@ -29,11 +29,11 @@ test('gives a session only to its owner and limits an owner to a tenth of all se
 
 test('ends sessions of a revoked token, and unused ones of a rotated token even while the caller listens', () => {
   const sessions = new McpSessions({ most: 20, idleMilliseconds })
-  const standings: Record<string, SessionStatus> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
-  for (const id of Object.keys(standings)) sessions.add(sessionOf(id, id), 0)
+  const statuses: Record<string, SessionStatus> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
+  for (const id of Object.keys(statuses)) sessions.add(sessionOf(id, id), 0)
   for (const id of ['a', 'b']) sessions.find(id, id, 0)?.listen()
   const sweepAt = (now: number) => {
-    sessions.sweep(now, ({ id }) => standings[id] ?? 'ended')
+    sessions.sweep(now, ({ id }) => statuses[id] ?? 'ended')
     return sessions.size
   }
   expect(sweepAt(idleMilliseconds)).toBe(3)

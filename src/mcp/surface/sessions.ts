@@ -74,12 +74,12 @@ export class McpSessions {
    * Ends what is unused, and what has no token any more; keeps the connections of the others open. While its token is
    * replaced nothing runs or leaves, so that it counts as unused.
    */
-  sweep(now: number, standingOf: (session: McpSession) => SessionStatus): void {
+  sweep(now: number, statusOf: (session: McpSession) => SessionStatus): void {
     for (const kept of this.#kept.values()) {
       const { session } = kept
-      const standing = standingOf(session)
-      if (session.busy && standing === 'usable') kept.usedAt = now
-      if (now - kept.usedAt > this.#limits.idleMilliseconds || standing === 'ended') this.end(session)
+      const status = statusOf(session)
+      if (session.busy && status === 'usable') kept.usedAt = now
+      if (now - kept.usedAt > this.#limits.idleMilliseconds || status === 'ended') this.end(session)
       else session.keepAlive()
     }
   }

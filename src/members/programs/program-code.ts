@@ -137,7 +137,7 @@ export async function examineCode(
   const row = secretKind(presented.code) === 'oauthCode' ? await readCode(ledger, codeHash) : undefined
   if (row === undefined) throw invalidCode()
   if (row.usedAt !== null) {
-    return { given: { codeHash, userId: row.userId, kind: row.gaveKind ?? 'session', id: row.gaveId } }
+    return { given: { codeHash, userId: row.userId, kind: row.issuedKind ?? 'session', id: row.issuedId } }
   }
   const fits = [
     sameText(challengeOf(presented.code_verifier), row.codeChallenge),
@@ -173,7 +173,7 @@ export const useCode = (
   now: number,
 ): Statement[] => {
   const code = eq(programCodes.hash, codeHash)
-  const given = { usedAt: now, gaveKind: gives.kind, gaveId: gives.id }
+  const given = { usedAt: now, issuedKind: gives.kind, issuedId: gives.id }
   return [
     guard(hasRow(programCodes, and(code, isNull(programCodes.usedAt), gt(programCodes.expiresAt, now)))),
     statement(update(programCodes).set(given).where(code)),
@@ -184,7 +184,9 @@ export const useCode = (
 export async function noteGivenToken(ledger: Database, codeHash: string, tokenId: string): Promise<boolean> {
   const notReplayed = and(eq(programCodes.hash, codeHash), isNull(programCodes.replayedAt))
   const noted = await ledger.writeAndRead([
-    statement(update(programCodes).set({ gaveId: tokenId }).where(notReplayed).returning({ hash: programCodes.hash })),
+    statement(
+      update(programCodes).set({ issuedId: tokenId }).where(notReplayed).returning({ hash: programCodes.hash }),
+    ),
   ])
   return noted.length > 0
 }
@@ -193,9 +195,9 @@ export async function noteGivenToken(ledger: Database, codeHash: string, tokenId
 export const noteReplay = ({ codeHash, userId }: Given, now: number): Statement[] => {
   const code = eq(programCodes.hash, codeHash)
   const given = subquery
-    .select({ id: programCodes.gaveId })
+    .select({ id: programCodes.issuedId })
     .from(programCodes)
-    .where(and(code, eq(programCodes.gaveKind, 'session')))
+    .where(and(code, eq(programCodes.issuedKind, 'session')))
   return [
     statement(
       update(programCodes)
@@ -208,9 +210,9 @@ export const noteReplay = ({ codeHash, userId }: Given, now: number): Statement[
 
 /** Which token a used code gave, read after `noteReplay`, when it can no longer change. */
 export async function givenTokenId(ledger: Database, codeHash: string): Promise<string | null> {
-  const ofToken = and(eq(programCodes.hash, codeHash), eq(programCodes.gaveKind, 'token'))
+  const ofToken = and(eq(programCodes.hash, codeHash), eq(programCodes.issuedKind, 'token'))
   const row = await query(ledger).select().from(programCodes).where(ofToken).get()
-  return row?.gaveId ?? null
+  return row?.issuedId ?? null
 }
 
 /** Whether somebody of this role may hand out a token. */

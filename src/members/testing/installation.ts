@@ -35,7 +35,7 @@ export interface TemporaryInstallation {
   installation: Installation
   clock: ReturnType<typeof settableClock>
   /** What gateways were told. */
-  announced: { head: Head; deny: readonly string[] }[]
+  announced: { head: Head; revoked: readonly string[] }[]
   /** An unbound owner, as the administrator token is one. */
   owner: Principal
   teamId: string
@@ -54,7 +54,7 @@ export async function prepareInstallation(): Promise<PreparedInstallation> {
   const { state, ledger } = store
   const masterKey = await loadMasterKey({ setting: undefined, dataDirectory: store.directory, ledger, randomBytes })
   const announced: TemporaryInstallation['announced'] = []
-  const announce: Fleet['announce'] = (head, deny) => void announced.push({ head, deny })
+  const announce: Fleet['announce'] = (head, revoked) => void announced.push({ head, revoked })
   const recorder = createRecorder({ state, ledger, announce, clock, log: silentLog })
   const options = { state, ledger, recorder, masterKey, clock, newId, randomBytes }
   return { store, options, clock, announced, recorder }

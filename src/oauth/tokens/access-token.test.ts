@@ -85,12 +85,12 @@ describe('a person', () => {
     expect((await stateOf(eve.id))[0]?.permissions).toEqual(['escalations:read'])
     await change(eve, { role: 'member' })
     expect((await stateOf(eve.id))[0]?.permissions).toEqual(['gateway:invoke'])
-    expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
+    expect(oauth.announced.at(-1)?.revoked).toHaveLength(1)
     const refused = await oauth.call('POST', '/v1/tokens', { token: access_token, body: {} })
     expect(refused.status).toBe(403)
     await change(eve, { role: 'operator' })
     expect((await stateOf(eve.id))[0]?.permissions.toSorted()).toEqual(['escalations:read', 'gateway:invoke'])
-    expect(await oauth.store.ledger.read('select * from oauth_followups')).toEqual([])
+    expect(await oauth.store.ledger.read('select * from pending_permission_updates')).toEqual([])
   })
 
   test('who joins or leaves a team takes their tokens along', async () => {
@@ -134,7 +134,10 @@ describe('a person', () => {
     await oauth.tokens(clientId, late)
     await oauth.store.ledger.write([
       { sql: "update users set role = 'auditor' where id = ?", args: [late.id] },
-      { sql: 'insert into oauth_followups (user_id, marked_at) values (?, ?)', args: [late.id, oauth.clock.now()] },
+      {
+        sql: 'insert into pending_permission_updates (user_id, changed_at) values (?, ?)',
+        args: [late.id, oauth.clock.now()],
+      },
     ])
     oauth.clock.advance(6000)
     await oauth.settle()

@@ -7,7 +7,7 @@ import type { Database } from '../../store/open.ts'
 import { insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
 import { oauthTokens } from '../../store/schema/state/tokens.ts'
 import type { Statement } from '../../store/statement.ts'
-import { permissionsWithin, type Standing } from '../person-status.ts'
+import { type PersonStatus, permissionsWithin } from '../person-status.ts'
 import type { Grant } from './grant.ts'
 
 export type AccessToken = typeof oauthTokens.$inferSelect
@@ -19,7 +19,7 @@ const expiredMemoryMilliseconds = 24 * 3600_000
 export const insertAccessToken = (
   token: { id: string; secret: string; scope: readonly string[]; resources: readonly string[]; expiresAt: number },
   { id: grantId, clientId, userId }: Grant,
-  standing: Standing,
+  personStatus: PersonStatus,
   now: number,
 ): Statement[] => [
   statement(remove(oauthTokens).where(lt(oauthTokens.expiresAt, now - expiredMemoryMilliseconds))),
@@ -31,8 +31,8 @@ export const insertAccessToken = (
       clientId,
       userId,
       scope: token.scope,
-      permissions: permissionsWithin(token.scope, standing),
-      teamIds: standing.teamIds,
+      permissions: permissionsWithin(token.scope, personStatus),
+      teamIds: personStatus.teamIds,
       resources: token.resources,
       expiresAt: token.expiresAt,
       version: newStateVersion,

@@ -18,7 +18,7 @@ import { oauthGrants } from '../../store/schema/ledger/oauth.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
-import { standingOf } from '../person-status.ts'
+import { personStatusOf } from '../person-status.ts'
 import { liveAccessTokens, revokeAccessTokens } from './access-token.ts'
 
 export interface Ending {
@@ -47,7 +47,7 @@ async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, endin
   const { state, ledger, clock, recorder } = dependencies
   const { id, clientId, userId } = grant
   const live = await liveAccessTokens(state, { by: 'grantId', id }, clock.now())
-  const { teamIds } = await standingOf(ledger, userId)
+  const { teamIds } = await personStatusOf(ledger, userId)
   const event = await oauthEvent(dependencies, {
     type: ending.type,
     ...(ending.type === 'oauth.replay_detected' ? { refused: 'invalid_grant' } : {}),
@@ -62,7 +62,7 @@ async function revokeIssued(dependencies: OAuthDependencies, grant: Ended, endin
     event,
     state: [revokeAccessTokens({ by: 'grantId', id }, clock.now())],
     ledger: [statement(update(oauthGrants).set({ endedAt: clock.now() }).where(eq(oauthGrants.id, id)))],
-    deny: live.map(({ hash }) => hash),
+    revoked: live.map(({ hash }) => hash),
   })
   return head.version
 }

@@ -21,7 +21,7 @@ import { findClient } from '../clients/stored-client.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { followPerson, markPerson } from '../follow-person.ts'
 import { clientPrincipal, oauthEvent } from '../oauth-event.ts'
-import { standingOf } from '../person-status.ts'
+import { personStatusOf } from '../person-status.ts'
 import { activeScopes, writeScope } from '../scope.ts'
 import { insertAccessToken } from './access-token.ts'
 import { endGrant } from './end-grant.ts'
@@ -120,7 +120,7 @@ async function grantFacts(
   grant: Grant | null,
 ): Promise<GrantFacts> {
   const resources = knownResources({ baseUrl: baseUrl(), gatewayUrl: gatewayUrl() })
-  const userActive = grant !== null && (await standingOf(ledger, grant.userId)).active
+  const userActive = grant !== null && (await personStatusOf(ledger, grant.userId)).active
   const active = activeScopes(settings.oauth_scopes)
   return { ...request, now: clock.now(), resources, grant, userActive, active }
 }
@@ -206,7 +206,7 @@ async function issueAccessToken(
 ): Promise<string | null> {
   const { ledger, clock, newId, randomBytes, recorder, settings } = dependencies
   const [id, secret, now] = [newId(), makeSecret('oauthAccess', randomBytes), clock.now()]
-  const standing = await standingOf(ledger, grant.userId)
+  const personStatus = await personStatusOf(ledger, grant.userId)
   const token = { id, secret, scope, resources, expiresAt: now + settings.oauth_access_seconds * 1000 }
   const principal = clientPrincipal(grant.clientId)
   const event = await oauthEvent(dependencies, {
@@ -216,16 +216,16 @@ async function issueAccessToken(
     clientId: grant.clientId,
     userId: grant.userId,
     tokenId: id,
-    teamId: standing.teamIds[0] ?? null,
+    teamId: personStatus.teamIds[0] ?? null,
     details: { grant_id: grant.id, scope: writeScope(scope), resources },
   })
-  await recorder.change({ event, state: insertAccessToken(token, grant, standing, now), ledger: [] })
-  const after = await standingOf(ledger, grant.userId)
+  await recorder.change({ event, state: insertAccessToken(token, grant, personStatus, now), ledger: [] })
+  const after = await personStatusOf(ledger, grant.userId)
   if (!after.active || (await isRevoked(ledger, grant.id))) {
     await endGrant(dependencies, grant, { type: 'oauth.token_revoked', cause: 'interrupted', principal, requestId })
     return null
   }
-  if (!Bun.deepEquals(after, standing)) {
+  if (!Bun.deepEquals(after, personStatus)) {
     await ledger.write([markPerson(grant.userId, now)])
     await followPerson(dependencies, { principal, requestId }, grant.userId)
   }

@@ -91,7 +91,7 @@ async function revokeAccess(
     event,
     state: [revokeAccessTokens({ by: 'id', id: found.id }, clock.now())],
     ledger: [],
-    deny: [found.hash],
+    revoked: [found.hash],
   })
   return { propagation: await fleet.propagation(head.version) }
 }

@@ -51,7 +51,7 @@ describe('an authorization code', () => {
     const again = await oauth.token(request)
     expect([again.status, again.json.error]).toEqual([400, 'invalid_grant'])
     expect(await oauth.works(given.access_token)).toBe(false)
-    expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
+    expect(oauth.announced.at(-1)?.revoked).toHaveLength(1)
     expect((await oauth.refresh(clientId, given.refresh_token)).json.error).toBe('invalid_grant')
     expect((await oauth.eventsOf('oauth.replay_detected')).at(-1)).toMatchObject({
       verdict: 'deny',
@@ -211,7 +211,7 @@ describe('revocation', () => {
     })
     expect(status).toBe(200)
     expect(json.propagation).toMatchObject({ unreachable: [] })
-    expect(oauth.announced.at(-1)?.deny).toHaveLength(1)
+    expect(oauth.announced.at(-1)?.revoked).toHaveLength(1)
     expect(await oauth.works(first.access_token)).toBe(false)
     expect((await oauth.refresh(clientId, first.refresh_token)).status).toBe(200)
   })

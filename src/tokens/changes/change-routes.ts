@@ -96,8 +96,8 @@ export const changeRoutes = (deps: TokenDependencies, toRecord: ToRecord) =>
     .post(
       '/v1/tokens/:id/emergency-revoke',
       async ({ principal, requestId, params: { id }, body }) => {
-        const { explanation, revoke_active_sessions: cutRunning } = body
-        const how = { explanation, cutRunning }
+        const { explanation, revoke_active_sessions: endRunningRequests } = body
+        const how = { explanation, endRunningRequests }
         const { token, eventId, propagation } = await emergencyRevokeToken(deps, { principal, requestId }, id, how)
         const [reached, revoked] = await Promise.all([propagation(), toRecord(token)])
         const reply = { ...revoked, proof_event_id: eventId, propagation: reached }

@@ -48,7 +48,7 @@ export async function revokeToken(
 }
 
 /**
- * Revokes a token of any class with a reason; the id of the event is the evidence. `cutRunning` also ends its open
+ * Revokes a token of any class with a reason; the id of the event is the evidence. `endRunningRequests` also ends its open
  * requests and connections on connected gateways. A token that was only revoked can be revoked this way once.
  * Predecessors in their grace period are revoked too, since nobody may use the token any more. Throws `not_found`, and
  * `token_not_active` if it was already revoked this way.
@@ -57,7 +57,7 @@ export async function emergencyRevokeToken(
   deps: TokenDependencies,
   actor: Actor,
   id: string,
-  { explanation, cutRunning }: { explanation: string; cutRunning: boolean },
+  { explanation, endRunningRequests }: { explanation: string; endRunningRequests: boolean },
 ): Promise<Revoked & { eventId: string }> {
   const [token, row] = await readBoth(deps, actor, id)
   if (token.revocation?.emergency === true) {
@@ -65,7 +65,7 @@ export async function emergencyRevokeToken(
   }
   const revocation = { by: actor.principal.name, emergency: true, explanation }
   const replaced = await replacedInGrace(deps, token)
-  return recordRevocation(deps, actor, token, { row, revocation, cutRunning, replaced })
+  return recordRevocation(deps, actor, token, { row, revocation, endRunningRequests, replaced })
 }
 
 /** A token as both databases have it, read in parallel. Without a row in the state, `recordRevocation` refuses it. */
@@ -83,7 +83,7 @@ async function replacedInGrace(deps: TokenDependencies, { rotatedFrom }: StoredT
 interface RevocationPlan {
   row: StateRow | null
   revocation: Revocation
-  cutRunning?: boolean
+  endRunningRequests?: boolean
   /** Holds only if nobody has changed the token since it was read. */
   asRead?: boolean
   replaced?: readonly StoredToken[]
@@ -93,12 +93,12 @@ async function recordRevocation(
   deps: TokenDependencies,
   actor: Actor,
   token: StoredToken,
-  { row, revocation, cutRunning = false, asRead = false, replaced = [] }: RevocationPlan,
+  { row, revocation, endRunningRequests = false, asRead = false, replaced = [] }: RevocationPlan,
 ) {
   if (row === null) throw new Failure('conflict')
   const revokedAt = token.revokedAt ?? deps.clock.now()
   const { emergency, explanation } = revocation
-  const said = explanation === null ? {} : { explanation, revoke_active_sessions: cutRunning }
+  const said = explanation === null ? {} : { explanation, revoke_active_sessions: endRunningRequests }
   const ended = [token, ...replaced]
   const also = replaced.length === 0 ? {} : { also_revoked: replaced.map(({ id }) => id) }
   const hashes = [
@@ -140,8 +140,8 @@ async function recordRevocation(
           .where(eq(ledgerTokens.id, id)),
       ),
     ),
-    deny: hashes,
-    cut: cutRunning ? hashes : [],
+    revoked: hashes,
+    endRequests: endRunningRequests ? hashes : [],
     onlyRevocations: true,
     announced({ version }) {
       propagation = deps.fleet.propagation(version)

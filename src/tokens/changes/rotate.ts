@@ -105,7 +105,7 @@ async function rotate(
       ),
       ...sealed,
     ],
-    deny: graceSeconds === 0 ? [only.hash] : [],
+    revoked: graceSeconds === 0 ? [only.hash] : [],
   }
   const { head } = await deps.recorder.change(change)
   if (sealed.length > 0) deps.onRuntimeToken?.(minted.secret)

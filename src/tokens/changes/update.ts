@@ -103,7 +103,7 @@ async function write(
     ],
     // A new name removes no right. Only if a right is removed, gateways refuse the token until they have read the
     // change.
-    deny: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
+    revoked: Bun.deepEquals(scopeColumns(token), scopeColumns(scope)) ? [] : [only.hash],
   })
   return {
     token: { ...changed, version: head.version },

@@ -29,7 +29,7 @@ export interface TokenDepletion {
 }
 
 /** The state of a limit's account: requests, or nano-dollars. */
-export interface Standing {
+export interface AccountUse {
   used: number
   /** Held by running requests or by unreachable gateways: it may still be used. */
   open: number
@@ -42,7 +42,7 @@ export interface DepletionView {
    * By account: recalls what gateways hold and no request uses, waits up to a second for answers, and returns the use
    * after that, for every requested account.
    */
-  recalled(accounts: readonly string[]): Promise<ReadonlyMap<string, Standing>>
+  recalled(accounts: readonly string[]): Promise<ReadonlyMap<string, AccountUse>>
   /** An SQL condition on a row of the ledger's `tokens`, without arguments. */
   exhausted(status: ExhaustedStatus): string
   /** The same for tokens that draw on a limit of which at least this share, 0 … 1, but not all is used. */

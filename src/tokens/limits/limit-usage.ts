@@ -4,7 +4,7 @@ import { fromNano } from '../../lib/money.ts'
 import type { TokenDependencies } from '../dependencies.ts'
 import type { TokenScope } from '../scope.ts'
 
-const standing = z
+const accountUse = z
   .object({
     used: z.number().describe('Settled so far'),
     open: z.number().describe('Held by requests that run, or by gateways that did not answer: may be used yet'),
@@ -12,7 +12,7 @@ const standing = z
   .nullable()
 
 /** Money in dollars; null where there is no such limit. */
-export const limitUsageSchema = z.object({ requests: standing, budget: standing })
+export const limitUsageSchema = z.object({ requests: accountUse, budget: accountUse })
 export type LimitUsage = z.infer<typeof limitUsageSchema>
 
 export async function usageOf(

@@ -9,9 +9,9 @@
 import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import type {
+  AccountUse,
   DepletionView,
   ExhaustedStatus,
-  Standing,
   TokenDepletion,
   TokenLimits,
 } from '../../tokens/limits/depletion.ts'
@@ -46,7 +46,7 @@ interface TotalRow {
 }
 
 const selectTotals = `select t.id, coalesce(u.requests, 0) as requests, coalesce(u.spend, 0) as spend,
-    (select max(at) from usage_excesses where token_id = t.id) as exceeded_at
+    (select max(at) from price_excesses where token_id = t.id) as exceeded_at
   from json_each(?1) asked join tokens t on t.id = asked.value left join usage_totals u on u.account_id = t.account_id`
 
 /** By token id; every token that was asked for is in it. */
@@ -108,10 +108,10 @@ function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): st
     where u.kind = '${unit}' and u.exhausted_at is null and 1.0 * u.settled / a.${limit} >= ${share}`)
 }
 
-async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, Standing>> {
-  const rows = await ledger.read<Standing & { account: string }>(
+async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, AccountUse>> {
+  const rows = await ledger.read<AccountUse & { account: string }>(
     `select c.account, min(sum(c.settled), ${maxAmount}) as used, sum(c.granted - c.returned - c.settled) as open
-     from usage_cells c where c.account in (select value from json_each(?)) group by c.account`,
+     from lease_balances c where c.account in (select value from json_each(?)) group by c.account`,
     [JSON.stringify(accounts)],
   )
   const found = new Map(rows.map(({ account, used, open }) => [account, { used, open }]))
@@ -130,5 +130,5 @@ export const depletionView = (
   },
   exhausted: exhaustedCondition,
   nearExhaustion: nearExhaustionCondition,
-  exceeded: 'tokens.id in (select token_id from usage_excesses)',
+  exceeded: 'tokens.id in (select token_id from price_excesses)',
 })

@@ -9,7 +9,7 @@ test('lists charges above list prices and deletes an excess from the ledger and 
   try {
     const call = temporaryApi(made, [excessRoutes(made.deps)])
     await made.store.ledger.write([
-      { sql: "insert into usage_excesses values ('p', 'vendor/m', 2500000000, 2500000000, 't', 1)", args: [] },
+      { sql: "insert into price_excesses values ('p', 'vendor/m', 2500000000, 2500000000, 't', 1)", args: [] },
     ])
     await made.store.state.write([
       { sql: "insert into excesses values ('p/vendor/m', 'p', 'vendor/m', 2500000000, 1, 0)", args: [] },
@@ -20,8 +20,8 @@ test('lists charges above list prices and deletes an excess from the ledger and 
     expect((await call('POST', '/v1/usage/forget-excess', { body })).json).toEqual(known)
     expect((await call('POST', '/v1/usage/forget-excess', { body })).status).toBe(404)
     expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [], next_cursor: null })
-    const [row] = await made.store.state.read('select deleted, version > 1 as told from excesses')
-    expect(row).toEqual({ deleted: 1, told: 1 })
+    const [row] = await made.store.state.read('select deleted, version > 1 as published from excesses')
+    expect(row).toEqual({ deleted: 1, published: 1 })
   } finally {
     made.store.remove()
   }

@@ -8,7 +8,7 @@ import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
 import { query } from '../../store/query.ts'
-import { usageExcesses } from '../../store/schema/ledger/usage.ts'
+import { priceExcesses } from '../../store/schema/ledger/usage.ts'
 import { forgetExcess } from '../excess.ts'
 import type { UsageDependencies } from './usage-routes.ts'
 
@@ -22,7 +22,7 @@ const excessSchema = z.object({
   at: z.iso.datetime(),
 })
 
-type ExcessRow = typeof usageExcesses.$inferSelect
+type ExcessRow = typeof priceExcesses.$inferSelect
 
 const recordOf = ({ providerId, model, tokenId, amount, at }: ExcessRow) => ({
   provider_id: providerId,
@@ -39,7 +39,7 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
     .get(
       '/v1/usage/excesses',
       async () => {
-        const rows = await query(ledger).select().from(usageExcesses).orderBy(desc(usageExcesses.at)).limit(1000)
+        const rows = await query(ledger).select().from(priceExcesses).orderBy(desc(priceExcesses.at)).limit(1000)
         return { excesses: rows.map(recordOf), next_cursor: null }
       },
       {
@@ -56,8 +56,8 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
     .post(
       '/v1/usage/forget-excess',
       async ({ principal, body: { provider_id: providerId, model }, requestId }) => {
-        const named = and(eq(usageExcesses.providerId, providerId), eq(usageExcesses.model, model))
-        const row = await query(ledger).select().from(usageExcesses).where(named).get()
+        const named = and(eq(priceExcesses.providerId, providerId), eq(priceExcesses.model, model))
+        const row = await query(ledger).select().from(priceExcesses).where(named).get()
         if (row === undefined) {
           throw new Failure('not_found', { message: 'No excess is known of this provider and model' })
         }

@@ -22,7 +22,10 @@ beforeEach(async () => {
         last_heartbeat_at, connected_at) values (?, 'gateway', 'instance', 0, 'stream', '', 0, 0, 0)`,
       args: [worker],
     },
-    { sql: 'insert into usage_cells (account, worker, granted, settled) values (?, ?, 9, 4)', args: [account, worker] },
+    {
+      sql: 'insert into lease_balances (account, worker, granted, settled) values (?, ?, 9, 4)',
+      args: [account, worker],
+    },
     { sql: "insert into usage_accounts (account, kind, settled) values (?, 'requests', 4)", args: [account] },
   ])
 })
@@ -63,7 +66,7 @@ test('pages through accounts and workers', async () => {
         last_heartbeat_at, connected_at) values ('gateway/instance/1', 'gateway', 'instance', 1, 'stream', '', 0, 0, 0)`,
       args: [],
     },
-    { sql: "insert into usage_cells (account, worker, granted) values ('token/u/requests', ?, 1)", args: [worker] },
+    { sql: "insert into lease_balances (account, worker, granted) values ('token/u/requests', ?, 1)", args: [worker] },
   ])
   for (const [list, names] of [
     ['accounts', ['token/t/requests', 'token/u/requests']],
@@ -78,15 +81,21 @@ test('pages through accounts and workers', async () => {
 })
 
 test('shows workers pending reconciliation, until an operator resumes grants', async () => {
-  await made.store.ledger.write([{ sql: 'update workers set awaited = 1', args: [] }])
-  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: true }])
+  await made.store.ledger.write([{ sql: 'update workers set pending_reconciliation = 1', args: [] }])
+  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([
+    { worker, pending_reconciliation: true },
+  ])
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [worker] })
-  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
+  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([
+    { worker, pending_reconciliation: false },
+  ])
   expect((await call('POST', '/v1/usage/resume', { body: {} })).json).toEqual({ workers: [] })
   expect(await events()).toMatchObject([{ resumed: true, workers: [worker] }])
   // The next start finds the same copy, and no other worker to wait for.
   await made.store.ledger.write([startReconciliation(made.clock.now())])
-  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([{ worker, awaited: false }])
+  expect((await call('GET', '/v1/usage/workers')).json.workers).toMatchObject([
+    { worker, pending_reconciliation: false },
+  ])
 })
 
 test('detects a ledger that lacks a change of the state as an older copy', async () => {

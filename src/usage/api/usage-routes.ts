@@ -47,7 +47,9 @@ const workerSchema = z.object({
   last_heartbeat_at: z.iso.datetime(),
   lost_at: z.iso.datetime().nullable(),
   released_at: z.iso.datetime().nullable(),
-  awaited: z.boolean().describe('Nothing is granted to anybody before this worker has said what it holds'),
+  pending_reconciliation: z
+    .boolean()
+    .describe('Nothing is granted to anybody before this worker has said what it holds'),
   held: z.array(z.object({ account: z.string(), amount })),
 })
 
@@ -66,7 +68,7 @@ export const usageRoutes = (dependencies: UsageDependencies) => {
         const rows = await ledger.read<AccountRow>(
           `select c.account, min(sum(c.settled), ${maxAmount}) as settled, sum(c.granted - c.returned - c.settled) as held,
            sum(c.granted - c.returned - c.settled > 0) as workers, u.exhausted_at
-         from usage_cells c left join usage_accounts u on u.account = c.account
+         from lease_balances c left join usage_accounts u on u.account = c.account
          where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
          group by c.account order by c.account limit ?`,
           [
@@ -139,10 +141,10 @@ export const usageRoutes = (dependencies: UsageDependencies) => {
               args: [worker, row.last_heartbeat_at],
             },
             {
-              sql: 'update workers set released_at = ?, stream_id = ?, awaited = 0 where worker = ?',
+              sql: 'update workers set released_at = ?, stream_id = ?, pending_reconciliation = 0 where worker = ?',
               args: [clock.now(), `released-${newId()}`, worker],
             },
-            { sql: 'update usage_cells set returned = granted - settled where worker = ?', args: [worker] },
+            { sql: 'update lease_balances set returned = granted - settled where worker = ?', args: [worker] },
           ],
         })
         dependencies.freed(freed.map(({ account }) => plainName(account)))
@@ -195,18 +197,20 @@ interface WorkerRow {
   last_heartbeat_at: number
   lost_at: number | null
   released_at: number | null
-  awaited: number
+  pending_reconciliation: number
   held: string
 }
 
-const workerRows = (seen: string) => `select l.worker, l.last_heartbeat_at, l.lost_at, l.released_at, l.awaited, (
+const workerRows = (
+  seen: string,
+) => `select l.worker, l.last_heartbeat_at, l.lost_at, l.released_at, l.pending_reconciliation, (
     select json_group_array(json_object('account', c.account, 'amount', c.granted - c.returned - c.settled))
-    from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0 and ${seen}) as held
+    from lease_balances c where c.worker = l.worker and c.granted - c.returned - c.settled > 0 and ${seen}) as held
   from workers l`
 
 /**
  * What a worker holds that never comes back becomes free. Only for one that has been silent: a worker that still runs would
- * go on spending what others then have too, so it is told to end (`worker_rolled_back`) should it return.
+ * go on spending what others then have too, so the control plane ends it (`worker_rolled_back`) should it return.
  */
 
 /** After the ledger was restored from an older copy: ends the wait for workers that have not registered. */
@@ -221,12 +225,19 @@ async function requireWorker(ledger: Database, worker: string): Promise<WorkerRo
 
 const heldSchema = z.array(z.object({ account: z.string(), amount: z.number().int() }))
 
-const workerRecord = ({ worker, last_heartbeat_at, lost_at, released_at, awaited, held }: WorkerRow) => ({
+const workerRecord = ({
+  worker,
+  last_heartbeat_at,
+  lost_at,
+  released_at,
+  pending_reconciliation,
+  held,
+}: WorkerRow) => ({
   worker,
   last_heartbeat_at: timestamp(last_heartbeat_at),
   lost_at: time(lost_at),
   released_at: time(released_at),
-  awaited: awaited === 1,
+  pending_reconciliation: pending_reconciliation === 1,
   held: heldSchema.parse(JSON.parse(held)),
 })
 

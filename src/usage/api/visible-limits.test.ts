@@ -70,7 +70,7 @@ beforeAll(async () => {
       args: [],
     },
     ...[...own.accounts.split(','), ...others].map((account) => ({
-      sql: "insert into usage_cells (account, worker, granted, settled) values (?, 'g/i/0', 9, 4)",
+      sql: "insert into lease_balances (account, worker, granted, settled) values (?, 'g/i/0', 9, 4)",
       args: [account],
     })),
   ])

@@ -77,7 +77,7 @@ export async function visibleGroups(rows: readonly Row[], sight: LimitVisibility
   })
 }
 
-/** A condition on the accounts of a query that calls the ledger's `usage_cells` `c`. */
+/** A condition on the accounts of a query that calls the ledger's `lease_balances` `c`. */
 export async function visibleAccounts(
   { state, ledger }: { state: Database; ledger: Database },
   principal: Principal,

@@ -44,7 +44,7 @@ export interface BalanceReport extends BalanceTotals {
   open: number
 }
 
-export interface Ask {
+export interface GrantRequest {
   /** The account's plain name, without a window. */
   account: string
   /** The sum that waiting requests need, or what is fetched ahead of need. */
@@ -56,10 +56,10 @@ export interface Ask {
   /** How long a request may wait in all for amounts held by others, in milliseconds. */
   wait: number
   /**
-   * The worker keeps only open amounts of this account. The tight asks of one message are granted together or not at
+   * The worker keeps only open amounts of this account. The grant requests near a limit of one message are granted together or not at
    * all.
    */
-  tight: boolean
+  near_limit: boolean
 }
 
 export interface Registration {
@@ -83,16 +83,16 @@ export interface LeaseRequest {
   /** Grows with each message of a process. A repeated message counts once, and an overtaken registration not at all. */
   number: number
   registration: Registration | null
-  asks: readonly Ask[]
+  grant_requests: readonly GrantRequest[]
   balances: readonly BalanceReport[]
 }
 
-/** The answer to an ask. The reply has the balance too. */
+/** The answer to a grant request. The reply has the balance too. */
 export interface Grant {
   account: string
   booked: string
   /** Little is left: the worker asks for nothing ahead and returns at once what is not open. */
-  tight: boolean
+  near_limit: boolean
   /** Less than was asked for, but all there is. */
   partial: boolean
   /** The end of the window, in milliseconds since the epoch; null if there is none. */
@@ -116,25 +116,28 @@ export interface LeaseReply {
   balances: readonly BalanceTotals[]
   grants: readonly Grant[]
   refusals: readonly LeaseRefusal[]
-  /** Accounts with too little left for an immediate answer. The worker asks again as tight and keeps nothing back. */
-  later: readonly string[]
+  /** Accounts with too little left for an immediate answer. The worker asks again with `near_limit` and keeps nothing back. */
+  deferred: readonly string[]
 }
 
 /**
  * The longest that a request may wait for amounts held by others; the upper bound of the setting `usage_wait_seconds`.
  */
 export const maxUsageWaitMs = 10_000
-/** How long an ask waits for answers to a recall. */
+/** How long a grant request waits for answers to a recall. */
 export const recallWaitMs = 1000
 
-/** How long a worker waits for the reply to a message: longer if it has a tight ask. */
-export const answerWithinMs = ({ asks }: LeaseRequest): number =>
-  Math.max(1000, ...asks.map(({ tight, wait }) => (tight ? Math.max(wait, recallWaitMs) + 1500 : 0)))
+/** How long a worker waits for the reply to a message: longer if it asks near a limit. */
+export const answerWithinMs = ({ grant_requests }: LeaseRequest): number =>
+  Math.max(
+    1000,
+    ...grant_requests.map(({ near_limit, wait }) => (near_limit ? Math.max(wait, recallWaitMs) + 1500 : 0)),
+  )
 
 export const roundSize = 2 ** 40
-/** The largest balance, and the largest ask. Together with a round they are still exact integers. */
+/** The largest balance, and the largest grant request. Together with a round they are still exact integers. */
 export const maxAmount = 9e15
-export const maxAskAmount = 2 ** 50
+export const maxRequestedAmount = 2 ** 50
 
 /** The same counters relative to another round. Relative to a later round an older message may be negative. */
 export function inRound<Balance extends BalanceTotals>(balance: Balance, rounds: number): Balance {

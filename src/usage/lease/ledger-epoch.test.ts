@@ -30,7 +30,7 @@ test('a ledger that lacks a transaction of any writer is behind, and the known c
   await count(own)
   await count(other)
   expect(await own.read(ledger)).toBe(true)
-  await run("update ledger_marks set written = 0 where writer = 'other'")
+  await run("update ledger_epoch set written = 0 where writer = 'other'")
   expect(await own.read(ledger)).toBe(false)
   expect(own.known).toContainEqual({ writer: 'other', written: 1 })
 })
@@ -40,7 +40,7 @@ test('forgets a control plane that has written nothing for a day, without callin
   await count(own)
   await count(former)
   expect(await own.read(ledger)).toBe(true)
-  await run(`update ledger_marks set at = ${databaseTime} - 86400001 where writer = 'former'`)
+  await run(`update ledger_epoch set at = ${databaseTime} - 86400001 where writer = 'former'`)
   expect(await own.read(ledger)).toBe(true)
   expect(own.known).toEqual([{ writer: 'own', written: 1 }])
 })
@@ -49,7 +49,7 @@ test('remembers the latest of many restarted control planes and does not call th
   const own = new LedgerEpoch('own')
   for (let start = 0; start < 120; start += 1) {
     await count(new LedgerEpoch(`start ${start}`))
-    await run(`update ledger_marks set at = ${databaseTime} - ${1000 - start} where writer = 'start ${start}'`)
+    await run(`update ledger_epoch set at = ${databaseTime} - ${1000 - start} where writer = 'start ${start}'`)
     if (start % 30 === 0) expect(await own.read(ledger)).toBe(true)
   }
   expect(await own.read(ledger)).toBe(true)
@@ -58,8 +58,8 @@ test('remembers the latest of many restarted control planes and does not call th
 })
 
 const hourMs = 3_600_000
-const passHours = (hours: number) => run(`update ledger_marks set at = at - ${hours * hourMs}`)
-const written = () => ledger.read<{ writer: string; written: number; at: number }>('select * from ledger_marks')
+const passHours = (hours: number) => run(`update ledger_epoch set at = at - ${hours * hourMs}`)
+const written = () => ledger.read<{ writer: string; written: number; at: number }>('select * from ledger_epoch')
 
 type Step = { what: 'count' | 'start' | 'end' | 'put back'; which: number } | { what: 'pass'; hours: number }
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
@@ -70,7 +70,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 test('in any order of starts, ends and writes only a restored ledger is behind, and ended writers leave nothing', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(anyStep, { minLength: 5, maxLength: 30 }), async (steps) => {
-      await run('delete from ledger_marks')
+      await run('delete from ledger_epoch')
       let started = 1
       let running = [new LedgerEpoch('start 0')]
       const at = (which: number) => running[which % running.length] ?? new LedgerEpoch('nobody')
@@ -86,14 +86,14 @@ test('in any order of starts, ends and writes only a restored ledger is behind, 
           const copy = await written()
           await count(at(step.which))
           expect(await readAll()).not.toContain(false)
-          await run('delete from ledger_marks')
+          await run('delete from ledger_epoch')
           for (const row of copy) {
-            const sql = 'insert into ledger_marks (writer, written, at) values (?, ?, ?)'
+            const sql = 'insert into ledger_epoch (writer, written, at) values (?, ?, ?)'
             await ledger.write([{ sql, args: [row.writer, row.written, row.at] }])
           }
           expect(await readAll()).not.toContain(true)
           // As it is made up for where that is found.
-          await run(`insert into ledger_marks select value ->> 'writer', value ->> 'written', ${databaseTime}
+          await run(`insert into ledger_epoch select value ->> 'writer', value ->> 'written', ${databaseTime}
             from json_each('${at(0).text}') where true on conflict (writer) do update set written = excluded.written`)
         }
         if (step.what === 'pass') {

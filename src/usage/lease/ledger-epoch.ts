@@ -28,7 +28,7 @@ const keptMs = 30 * 86_400_000
 
 /** An SQL expression over the counts as `known` gives them: whether the ledger has a lower count of any writer. */
 export const isBehind = (epoch: string): string => `exists (select 1 from json_each(${epoch}) known
-  left join ledger_marks m on m.writer = known.value ->> 'writer'
+  left join ledger_epoch m on m.writer = known.value ->> 'writer'
   where coalesce(m.written, 0) < known.value ->> 'written')`
 
 export class LedgerEpoch {
@@ -62,7 +62,7 @@ export class LedgerEpoch {
    */
   count(): Statement {
     return {
-      sql: `insert into ledger_marks (writer, written, at) select ?1, 1, ${databaseTime} where not ${isBehind('?2')}
+      sql: `insert into ledger_epoch (writer, written, at) select ?1, 1, ${databaseTime} where not ${isBehind('?2')}
         on conflict (writer) do update set written = written + 1, at = excluded.at`,
       args: [this.#writer, this.text],
     }
@@ -78,8 +78,8 @@ export class LedgerEpoch {
    */
   tidy(): Statement[] {
     return [
-      { sql: `update ledger_marks set at = ${databaseTime} where writer = ?`, args: [this.#writer] },
-      { sql: `delete from ledger_marks where at < ${databaseTime} - ?`, args: [keptMs] },
+      { sql: `update ledger_epoch set at = ${databaseTime} where writer = ?`, args: [this.#writer] },
+      { sql: `delete from ledger_epoch where at < ${databaseTime} - ?`, args: [keptMs] },
     ]
   }
 
@@ -87,7 +87,7 @@ export class LedgerEpoch {
   async read(ledger: Pick<Database, 'read'>): Promise<boolean> {
     const rows = await ledger.read<{ behind: number; writer: string | null; written: number }>(
       `select ${isBehind('?1')} as behind, writer, written from (select 1) left join (
-        select writer, written from ledger_marks where at > ${databaseTime} - ${readWithinMs}
+        select writer, written from ledger_epoch where at > ${databaseTime} - ${readWithinMs}
           order by at desc limit ${maxRead}) on true`,
       [this.text],
     )

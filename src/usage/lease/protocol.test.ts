@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { World, type WorldOptions } from '../testing/usage-model.ts'
-import { maxAskAmount, plainName, roundSize } from './lease.ts'
+import { maxRequestedAmount, plainName, roundSize } from './lease.ts'
 
 /** More of them by test/load/usage-repeat.ts. */
 const runs = Number(process.env.USAGE_MODEL_RUNS ?? 75)
@@ -106,7 +106,7 @@ test('in random runs a limit is passed only by charges above the bound, and the 
         expect(world.ledger.held(account)).toBe(settled)
       }
       const left = Math.min(
-        maxAskAmount,
+        maxRequestedAmount,
         ...Object.entries(options.limits).flatMap(([name, limit]) =>
           name.endsWith('/requests') ? [] : [limit - world.ledger.settled(name)],
         ),
@@ -129,7 +129,7 @@ test('in random runs any worker can get what no other worker holds', async () =>
       await world.run()
       for (const account of Object.keys(options.limits).filter((name) => name.endsWith('/money'))) {
         const left = Math.min(
-          maxAskAmount,
+          maxRequestedAmount,
           ...Object.entries(options.limits)
             .filter(([name]) => !name.endsWith('/requests'))
             .map(([name, limit]) => limit - world.ledger.settled(name)),

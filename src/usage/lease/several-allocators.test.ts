@@ -90,25 +90,25 @@ async function send(worker: string, request: Partial<LeaseRequest>) {
     process: `process of ${worker}`,
     number: ++number,
     registration: null,
-    asks: [],
+    grant_requests: [],
     balances: [],
     ...request,
   }
   return await authorities.get(worker)?.receive(caller, said)
 }
-const ask = (want: number, tight = false) => ({ account, want, min: want, waited: 0, wait: 2000, tight })
+const ask = (want: number, near_limit = false) => ({ account, want, min: want, waited: 0, wait: 2000, near_limit })
 const balance = (granted: number, returned: number, open: number) => ({
   ...{ account, rounds: 0, settled: 0 },
   ...{ granted, returned, open },
 })
 /** The worker one has so much; whatever it was called for by its own control plane is over. */
 async function hold(amount: number): Promise<void> {
-  await send('one', { asks: [ask(amount, true)] })
+  await send('one', { grant_requests: [ask(amount, true)] })
   recalls = []
 }
 const held = async () =>
   await ledgers[0]?.read<{ worker: string; held: number }>(
-    'select worker, granted - returned as held from usage_cells order by worker',
+    'select worker, granted - returned as held from lease_balances order by worker',
   )
 
 test('two control planes that grant of one account at once never grant more than the limit', async () => {
@@ -118,7 +118,10 @@ test('two control planes that grant of one account at once never grant more than
   ])
   for (let round = 0; round < 20; round++) {
     const askTwo = async (worker: string) => {
-      const reply = await send(worker, { asks: [ask(2)], balances: [balance(granted.get(worker) ?? 0, 0, 0)] })
+      const reply = await send(worker, {
+        grant_requests: [ask(2)],
+        balances: [balance(granted.get(worker) ?? 0, 0, 0)],
+      })
       granted.set(worker, reply?.balances[0]?.granted ?? granted.get(worker) ?? 0)
     }
     await Promise.all([askTwo('one'), askTwo('two')])
@@ -131,7 +134,7 @@ test('two control planes that grant of one account at once never grant more than
 
 test('recalls the balance of a worker on another control plane and grants what it returns', async () => {
   await hold(50)
-  const waiting = send('two', { asks: [ask(20, true)] })
+  const waiting = send('two', { grant_requests: [ask(20, true)] })
   await eventually(() => recalls.includes('one'))
   await send('one', { balances: [balance(50, 20, 30)] })
   expect(await waiting).toMatchObject({ grants: [{ account, partial: false }], balances: [{ granted: 20 }] })
@@ -144,7 +147,7 @@ test('recalls workers of another control plane whatever the local clock says', a
   // A registration makes it read the ledger again.
   await send('two', { registration: { through: 0, counted: 0, crashed: false } })
   let answered = false
-  const waiting = send('two', { asks: [ask(20, true)] }).finally(() => {
+  const waiting = send('two', { grant_requests: [ask(20, true)] }).finally(() => {
     answered = true
   })
   await eventually(() => recalls.includes('one') || answered)
@@ -154,7 +157,7 @@ test('recalls workers of another control plane whatever the local clock says', a
 
 test('refuses as exhausted, not unknown, when a worker of another control plane has everything open', async () => {
   await hold(50)
-  const waiting = send('two', { asks: [ask(1, true)] })
+  const waiting = send('two', { grant_requests: [ask(1, true)] })
   await eventually(() => recalls.includes('one'))
   await send('one', { balances: [balance(50, 0, 50)] })
   expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
@@ -163,7 +166,7 @@ test('refuses as exhausted, not unknown, when a worker of another control plane 
 test('finds returned amounts in the ledger when no signal arrives', async () => {
   lossy = true
   await hold(50)
-  const waiting = send('two', { asks: [ask(20, true)] })
+  const waiting = send('two', { grant_requests: [ask(20, true)] })
   await send('one', { balances: [balance(50, 50, 0)] })
   expect(await waiting).toMatchObject({ grants: [{ account }], balances: [{ granted: 20 }] })
   expect(recalls).toEqual([])

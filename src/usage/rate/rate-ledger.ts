@@ -132,15 +132,18 @@ async function coolingOf(
   limit: number,
   at: number,
 ): Promise<{ cooling: Cooling[]; absent: number }> {
-  const rows = await ledger.read<{ kind: string; held: number; free_at: number; told: number; cooling: string }>(
-    `select kind, granted - returned as held, free_at, kind = 'held' and (worker = ? or recalled_at >= ?) as told, cooling
+  const rows = await ledger.read<{ kind: string; held: number; free_at: number; reported: number; cooling: string }>(
+    `select kind, granted - returned as held, free_at, kind = 'held' and (worker = ? or recalled_at >= ?) as reported, cooling
      from rate_holdings where account = ? and granted > returned`,
     [worker, at, account],
   )
-  const instants = rows.flatMap(({ held, free_at: freeAt, told, cooling }): Cooling[] =>
-    told === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[freeAt, held]],
+  const instants = rows.flatMap(({ held, free_at: freeAt, reported, cooling }): Cooling[] =>
+    reported === 1 ? coolingSchema.parse(JSON.parse(cooling)) : [[freeAt, held]],
   )
-  const absent = rows.reduce((sum, { kind, held, told }) => sum + (kind !== 'resting' && told === 0 ? held : 0), 0)
+  const absent = rows.reduce(
+    (sum, { kind, held, reported }) => sum + (kind !== 'resting' && reported === 0 ? held : 0),
+    0,
+  )
   let beyond = rows.reduce((sum, { held }) => sum + held, -limit)
   const cooling = instants
     .sort(([first], [second]) => first - second)

@@ -17,7 +17,7 @@ export const slotBalanceSchema = z.strictObject({
   recalled_at: total.describe(
     'The last call for slots of this account that the worker has followed; 0 where there was none',
   ),
-  cooling: cooling.nullable().describe('In how many milliseconds how many slots in use are cold; null where not told'),
+  cooling: cooling.nullable().describe('In how many milliseconds how many slots in use are cold; null if not reported'),
   resting: cooling.describe(
     'Uses of slots that are returned, or that a former process of the worker held: in how many milliseconds how many are cold',
   ),

@@ -113,9 +113,9 @@ export class SlotWorld {
   }
 
   /** Answers as the route does, which validates both directions. */
-  async #answer(worker: string, told: readonly SlotBalance[]): Promise<SlotsReply> {
+  async #answer(worker: string, reported: readonly SlotBalance[]): Promise<SlotsReply> {
     const { ledger } = this
-    const { balances } = slotsRequestSchema.parse({ worker: 0, stream_id: crypto.randomUUID(), balances: told })
+    const { balances } = slotsRequestSchema.parse({ worker: 0, stream_id: crypto.randomUUID(), balances: reported })
     const reply = await answerSlots(
       {
         slotsOf: async (account) => this.#limits.get(account.split('/')[1] ?? '') ?? 0,

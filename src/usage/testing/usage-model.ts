@@ -8,7 +8,6 @@
  * Longer than most: a world that fails in all these ways is one state.
  */
 import { silentLog } from '../../lib/log/log.ts'
-import { type HeldAmount, type Reservation, UsageRefused } from '../allowance.ts'
 import { Allocator } from '../lease/allocator/allocator.ts'
 import type {
   BalanceLedger,
@@ -30,6 +29,7 @@ import {
 } from '../lease/lease.ts'
 import type { UsageSignal } from '../lease/recall-peers.ts'
 import { type UsageJournal, WorkerUsage } from '../lease/worker/worker-usage.ts'
+import { type Reservation, type ReservedAmount, UsageRefused } from '../usage-limits.ts'
 
 export interface WorldOptions {
   seed: number
@@ -111,14 +111,14 @@ export class Scheduler {
 
 interface Outcome {
   exchange: string
-  settlements: readonly HeldAmount[]
+  settlements: readonly ReservedAmount[]
 }
 
 /** What a worker's chain holds, as its journal has it. */
 class Journal implements UsageJournal {
   /** Committed, and committed for so long that a crash of the host leaves it. */
   readonly events: Outcome[] = []
-  readonly opens = new Map<string, readonly HeldAmount[]>()
+  readonly opens = new Map<string, readonly ReservedAmount[]>()
   /** As many events as a restart found; the ledger cannot have more of them unless the host lost some. */
   recovered = Number.POSITIVE_INFINITY
   happened = false
@@ -148,7 +148,7 @@ class Journal implements UsageJournal {
     return this.#batch?.promise ?? Promise.resolve()
   }
 
-  open(exchange: string, held: readonly HeldAmount[]): Promise<void> {
+  open(exchange: string, held: readonly ReservedAmount[]): Promise<void> {
     if (this.hasUnwrittenOutcomes) return Promise.reject(new Error('full'))
     return this.#append(
       () => this.opens.set(exchange, held),
@@ -218,7 +218,7 @@ interface Holder {
   process: string
   registration: number
   registeredAt: number
-  awaited: boolean
+  pendingReconciliation: boolean
 }
 
 class MemoryLedger {
@@ -229,7 +229,7 @@ class MemoryLedger {
   epoch = new Map<string, number>()
   /** When each worker last heartbeat. */
   heartbeats = new Map<string, number>()
-  told = new Map<string, WorkerAnswer>()
+  recallAnswers = new Map<string, WorkerAnswer>()
   readonly problems: string[] = []
   /** How many rounds have ended. */
   rounds = 0
@@ -253,8 +253,8 @@ class MemoryLedger {
 
   /** Copies what there is; gives what puts it back. */
   copy(): () => void {
-    const { rows, chains, outcomes, holders, epoch, heartbeats, told } = this
-    const copied = structuredClone({ rows, chains, outcomes, holders, epoch, heartbeats, told })
+    const { rows, chains, outcomes, holders, epoch, heartbeats, recallAnswers } = this
+    const copied = structuredClone({ rows, chains, outcomes, holders, epoch, heartbeats, recallAnswers })
     return () => {
       Object.assign(this, structuredClone(copied))
       this.#pausedUntil = Number.NEGATIVE_INFINITY
@@ -267,7 +267,10 @@ class MemoryLedger {
   }
 
   get awaits(): boolean {
-    return this.#now() < this.#pausedUntil || [...this.holders.values()].some(({ awaited }) => awaited)
+    return (
+      this.#now() < this.#pausedUntil ||
+      [...this.holders.values()].some(({ pendingReconciliation }) => pendingReconciliation)
+    )
   }
 
   isBehind(epoch: Marks): boolean {
@@ -280,7 +283,7 @@ class MemoryLedger {
   }
 
   answers(accounts: readonly string[]): WorkerAnswer[] {
-    return [...this.told.values()].filter(({ account }) => accounts.includes(account))
+    return [...this.recallAnswers.values()].filter(({ account }) => accounts.includes(account))
   }
 
   workersWithin(milliseconds: number): string[] {
@@ -290,17 +293,24 @@ class MemoryLedger {
 
   startFullReconciliation(epoch: Marks, workers: ReadonlySet<string>): void {
     for (const worker of workers) {
-      const unknown = { streamId: '', takenAt: 0, process: '', registration: 0, registeredAt: 0, awaited: true }
+      const unknown = {
+        streamId: '',
+        takenAt: 0,
+        process: '',
+        registration: 0,
+        registeredAt: 0,
+        pendingReconciliation: true,
+      }
       if (!this.holders.has(worker)) this.holders.set(worker, unknown)
     }
-    for (const holder of this.holders.values()) holder.awaited = true
+    for (const holder of this.holders.values()) holder.pendingReconciliation = true
     for (const [writer, written] of epoch) this.epoch.set(writer, Math.max(written, this.epoch.get(writer) ?? 0))
     this.#pausedUntil = this.#now() + 3000
   }
 
   awaitSince(since: number): void {
     if (!this.#restored) this.problems.push('a ledger that was not restored was taken for one')
-    for (const holder of this.holders.values()) if (holder.registeredAt < since) holder.awaited = true
+    for (const holder of this.holders.values()) if (holder.registeredAt < since) holder.pendingReconciliation = true
     this.#pausedUntil = this.#now() + 3000
   }
 
@@ -322,7 +332,10 @@ class MemoryLedger {
     if (increases.length > 0) this.count(writer)
     for (const answer of answers) {
       const key = `${answer.account} ${answer.worker}`
-      this.told.set(key, { ...answer, told: Math.max(answer.told, (this.told.get(key)?.told ?? 0) + 1) })
+      this.recallAnswers.set(key, {
+        ...answer,
+        answer_number: Math.max(answer.answer_number, (this.recallAnswers.get(key)?.answer_number ?? 0) + 1),
+      })
     }
     this.#check()
     return true
@@ -351,22 +364,22 @@ class MemoryLedger {
     if (seq < through) return 'behind'
     if (this.isBehind(epoch)) return 'behind'
     for (const apply of forgotten?.increases ?? []) {
-      const others = holder.awaited ? 0 : this.held(apply.account) - this.#heldBy(apply.account, worker)
+      const others = holder.pendingReconciliation ? 0 : this.held(apply.account) - this.#heldBy(apply.account, worker)
       if (apply.granted - apply.returned + others <= (apply.limit ?? Number.POSITIVE_INFINITY))
         this.#recordIncrease(apply)
     }
     if (forgotten !== undefined) this.awaitSince(forgotten.since)
-    const told = new Map(balances.map((balance) => [balance.account, balance]))
+    const reported = new Map(balances.map((balance) => [balance.account, balance]))
     for (const row of this.rows.values()) {
       if (row.worker !== worker) continue
-      const balance = told.get(row.account)
+      const balance = reported.get(row.account)
       if (balance === undefined) {
         if (crashed) row.settled = row.granted - row.returned
         else row.returned = row.granted - row.settled
       } else if (inRound(balance, row.rounds).returned < row.returned) return 'rolled_back'
       else if (balance.settled < row.settled && seq <= counted) return 'rolled_back'
     }
-    Object.assign(holder, { process, registration: number, registeredAt: this.#now(), awaited: false })
+    Object.assign(holder, { process, registration: number, registeredAt: this.#now(), pendingReconciliation: false })
     this.#check()
     return 'done'
   }
@@ -379,7 +392,7 @@ class MemoryLedger {
     const head = this.chains.get(worker) ?? 0
     if (from > head) return head
     const behind = this.isBehind(known)
-    const trusted = behind || (this.holders.get(worker)?.awaited ?? true)
+    const trusted = behind || (this.holders.get(worker)?.pendingReconciliation ?? true)
     if (!behind && from + events.length > head) this.count(writer)
     for (const { exchange, settlements } of events.slice(head - from)) {
       this.outcomes.set(exchange, (this.outcomes.get(exchange) ?? 0) + 1)
@@ -624,18 +637,18 @@ export class World {
     const behind = this.ledger.isBehind(memory.known)
     if (behind) this.ledger.startFullReconciliation(memory.known, this.#controlPlanes[home]?.seen ?? new Set())
     else memory.read = new Map(this.ledger.epoch)
-    const awaited = new Map(
-      [...this.ledger.holders].flatMap(([name, { awaited: waits, registeredAt }]) =>
+    const pendingReconciliation = new Map(
+      [...this.ledger.holders].flatMap(([name, { pendingReconciliation: waits, registeredAt }]) =>
         waits ? [[name, `${name} ${registeredAt}`]] : [],
       ),
     )
     for (const [index, worker] of this.workers.entries()) {
-      const time = awaited.get(worker.name)
+      const time = pendingReconciliation.get(worker.name)
       const heard = controlPlane.authority.isRegistered({ worker: worker.name, streamId: worker.streamId })
       const again = behind || (time !== undefined && (heard || !asked.has(time)))
       if (again && worker.connected && worker.home === home) this.#disconnect(index, worker)
     }
-    controlPlane.asked = new Set(awaited.values())
+    controlPlane.asked = new Set(pendingReconciliation.values())
   }
 
   /** Copies the ledger; some time later it is away for a while and the copy is there in its place. One after the other. */
@@ -820,7 +833,7 @@ export class World {
       process: '',
       registration: 0,
       registeredAt: 0,
-      awaited: false,
+      pendingReconciliation: false,
       ...known,
       streamId: worker.streamId,
       takenAt,
@@ -830,7 +843,7 @@ export class World {
     const forgotten = worker.takenAt !== null && (known?.takenAt ?? 0) < worker.takenAt
     if (forgotten || head < worker.journal.acknowledgedEvent || this.ledger.isBehind(worker.epoch)) {
       this.ledger.awaitSince(controlPlane.startedAt)
-      holder.awaited = true
+      holder.pendingReconciliation = true
       controlPlane.asked.add(`${worker.name} ${holder.registeredAt}`)
     }
     controlPlane.seen.add(worker.name)

@@ -4,7 +4,7 @@ import { conventions } from '../../../api/conventions.ts'
 import { revocationsReplySchema, revocationsRequestSchema } from '../../protocol/wire.ts'
 import type { StateHead } from '../../state/state-head.ts'
 import type { FleetOptions } from '../options.ts'
-import { revokeByDenials } from '../tokens-to-revoke-again.ts'
+import { revokeReported } from '../tokens-to-revoke-again.ts'
 import type { WorkerRegistry } from '../worker-registry.ts'
 import { connectedWorker } from './heartbeat.ts'
 
@@ -19,7 +19,7 @@ export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDe
     '/v1/gateway-runtime/revocations',
     async ({ principal, body }) => {
       const { worker } = await connectedWorker(registry, principal, body.worker, body.stream_id)
-      const revoked = await revokeByDenials(options, worker, body.revocations)
+      const revoked = await revokeReported(options, worker, body.revocations)
       if (revoked > 0) {
         options.log.warn({ worker, revoked }, 'The restored state had active tokens that a gateway knows as revoked')
       }
@@ -32,7 +32,7 @@ export const revocationsRoute = ({ options, registry, stateHead }: RevocationsDe
       response: revocationsReplySchema,
       detail: {
         tags: ['Gateway runtime'],
-        summary: 'Tell what a worker has denied in a history that the primary has lost',
+        summary: 'Tell what a worker has revoked in a history that the primary has lost',
       },
     },
   )

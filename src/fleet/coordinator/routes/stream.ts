@@ -35,7 +35,7 @@ export interface StreamDependencies {
   /** The worker's row is committed: informs former owners, and compares the worker's ledger epoch. */
   onTaken(
     worker: Worker,
-    told: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
+    known: { forgotten: boolean; acknowledged: number; epoch: readonly TransactionCount[] },
   ): Promise<void>
   /** The worker is sent this head. */
   onHello(worker: Worker, head: Head): Promise<void>

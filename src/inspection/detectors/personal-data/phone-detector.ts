@@ -3,8 +3,8 @@
  * beside it. What is held is one row of a bounded length and a few characters behind it, whatever the split.
  */
 
+import type { BufferedText } from '../../buffered-text.ts'
 import { foldForPattern } from '../../folding/fold.ts'
-import type { HeldText } from '../../held-text.ts'
 import { WorkBudget } from '../../work-budget.ts'
 import type { Detector, Match, Scanner } from '../detector.ts'
 import { maxLiveUnits } from '../detector.ts'
@@ -63,7 +63,7 @@ function digitsAfter(digits: number, codePoint: number): number {
 
 class PhoneScanner implements Scanner {
   overflowAt: number | null = null
-  readonly #text: HeldText
+  readonly #text: BufferedText
   readonly #work: WorkBudget
   #position: number
   #counted: number
@@ -73,7 +73,7 @@ class PhoneScanner implements Scanner {
   #row: Character[] = []
   #rowEnd: number | null = null
 
-  constructor(text: HeldText, work: WorkBudget) {
+  constructor(text: BufferedText, work: WorkBudget) {
     this.#text = text
     this.#work = work
     this.#position = text.end

@@ -3,9 +3,9 @@
  * a mark changes its last letter (`cafe`, then U+0301) or a word goes on.
  */
 import { Failure } from '../../../failure.ts'
+import type { BufferedText } from '../../buffered-text.ts'
 import { type Folding, type FoldingOptions, folding, isIgnorable, isWordCharacter } from '../../folding/fold.ts'
 import { ambiguous, decoded } from '../../folding/respelled.ts'
-import type { HeldText } from '../../held-text.ts'
 import { type Detector, type Match, maxLiveUnits, maxMatchLength, type Scanner } from '../detector.ts'
 import { buildAutomaton } from './term-automaton.ts'
 import { ampersand, type TermList, TermReading } from './term-reading.ts'
@@ -104,7 +104,7 @@ class TermScanner implements Scanner {
   readonly #plain: TermReading
   #decoded: TermReading | null = null
 
-  constructor(list: TermList, text: HeldText) {
+  constructor(list: TermList, text: BufferedText) {
     this.#plain = new TermReading(list, text)
   }
 

@@ -3,9 +3,9 @@
  * (`inspection/folding/respelled.ts`). A term is told when the next character that counts is there.
  */
 
+import type { BufferedText } from '../../buffered-text.ts'
 import { type Folding, isIgnorable, isWordCharacter } from '../../folding/fold.ts'
 import { decoded, entityAt, isIgnoredByOthers, longestEntity, tagged } from '../../folding/respelled.ts'
-import type { HeldText } from '../../held-text.ts'
 import { type Match, maxLiveUnits } from '../detector.ts'
 import type { Automaton } from './term-automaton.ts'
 
@@ -40,7 +40,7 @@ export class TermReading {
   /** It stopped before a character that may be read in two ways. */
   isBeforeAmbiguous = false
   readonly #list: TermList
-  readonly #text: HeldText
+  readonly #text: BufferedText
   /** Whether it reads entities and tag characters as what they stand for. */
   readonly #decodes: boolean
   #position: number
@@ -53,7 +53,7 @@ export class TermReading {
   #afterWord = false
   #candidates: Candidate[] = []
 
-  constructor(list: TermList, text: HeldText, decodes = false) {
+  constructor(list: TermList, text: BufferedText, decodes = false) {
     this.#list = list
     this.#text = text
     this.#decodes = decodes

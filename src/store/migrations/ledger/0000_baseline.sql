@@ -26,8 +26,8 @@ CREATE TABLE `program_codes` (
 	`token_name` text,
 	`expires_at` integer NOT NULL,
 	`used_at` integer,
-	`gave_kind` text,
-	`gave_id` text,
+	`issued_kind` text,
+	`issued_id` text,
 	`replayed_at` integer,
 	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
 );
@@ -95,12 +95,6 @@ CREATE TABLE `oauth_clients` (
 	`version` integer DEFAULT 1 NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `oauth_followups` (
-	`user_id` text PRIMARY KEY NOT NULL,
-	`marks` integer DEFAULT 1 NOT NULL,
-	`marked_at` integer NOT NULL
-);
---> statement-breakpoint
 CREATE TABLE `oauth_grants` (
 	`id` text PRIMARY KEY NOT NULL,
 	`client_id` text NOT NULL,
@@ -133,6 +127,12 @@ CREATE TABLE `oauth_refresh_tokens` (
 );
 --> statement-breakpoint
 CREATE INDEX `oauth_refresh_tokens_grant` ON `oauth_refresh_tokens` (`grant_id`);--> statement-breakpoint
+CREATE TABLE `pending_permission_updates` (
+	`user_id` text PRIMARY KEY NOT NULL,
+	`changes` integer DEFAULT 1 NOT NULL,
+	`changed_at` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `gateway_bounds` (
 	`gateway_id` text PRIMARY KEY NOT NULL,
 	`max_instances` integer,
@@ -150,7 +150,15 @@ CREATE TABLE `instances` (
 	`enrolled_at` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `ledger_marks` (
+CREATE TABLE `known_state_head` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`version` integer NOT NULL,
+	`nonce` text NOT NULL,
+	`history` text NOT NULL,
+	CONSTRAINT "known_state_head_one_row" CHECK(id = 1)
+);
+--> statement-breakpoint
+CREATE TABLE `ledger_epoch` (
 	`writer` text PRIMARY KEY NOT NULL,
 	`written` integer NOT NULL,
 	`at` integer NOT NULL
@@ -171,14 +179,6 @@ CREATE TABLE `runtime_sessions` (
 	`gateway_version` text DEFAULT '' NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `state_seen` (
-	`id` integer PRIMARY KEY NOT NULL,
-	`version` integer NOT NULL,
-	`nonce` text NOT NULL,
-	`history` text NOT NULL,
-	CONSTRAINT "state_seen_one_row" CHECK(id = 1)
-);
---> statement-breakpoint
 CREATE TABLE `workers` (
 	`worker` text PRIMARY KEY NOT NULL,
 	`gateway_id` text NOT NULL,
@@ -190,17 +190,17 @@ CREATE TABLE `workers` (
 	`last_heartbeat_at` integer NOT NULL,
 	`connected_at` integer NOT NULL,
 	`process` text DEFAULT '' NOT NULL,
-	`hello` integer DEFAULT 0 NOT NULL,
+	`registration_number` integer DEFAULT 0 NOT NULL,
 	`lost_at` integer,
 	`released_at` integer,
-	`greeted_at` integer DEFAULT 0 NOT NULL,
-	`awaited` integer DEFAULT 0 NOT NULL,
+	`registered_at` integer DEFAULT 0 NOT NULL,
+	`pending_reconciliation` integer DEFAULT 0 NOT NULL,
 	`left_at` integer,
 	`holder` text DEFAULT '' NOT NULL,
 	`stale_after_ms` integer
 );
 --> statement-breakpoint
-CREATE INDEX `workers_awaited` ON `workers` (`worker`) WHERE awaited = 1;--> statement-breakpoint
+CREATE INDEX `workers_pending_reconciliation` ON `workers` (`worker`) WHERE pending_reconciliation = 1;--> statement-breakpoint
 CREATE TABLE `source_accounts` (
 	`token_id` text NOT NULL,
 	`account_id` text NOT NULL,
@@ -292,14 +292,6 @@ CREATE TABLE `checkpoints` (
 	`body` text NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `event_rollup_arrivals` (
-	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
-	`stage` integer DEFAULT 0 NOT NULL,
-	`received_at` integer NOT NULL,
-	`outcomes` text NOT NULL
-);
---> statement-breakpoint
-CREATE INDEX `event_rollup_arrivals_stage` ON `event_rollup_arrivals` (`stage`,`id`);--> statement-breakpoint
 CREATE TABLE `event_rollups` (
 	`kind` text NOT NULL,
 	`step` text NOT NULL,
@@ -359,7 +351,7 @@ CREATE TABLE `export_jobs` (
 	`format` text NOT NULL,
 	`since` integer NOT NULL,
 	`until` integer,
-	`sees` text NOT NULL,
+	`visibility` text NOT NULL,
 	`last_position` integer NOT NULL,
 	`created_by` text NOT NULL,
 	`team_id` text,
@@ -378,6 +370,29 @@ CREATE TABLE `export_jobs` (
 --> statement-breakpoint
 CREATE INDEX `export_jobs_created_by` ON `export_jobs` (`created_by`,`id`);--> statement-breakpoint
 CREATE INDEX `export_jobs_state` ON `export_jobs` (`state`,`id`);--> statement-breakpoint
+CREATE TABLE `pending_event_rollups` (
+	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
+	`stage` integer DEFAULT 0 NOT NULL,
+	`received_at` integer NOT NULL,
+	`outcomes` text NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `pending_event_rollups_stage` ON `pending_event_rollups` (`stage`,`id`);--> statement-breakpoint
+CREATE TABLE `lease_balances` (
+	`account` text NOT NULL,
+	`worker` text NOT NULL,
+	`granted` integer DEFAULT 0 NOT NULL,
+	`returned` integer DEFAULT 0 NOT NULL,
+	`settled` integer DEFAULT 0 NOT NULL,
+	`rounds` integer DEFAULT 0 NOT NULL,
+	PRIMARY KEY(`account`, `worker`),
+	CONSTRAINT "lease_balances_granted" CHECK(granted >= 0),
+	CONSTRAINT "lease_balances_returned" CHECK(returned >= 0),
+	CONSTRAINT "lease_balances_settled" CHECK(settled >= 0),
+	CONSTRAINT "lease_balances_within_grant" CHECK(returned + settled <= granted)
+);
+--> statement-breakpoint
+CREATE INDEX `lease_balances_worker` ON `lease_balances` (`worker`);--> statement-breakpoint
 CREATE TABLE `limit_names` (
 	`id` text PRIMARY KEY NOT NULL,
 	`kind` text NOT NULL,
@@ -387,6 +402,17 @@ CREATE TABLE `limit_names` (
 --> statement-breakpoint
 CREATE INDEX `limit_names_kind` ON `limit_names` (`kind`,`id`);--> statement-breakpoint
 CREATE INDEX `limit_names_name` ON `limit_names` (`kind`,`name`);--> statement-breakpoint
+CREATE TABLE `price_excesses` (
+	`provider_id` text NOT NULL,
+	`model` text NOT NULL,
+	`amount` integer NOT NULL,
+	`published` integer DEFAULT 0 NOT NULL,
+	`token_id` text,
+	`at` integer NOT NULL,
+	PRIMARY KEY(`provider_id`, `model`)
+);
+--> statement-breakpoint
+CREATE INDEX `price_excesses_token` ON `price_excesses` (`token_id`);--> statement-breakpoint
 CREATE TABLE `rate_holdings` (
 	`account` text NOT NULL,
 	`worker` text NOT NULL,
@@ -406,19 +432,7 @@ CREATE TABLE `rate_holdings` (
 --> statement-breakpoint
 CREATE INDEX `rate_holdings_heartbeat_at` ON `rate_holdings` (`heartbeat_at`);--> statement-breakpoint
 CREATE INDEX `rate_holdings_free_at` ON `rate_holdings` (`free_at`) WHERE kind <> 'held';--> statement-breakpoint
-CREATE TABLE `usage_accounts` (
-	`account` text PRIMARY KEY NOT NULL,
-	`owner_id` text,
-	`kind` text NOT NULL,
-	`settled` integer DEFAULT 0 NOT NULL,
-	`exhausted_at` integer,
-	`refused` integer DEFAULT 0 NOT NULL,
-	`refused_told` integer DEFAULT 0 NOT NULL
-);
---> statement-breakpoint
-CREATE INDEX `usage_accounts_owner` ON `usage_accounts` (`owner_id`);--> statement-breakpoint
-CREATE INDEX `usage_accounts_exhausted` ON `usage_accounts` (`kind`,`owner_id`) WHERE exhausted_at is not null;--> statement-breakpoint
-CREATE TABLE `usage_answers` (
+CREATE TABLE `recall_answers` (
 	`account` text NOT NULL,
 	`worker` text NOT NULL,
 	`rounds` integer NOT NULL,
@@ -426,43 +440,29 @@ CREATE TABLE `usage_answers` (
 	`returned` integer NOT NULL,
 	`settled` integer NOT NULL,
 	`open` integer NOT NULL,
-	`told` integer NOT NULL,
+	`answer_number` integer NOT NULL,
 	PRIMARY KEY(`account`, `worker`)
 );
 --> statement-breakpoint
-CREATE TABLE `usage_cells` (
-	`account` text NOT NULL,
-	`worker` text NOT NULL,
-	`granted` integer DEFAULT 0 NOT NULL,
-	`returned` integer DEFAULT 0 NOT NULL,
+CREATE TABLE `usage_accounts` (
+	`account` text PRIMARY KEY NOT NULL,
+	`owner_id` text,
+	`kind` text NOT NULL,
 	`settled` integer DEFAULT 0 NOT NULL,
-	`rounds` integer DEFAULT 0 NOT NULL,
-	PRIMARY KEY(`account`, `worker`),
-	CONSTRAINT "usage_cells_granted" CHECK(granted >= 0),
-	CONSTRAINT "usage_cells_returned" CHECK(returned >= 0),
-	CONSTRAINT "usage_cells_settled" CHECK(settled >= 0),
-	CONSTRAINT "usage_cells_within_grant" CHECK(returned + settled <= granted)
+	`exhausted_at` integer,
+	`refused` integer DEFAULT 0 NOT NULL,
+	`refused_recorded` integer DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
-CREATE INDEX `usage_cells_worker` ON `usage_cells` (`worker`);--> statement-breakpoint
-CREATE TABLE `usage_excesses` (
-	`provider_id` text NOT NULL,
-	`model` text NOT NULL,
-	`amount` integer NOT NULL,
-	`told` integer DEFAULT 0 NOT NULL,
-	`token_id` text,
-	`at` integer NOT NULL,
-	PRIMARY KEY(`provider_id`, `model`)
-);
---> statement-breakpoint
-CREATE INDEX `usage_excesses_token` ON `usage_excesses` (`token_id`);--> statement-breakpoint
+CREATE INDEX `usage_accounts_owner` ON `usage_accounts` (`owner_id`);--> statement-breakpoint
+CREATE INDEX `usage_accounts_exhausted` ON `usage_accounts` (`kind`,`owner_id`) WHERE exhausted_at is not null;--> statement-breakpoint
 CREATE TABLE `usage_totals` (
 	`account_id` text PRIMARY KEY NOT NULL,
 	`requests` integer NOT NULL,
 	`spend` integer NOT NULL
 );
 --> statement-breakpoint
-CREATE TABLE `cuts` (
+CREATE TABLE `ended_requests` (
 	`event_id` text PRIMARY KEY NOT NULL,
 	`hashes` text NOT NULL,
 	`at` integer NOT NULL
@@ -497,12 +497,6 @@ CREATE TABLE `secrets` (
 	`name` text PRIMARY KEY NOT NULL,
 	`sealed` text NOT NULL,
 	`created_at` integer NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE `escalation_arrivals` (
-	`event_id` text PRIMARY KEY NOT NULL,
-	`body` text NOT NULL,
-	`received_at` integer NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE `escalation_attempts` (
@@ -552,6 +546,12 @@ CREATE TABLE `mcp_offers` (
 --> statement-breakpoint
 CREATE INDEX `mcp_offers_name` ON `mcp_offers` (`server_id`,`kind`,`name`);--> statement-breakpoint
 CREATE UNIQUE INDEX `mcp_offers_digest` ON `mcp_offers` (`server_id`,`digest`);--> statement-breakpoint
+CREATE TABLE `pending_escalation_events` (
+	`event_id` text PRIMARY KEY NOT NULL,
+	`body` text NOT NULL,
+	`received_at` integer NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE `policies` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,

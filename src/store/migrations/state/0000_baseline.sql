@@ -79,7 +79,7 @@ CREATE TABLE `state_head` (
 	`nonce` text NOT NULL,
 	`history` text NOT NULL,
 	`reads_from` text NOT NULL,
-	`floor` integer NOT NULL,
+	`deletions_kept_from` integer NOT NULL,
 	CONSTRAINT "state_head_one_row" CHECK(id = 1)
 );
 --> statement-breakpoint

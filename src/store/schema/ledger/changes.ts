@@ -16,7 +16,7 @@ export const guards = sqliteTable('guards', { holds: integer('holds').notNull() 
 ])
 
 /** Whose in-flight requests a change ends, for a control plane that missed its peer's message of the change. */
-export const cuts = sqliteTable('cuts', {
+export const endedRequests = sqliteTable('ended_requests', {
   eventId: text('event_id').primaryKey(),
   hashes: text('hashes').notNull(),
   at: integer('at').notNull(),

@@ -88,15 +88,15 @@ export const chainFloors = sqliteTable('chain_floors', {
 })
 
 /** What was written with its events and is to be added to the sums, as JSON; `stage` says of how many sums it is part. */
-export const eventRollupArrivals = sqliteTable(
-  'event_rollup_arrivals',
+export const pendingEventRollups = sqliteTable(
+  'pending_event_rollups',
   {
     id: integer('id').primaryKey({ autoIncrement: true }),
     stage: integer('stage').notNull().default(0),
     receivedAt: integer('received_at').notNull(),
     outcomes: text('outcomes').notNull(),
   },
-  (table) => [index('event_rollup_arrivals_stage').on(table.stage, table.id)],
+  (table) => [index('pending_event_rollups_stage').on(table.stage, table.id)],
 )
 
 /**
@@ -140,7 +140,7 @@ export const exportJobs = sqliteTable(
     format: text('format').notNull(),
     since: integer('since').notNull(),
     until: integer('until'),
-    sees: text('sees').notNull(),
+    visibility: text('visibility').notNull(),
     lastPosition: integer('last_position').notNull(),
     createdBy: text('created_by').notNull(),
     teamId: text('team_id'),

@@ -15,9 +15,9 @@ export const runtimeSessions = sqliteTable('runtime_sessions', {
 })
 
 /**
- * `process` is the process of the worker that last registered, `hello` its number, `greeted_at` its time, `holder` the
+ * `process` is the process of the worker that last registered, `hello` its number, `registered_at` its time, `holder` the
  * gateway process. `lost_at`: the control plane gave the worker up; `released_at`: an operator released it; `left_at`: it
- * deregistered and holds nothing. `awaited`: the ledger was restored from a copy, and grants nothing until this worker
+ * deregistered and holds nothing. `pending_reconciliation`: the ledger was restored from a copy, and grants nothing until this worker
  * registers. `stale_after_ms`: how long it serves without a heartbeat at most.
  */
 export const workers = sqliteTable(
@@ -33,20 +33,20 @@ export const workers = sqliteTable(
     lastHeartbeatAt: integer('last_heartbeat_at').notNull(),
     connectedAt: integer('connected_at').notNull(),
     process: text('process').notNull().default(''),
-    hello: integer('hello').notNull().default(0),
+    registrationNumber: integer('registration_number').notNull().default(0),
     lostAt: integer('lost_at'),
     releasedAt: integer('released_at'),
-    greetedAt: integer('greeted_at').notNull().default(0),
-    awaited: integer('awaited').notNull().default(0),
+    registeredAt: integer('registered_at').notNull().default(0),
+    pendingReconciliation: integer('pending_reconciliation').notNull().default(0),
     leftAt: integer('left_at'),
     holder: text('holder').notNull().default(''),
     staleAfterMs: integer('stale_after_ms'),
   },
-  (table) => [index('workers_awaited').on(table.worker).where(sql`awaited = 1`)],
+  (table) => [index('workers_pending_reconciliation').on(table.worker).where(sql`pending_reconciliation = 1`)],
 )
 
 /** How many transactions that others rely on each control plane has made: a restored copy lacks the newest ones. */
-export const ledgerMarks = sqliteTable('ledger_marks', {
+export const ledgerEpoch = sqliteTable('ledger_epoch', {
   writer: text('writer').primaryKey(),
   written: integer('written').notNull(),
   at: integer('at').notNull(),
@@ -83,13 +83,13 @@ export const gatewayNames = sqliteTable('gateway_names', {
  * The newest head of the state that a control plane has seen. A state that does not know it was restored from an older
  * copy, or is another one.
  */
-export const stateSeen = sqliteTable(
-  'state_seen',
+export const knownStateHead = sqliteTable(
+  'known_state_head',
   {
     id: integer('id').primaryKey(),
     version: integer('version').notNull(),
     nonce: text('nonce').notNull(),
     history: text('history').notNull(),
   },
-  () => [check('state_seen_one_row', sql`id = 1`)],
+  () => [check('known_state_head_one_row', sql`id = 1`)],
 )

@@ -69,8 +69,8 @@ export const oauthRefreshTokens = sqliteTable(
  * People whose rights changed and whose access tokens in the state do not follow yet. `marks` counts the changes, so that
  * a change during an update is not forgotten.
  */
-export const oauthFollowups = sqliteTable('oauth_followups', {
+export const pendingPermissionUpdates = sqliteTable('pending_permission_updates', {
   userId: text('user_id').primaryKey(),
-  marks: integer('marks').notNull().default(1),
-  markedAt: integer('marked_at').notNull(),
+  changes: integer('changes').notNull().default(1),
+  changedAt: integer('changed_at').notNull(),
 })

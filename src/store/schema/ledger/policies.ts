@@ -16,7 +16,7 @@ export const policies = sqliteTable(
 )
 
 /** Escalations from gateways' events, written in the transaction that took the event in; each is read from here once. */
-export const escalationArrivals = sqliteTable('escalation_arrivals', {
+export const pendingEscalationEvents = sqliteTable('pending_escalation_events', {
   eventId: text('event_id').primaryKey(),
   body: text('body').notNull(),
   receivedAt: integer('received_at').notNull(),

@@ -7,8 +7,8 @@ import { check, index, integer, primaryKey, sqliteTable, text } from 'drizzle-or
  * checks hold, whatever the code does, that a worker never settles more than it was granted. What was granted and came
  * back is taken off both counters, 2^40 at a time, so that they stay exact integers; `rounds` counts how often.
  */
-export const usageCells = sqliteTable(
-  'usage_cells',
+export const leaseBalances = sqliteTable(
+  'lease_balances',
   {
     account: text('account').notNull(),
     worker: text('worker').notNull(),
@@ -19,16 +19,16 @@ export const usageCells = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.account, table.worker] }),
-    index('usage_cells_worker').on(table.worker),
-    check('usage_cells_granted', sql`granted >= 0`),
-    check('usage_cells_returned', sql`returned >= 0`),
-    check('usage_cells_settled', sql`settled >= 0`),
-    check('usage_cells_within_grant', sql`returned + settled <= granted`),
+    index('lease_balances_worker').on(table.worker),
+    check('lease_balances_granted', sql`granted >= 0`),
+    check('lease_balances_returned', sql`returned >= 0`),
+    check('lease_balances_settled', sql`settled >= 0`),
+    check('lease_balances_within_grant', sql`returned + settled <= granted`),
   ],
 )
 
 /**
- * The sum of an account's cells, and which part of it was told in events. `owner_id` is the token account's own id. An
+ * The sum of an account's balances, and which part of it is recorded in events. `owner_id` is the token account's own id. An
  * account with less left than its cheapest request can cost is exhausted, for good. `refused` is what workers claimed
  * beyond what they had been granted.
  */
@@ -41,7 +41,7 @@ export const usageAccounts = sqliteTable(
     settled: integer('settled').notNull().default(0),
     exhaustedAt: integer('exhausted_at'),
     refused: integer('refused').notNull().default(0),
-    refusedTold: integer('refused_told').notNull().default(0),
+    refusedRecorded: integer('refused_recorded').notNull().default(0),
   },
   (table) => [
     index('usage_accounts_owner').on(table.ownerId),
@@ -53,8 +53,8 @@ export const usageAccounts = sqliteTable(
  * What a worker answered when another control plane than its own called an account back: the caller reads it here. `told`
  * grows with each answer.
  */
-export const usageAnswers = sqliteTable(
-  'usage_answers',
+export const recallAnswers = sqliteTable(
+  'recall_answers',
   {
     account: text('account').notNull(),
     worker: text('worker').notNull(),
@@ -63,7 +63,7 @@ export const usageAnswers = sqliteTable(
     returned: integer('returned').notNull(),
     settled: integer('settled').notNull(),
     open: integer('open').notNull(),
-    told: integer('told').notNull(),
+    answerNumber: integer('answer_number').notNull(),
   },
   (table) => [primaryKey({ columns: [table.account, table.worker] })],
 )
@@ -79,19 +79,19 @@ export const usageTotals = sqliteTable('usage_totals', {
  * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price; `told` is the
  * amount that the state and an event already have. The token is the one whose request it was.
  */
-export const usageExcesses = sqliteTable(
-  'usage_excesses',
+export const priceExcesses = sqliteTable(
+  'price_excesses',
   {
     providerId: text('provider_id').notNull(),
     model: text('model').notNull(),
     amount: integer('amount').notNull(),
-    told: integer('told').notNull().default(0),
+    published: integer('published').notNull().default(0),
     tokenId: text('token_id'),
     at: integer('at').notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.providerId, table.model] }),
-    index('usage_excesses_token').on(table.tokenId),
+    index('price_excesses_token').on(table.tokenId),
   ],
 )
 

@@ -5,7 +5,8 @@ import { versioned } from './versioned.ts'
 
 /**
  * One row, whose version every change raises. `history` is a new one in a new database: gateways that hold the state of
- * another one notice. `reads_from` is the oldest version of Gatehouse that reads this state.
+ * another one notice. `reads_from` is the oldest version of Gatehouse that reads this state. The rows of
+ * deletions older than the version `deletions_kept_from` are gone: a reader that is older reads everything.
  */
 export const stateHead = sqliteTable(
   'state_head',
@@ -15,7 +16,7 @@ export const stateHead = sqliteTable(
     nonce: text('nonce').notNull(),
     history: text('history').notNull(),
     readsFrom: text('reads_from').notNull(),
-    floor: integer('floor').notNull(),
+    deletionsKeptFrom: integer('deletions_kept_from').notNull(),
   },
   () => [check('state_head_one_row', sql`id = 1`)],
 )

@@ -39,10 +39,10 @@ export class AccountBook {
   }
 
   /** Applies a worker's report of what it has returned, at most what is outstanding. */
-  returned(worker: string, told: BalanceTotals): void {
-    const balance = this.balance(told.account, worker)
+  returned(worker: string, report: BalanceTotals): void {
+    const balance = this.balance(report.account, worker)
     if (balance === null) return
-    const total = inRound(told, balance.rounds).returned
+    const total = inRound(report, balance.rounds).returned
     if (total <= balance.returned) return
     balance.returned = Math.min(total, balance.returned + Math.max(0, outstanding(balance)))
     fromLatestRound(balance)

@@ -1,6 +1,14 @@
 /** The input of one allocation (allocation.ts), and the replies that it builds. */
 
-import type { Ask, BalanceReport, BalanceTotals, Grant, LeaseRefusal, LeaseReply, LeaseRequest } from '../lease.ts'
+import type {
+  BalanceReport,
+  BalanceTotals,
+  Grant,
+  GrantRequest,
+  LeaseRefusal,
+  LeaseReply,
+  LeaseRequest,
+} from '../lease.ts'
 import type { AccountBook } from './account-book.ts'
 import type { AccountLimit, WorkerConnection } from './balance-ledger.ts'
 import type { Need } from './contention.ts'
@@ -21,9 +29,9 @@ export interface LeaseCall {
 }
 
 /** Asks of one message that are granted together or not at all. */
-export interface WaitingAsks {
+export interface WaitingGrantRequests {
   call: LeaseCall
-  asks: readonly Ask[]
+  grantRequests: readonly GrantRequest[]
 }
 
 /** The contention for one account: workers ask for more than is free. */
@@ -35,13 +43,13 @@ export interface Contention {
   heard: Map<string, number>
   recalledAt: number
   /** By worker, the number of its last answer in the ledger. Answers from before the contention began do not count. */
-  told: Map<string, number>
+  answerNumbers: Map<string, number>
 }
 
 /** What one allocation decides on. */
 export interface AllocationInput {
   contentions: Map<string, Contention>
-  waiting: readonly WaitingAsks[]
+  waiting: readonly WaitingGrantRequests[]
   book: AccountBook
   limits: ReadonlyMap<string, AccountLimit>
   otherWorkers: OtherWorkersState
@@ -55,10 +63,13 @@ export interface ReplyDraft {
   balances: Map<string, BalanceTotals>
   grants: Grant[]
   refusals: LeaseRefusal[]
-  later: string[]
+  deferred: string[]
 }
 
-export const needOf = ({ call: { caller, arrivedAt } }: WaitingAsks, { want, min, waited, wait }: Ask): Need => ({
+export const needOf = (
+  { call: { caller, arrivedAt } }: WaitingGrantRequests,
+  { want, min, waited, wait }: GrantRequest,
+): Need => ({
   worker: caller.worker,
   arrivedAt,
   want,
@@ -72,7 +83,7 @@ export const newReplyDraft = ({ request }: LeaseCall): ReplyDraft => ({
   balances: new Map(),
   grants: [],
   refusals: [],
-  later: [],
+  deferred: [],
 })
 
 export const toReply = ({ balances, ...rest }: ReplyDraft): LeaseReply => ({

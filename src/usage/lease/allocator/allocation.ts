@@ -1,5 +1,5 @@
 /**
- * One allocation: takes new messages and waiting asks, and decides what each gets from the account book. Nothing takes
+ * One allocation: takes new messages and waiting grant requests, and decides what each gets from the account book. Nothing takes
  * effect and no reply is sent before the ledger transaction of the allocation has committed.
  *
  * Longer than most: reading, deciding and replying share one state.
@@ -7,12 +7,12 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { countsMoney } from '../../account-name.ts'
 import {
-  type Ask,
   type BalanceReport,
+  type GrantRequest,
   grantedBeyond,
   type LeaseRefusal,
   maxAmount,
-  maxAskAmount,
+  maxRequestedAmount,
   maxUsageWaitMs,
   mayComeBack,
   outstanding,
@@ -30,7 +30,7 @@ import {
   newReplyDraft,
   type ReplyDraft,
   toReply,
-  type WaitingAsks,
+  type WaitingGrantRequests,
 } from './allocation-input.ts'
 import type { AccountLimit, LedgerChange, WorkerAnswer, WorkerConnection } from './balance-ledger.ts'
 import { type AccountState, aboveHalf, type Decision, decide, totalSettled, unresponsiveHolders } from './contention.ts'
@@ -56,8 +56,8 @@ const unknown: Omit<LeaseRefusal, 'account'> = {
   until: null,
 }
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
-/** An account stops being tight when more than this many times the ask is free for each worker. */
-const tightFactor = 4
+/** An account is no longer near its limit when more than this many times the requested amount is free for each worker. */
+const nearLimitFactor = 4
 
 /** One allocation. Its decisions take effect together or not at all. */
 export class Allocation {
@@ -71,10 +71,10 @@ export class Allocation {
   readonly #answers: WorkerAnswer[] = []
   readonly #replies = new Map<LeaseCall, ReplyDraft>()
   /** In order of arrival. */
-  readonly #waiting: WaitingAsks[]
-  readonly #decided = new Set<WaitingAsks>()
+  readonly #waiting: WaitingGrantRequests[]
+  readonly #decided = new Set<WaitingGrantRequests>()
   readonly #short = new Set<string>()
-  /** By account: which workers wait for some of it, and how many asks each has. */
+  /** By account: which workers wait for some of it, and how many grant requests each has. */
   readonly #askers = new Map<string, Map<string, number>>()
 
   constructor(
@@ -89,15 +89,15 @@ export class Allocation {
     this.#connected = new Set(options.workers.connected())
     this.#otherWorkers = otherWorkers
     this.#suspended = isSuspended
-    for (const each of waiting) this.#countAsks(each, 1)
+    for (const each of waiting) this.#countGrantRequests(each, 1)
     for (const answer of otherWorkers.answers) this.#recordAnswer(answer)
   }
 
   #recordAnswer(answer: WorkerAnswer): void {
     const contention = this.#contentions.get(answer.account)
     if (contention === undefined || this.#connected.has(answer.worker)) return
-    if (answer.told <= (contention.told.get(answer.worker) ?? 0)) return
-    contention.told.set(answer.worker, answer.told)
+    if (answer.answer_number <= (contention.answerNumbers.get(answer.worker) ?? 0)) return
+    contention.answerNumbers.set(answer.worker, answer.answer_number)
     this.#recordReport(contention, answer.worker, answer)
   }
 
@@ -114,36 +114,44 @@ export class Allocation {
       this.#book.returned(worker, report)
       this.#recordReport(this.#contentions.get(report.account), worker, report)
       if (this.#otherWorkers.recalledElsewhere(report.account)) {
-        this.#answers.push({ ...report, worker, told: this.#options.clock.now() })
+        this.#answers.push({ ...report, worker, answer_number: this.#options.clock.now() })
       }
       const balance = this.#book.balance(report.account, worker)
       if (!this.#suspended && balance !== null && grantedBeyond(balance, report) > 0)
         reply.balances.set(balance.account, balance)
     }
-    const together: Ask[] = []
-    for (const ask of call.request.asks) {
-      const bounded = { ...ask, want: Math.min(ask.want, maxAskAmount), wait: Math.min(ask.wait, maxUsageWaitMs) }
-      if (this.#takeAsk(call, bounded, reply) === 'waits') together.push(bounded)
+    const together: GrantRequest[] = []
+    for (const grantRequest of call.request.grant_requests) {
+      const bounded = {
+        ...grantRequest,
+        want: Math.min(grantRequest.want, maxRequestedAmount),
+        wait: Math.min(grantRequest.wait, maxUsageWaitMs),
+      }
+      if (this.#takeGrantRequest(call, bounded, reply) === 'waits') together.push(bounded)
     }
     if (together.length === 0) return
-    const waiting = { call, asks: together }
+    const waiting = { call, grantRequests: together }
     this.#waiting.push(waiting)
-    this.#countAsks(waiting, 1)
+    this.#countGrantRequests(waiting, 1)
   }
 
-  #takeAsk(call: LeaseCall, ask: Ask, reply: ReplyDraft): 'waits' | 'answered' {
+  #takeGrantRequest(call: LeaseCall, grantRequest: GrantRequest, reply: ReplyDraft): 'waits' | 'answered' {
     const { caller, request } = call
-    const limit = this.#limits.get(ask.account)
+    const limit = this.#limits.get(grantRequest.account)
     if (limit === undefined || (limit.gatewayId !== null && limit.gatewayId !== caller.gatewayId)) {
-      reply.refusals.push({ ...unknown, account: ask.account })
+      reply.refusals.push({ ...unknown, account: grantRequest.account })
       return 'answered'
     }
-    if (!Number.isSafeInteger(ask.want) || !Number.isSafeInteger(ask.min) || ask.min > maxAskAmount) {
-      reply.refusals.push({ ...unknown, account: ask.account, reason: 'short', retry_after: null })
+    if (
+      !Number.isSafeInteger(grantRequest.want) ||
+      !Number.isSafeInteger(grantRequest.min) ||
+      grantRequest.min > maxRequestedAmount
+    ) {
+      reply.refusals.push({ ...unknown, account: grantRequest.account, reason: 'short', retry_after: null })
       return 'answered'
     }
     if (this.#suspended) {
-      reply.refusals.push({ ...unknown, account: ask.account })
+      reply.refusals.push({ ...unknown, account: grantRequest.account })
       return 'answered'
     }
     const { booked } = limit
@@ -152,26 +160,33 @@ export class Allocation {
     if (balance !== null && outstanding(balance) > 0 && grantedBeyond(balance, report ?? zeroBalance(booked)) > 0) {
       // An earlier grant did not arrive. The reply repeats it, and the worker asks again if that is not enough.
       reply.balances.set(balance.account, balance)
-      reply.grants.push({ account: ask.account, booked, until: limit.until, tight: ask.tight, partial: false })
+      reply.grants.push({
+        account: grantRequest.account,
+        booked,
+        until: limit.until,
+        near_limit: grantRequest.near_limit,
+        partial: false,
+      })
       return 'answered'
     }
-    if (ask.tight) {
+    if (grantRequest.near_limit) {
       const contention = this.#contention(booked)
       if (report !== undefined) this.#recordReport(contention, caller.worker, report)
       return 'waits'
     }
-    if (ask.min > this.#left(limit)) {
+    if (grantRequest.min > this.#left(limit)) {
       // Too little even if everything came back, so no recall is sent.
-      reply.refusals.push(this.#refusal(ask, 'exhausted'))
+      reply.refusals.push(this.#refusal(grantRequest, 'exhausted'))
       return 'answered'
     }
-    const alone: WaitingAsks = { call, asks: [ask] }
+    const alone: WaitingGrantRequests = { call, grantRequests: [grantRequest] }
     const state = this.#accountState(booked, alone)
-    const unfair = state.othersAsk && aboveHalf(needOf(alone, ask), state)
-    if (!unfair && this.#free(limit) >= ask.want) this.#grant(reply, caller.worker, ask, limit, ask.want)
+    const unfair = state.othersAsk && aboveHalf(needOf(alone, grantRequest), state)
+    if (!unfair && this.#free(limit) >= grantRequest.want)
+      this.#grant(reply, caller.worker, grantRequest, limit, grantRequest.want)
     else {
-      reply.later.push(ask.account)
-      if (ask.min > 0) this.#contention(booked)
+      reply.deferred.push(grantRequest.account)
+      if (grantRequest.min > 0) this.#contention(booked)
     }
     return 'answered'
   }
@@ -181,26 +196,39 @@ export class Allocation {
   }
 
   /** Grants more than was asked for while much is free, but leaves enough for the other workers. */
-  #grant(reply: ReplyDraft, worker: string, ask: Ask, limit: AccountLimit, amount: number): void {
+  #grant(reply: ReplyDraft, worker: string, grantRequest: GrantRequest, limit: AccountLimit, amount: number): void {
     const free = this.#free(limit)
     const workers = Math.max(1, this.#connected.size + this.#otherWorkers.workers.size)
-    const tight = free <= tightFactor * ask.want * workers
-    const spare = Math.floor((free - ask.want) / (2 * workers))
-    const more = tight || ask.tight ? 0 : Math.min(2 * ask.want, spare)
+    const nearLimit = free <= nearLimitFactor * grantRequest.want * workers
+    const spare = Math.floor((free - grantRequest.want) / (2 * workers))
+    const more = nearLimit || grantRequest.near_limit ? 0 : Math.min(2 * grantRequest.want, spare)
     const balance = this.#book.grant(limit.booked, worker, amount + more)
     reply.balances.set(balance.account, balance)
     const { booked, until } = limit
-    reply.grants.push({ account: ask.account, booked, until, tight, partial: amount < ask.want })
+    reply.grants.push({
+      account: grantRequest.account,
+      booked,
+      until,
+      near_limit: nearLimit,
+      partial: amount < grantRequest.want,
+    })
   }
 
   #contention(account: string): Contention {
     const known = this.#contentions.get(account)
     if (known !== undefined) return known
     const since = this.#options.clock.monotonic()
-    const told = new Map<string, number>()
+    const answerNumbers = new Map<string, number>()
     for (const answer of this.#otherWorkers.answers)
-      if (answer.account === account) told.set(answer.worker, answer.told)
-    const fresh = { account, reports: new Map(), since, heard: new Map(), recalledAt: Number.NEGATIVE_INFINITY, told }
+      if (answer.account === account) answerNumbers.set(answer.worker, answer.answer_number)
+    const fresh = {
+      account,
+      reports: new Map(),
+      since,
+      heard: new Map(),
+      recalledAt: Number.NEGATIVE_INFINITY,
+      answerNumbers,
+    }
     this.#contentions.set(account, fresh)
     return fresh
   }
@@ -211,14 +239,14 @@ export class Allocation {
   }
 
   /**
-   * Decides all waiting asks in order of arrival. Asks that would give a worker more than half of an account come
+   * Decides all waiting grant requests in order of arrival. Asks that would give a worker more than half of an account come
    * last.
    */
   decideAll(): void {
-    const [modest, greedy]: [WaitingAsks[], WaitingAsks[]] = [[], []]
+    const [modest, greedy]: [WaitingGrantRequests[], WaitingGrantRequests[]] = [[], []]
     for (const waiting of this.#waiting) {
-      const above = waiting.asks.some((ask) =>
-        aboveHalf(needOf(waiting, ask), this.#accountState(this.#booked(ask), waiting)),
+      const above = waiting.grantRequests.some((grantRequest) =>
+        aboveHalf(needOf(waiting, grantRequest), this.#accountState(this.#booked(grantRequest), waiting)),
       )
       if (above) greedy.push(waiting)
       else modest.push(waiting)
@@ -226,34 +254,35 @@ export class Allocation {
     for (const waiting of [...modest, ...greedy]) this.#decide(waiting)
   }
 
-  #decide(waiting: WaitingAsks): void {
+  #decide(waiting: WaitingGrantRequests): void {
     const { call } = waiting
-    const decisions = waiting.asks.map((ask) => {
+    const decisions = waiting.grantRequests.map((grantRequest) => {
       // If the window has ended, the request waits for the next one.
-      const { account: booked } = this.#contention(this.#booked(ask))
-      const need = needOf(waiting, ask)
-      const isUnknown = this.#suspended || !this.#limits.has(ask.account)
-      return { ask, decision: isUnknown ? suspended : decide(need, this.#accountState(booked, waiting)) }
+      const { account: booked } = this.#contention(this.#booked(grantRequest))
+      const need = needOf(waiting, grantRequest)
+      const isUnknown = this.#suspended || !this.#limits.has(grantRequest.account)
+      return { grantRequest, decision: isUnknown ? suspended : decide(need, this.#accountState(booked, waiting)) }
     })
     const refused = decisions.filter(({ decision }) => decision.kind === 'refuse')
     if (refused.length === 0 && decisions.some(({ decision }) => decision.kind === 'wait')) return
     this.#decided.add(waiting)
-    this.#countAsks(waiting, -1)
-    for (const { ask, decision } of refused.length > 0 ? refused : decisions) this.#answer(call, ask, decision)
+    this.#countGrantRequests(waiting, -1)
+    for (const { grantRequest, decision } of refused.length > 0 ? refused : decisions)
+      this.#answer(call, grantRequest, decision)
   }
 
   /** Another control plane that recalls the account counts as asking too. */
-  #othersAsk(booked: string, { call }: WaitingAsks): boolean {
+  #othersRequest(booked: string, { call }: WaitingGrantRequests): boolean {
     if (this.#otherWorkers.contendedElsewhere(booked)) return true
     const askers = this.#askers.get(booked)
     if (askers === undefined) return false
     return askers.size > 1 || !askers.has(call.caller.worker)
   }
 
-  #countAsks({ call, asks }: WaitingAsks, by: 1 | -1): void {
+  #countGrantRequests({ call, grantRequests }: WaitingGrantRequests, by: 1 | -1): void {
     const { worker } = call.caller
-    for (const ask of asks) {
-      const booked = this.#booked(ask)
+    for (const grantRequest of grantRequests) {
+      const booked = this.#booked(grantRequest)
       const askers = this.#askers.get(booked) ?? new Map<string, number>()
       const count = (askers.get(worker) ?? 0) + by
       if (count > 0) askers.set(worker, count)
@@ -263,24 +292,25 @@ export class Allocation {
     }
   }
 
-  #answer(call: LeaseCall, ask: Ask, decision: Decision): void {
+  #answer(call: LeaseCall, grantRequest: GrantRequest, decision: Decision): void {
     const reply = this.#replyTo(call)
-    const limit = this.#limits.get(ask.account)
+    const limit = this.#limits.get(grantRequest.account)
     if (decision.kind === 'grant' && limit !== undefined) {
-      this.#grant(reply, call.caller.worker, ask, limit, decision.amount)
+      this.#grant(reply, call.caller.worker, grantRequest, limit, decision.amount)
     } else if (decision.kind === 'refuse') {
-      reply.refusals.push(this.#refusal(ask, decision.reason))
+      reply.refusals.push(this.#refusal(grantRequest, decision.reason))
     }
   }
 
-  #refusal(ask: Ask, reason: 'exhausted' | 'held' | 'unknown'): LeaseRefusal {
-    const limit = this.#limits.get(ask.account)
+  #refusal(grantRequest: GrantRequest, reason: 'exhausted' | 'held' | 'unknown'): LeaseRefusal {
+    const limit = this.#limits.get(grantRequest.account)
     const until = limit?.until ?? null
     const seconds = until === null ? null : Math.ceil((until - this.#options.clock.now()) / 1000)
     const left = limit === undefined ? null : Math.max(0, this.#left(limit))
-    if (reason !== 'exhausted') return { account: ask.account, reason, retry_after: retryAfterSeconds, left, until }
-    if (left !== null && left > 0 && countsMoney(ask.account)) this.#short.add(ask.account)
-    return { account: ask.account, reason, retry_after: seconds, left, until }
+    if (reason !== 'exhausted')
+      return { account: grantRequest.account, reason, retry_after: retryAfterSeconds, left, until }
+    if (left !== null && left > 0 && countsMoney(grantRequest.account)) this.#short.add(grantRequest.account)
+    return { account: grantRequest.account, reason, retry_after: seconds, left, until }
   }
 
   /** What is left of an account if everything outstanding comes back. */
@@ -289,11 +319,11 @@ export class Allocation {
     return Math.min(limit ?? maxAmount, maxAmount) - totalSettled({ balances: this.#book.of(booked), reports })
   }
 
-  #booked({ account }: Ask): string {
+  #booked({ account }: GrantRequest): string {
     return this.#limits.get(account)?.booked ?? account
   }
 
-  #accountState(booked: string, waiting: WaitingAsks | null): AccountState {
+  #accountState(booked: string, waiting: WaitingGrantRequests | null): AccountState {
     const limit = this.#limits.get(plainName(booked))
     const contention = this.#contentions.get(booked)
     const now = this.#options.clock.monotonic()
@@ -305,7 +335,7 @@ export class Allocation {
       reports: contention?.reports ?? new Map(),
       connected: (worker) => this.#reachable(worker),
       inReach: (worker) => this.#reachable(worker) && now - lastHeard(worker) <= recallWaitMs,
-      othersAsk: waiting !== null && this.#othersAsk(booked, waiting),
+      othersAsk: waiting !== null && this.#othersRequest(booked, waiting),
       mayComeBack: mayComeBack(plainName(booked)),
       now,
     }
@@ -337,10 +367,10 @@ export class Allocation {
   }
 
   /**
-   * Call after the transaction has committed: sends the replies and the recalls, and returns the asks that still wait.
+   * Call after the transaction has committed: sends the replies and the recalls, and returns the grant requests that still wait.
    * `floors` says how much must be left of an account in `short` so that it is not used up.
    */
-  end(floors: ReadonlyMap<string, number>): WaitingAsks[] {
+  end(floors: ReadonlyMap<string, number>): WaitingGrantRequests[] {
     for (const { refusals } of this.#replies.values()) {
       for (const refusal of refusals) {
         if (

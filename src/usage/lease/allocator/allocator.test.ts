@@ -78,27 +78,34 @@ let number = 0
 const send = (worker: string, request: Partial<LeaseRequest>, gatewayId = 'gateway') =>
   authority.receive(
     { worker, streamId: 'stream', gatewayId, signal: new AbortController().signal },
-    { process: `process of ${worker}`, number: ++number, registration: null, asks: [], balances: [], ...request },
+    {
+      process: `process of ${worker}`,
+      number: ++number,
+      registration: null,
+      grant_requests: [],
+      balances: [],
+      ...request,
+    },
   )
 const registerWorker = (worker: string, balances: LeaseRequest['balances'] = []) =>
   send(worker, { registration: { through: 0, counted: 0, crashed: false }, balances })
-const ask = (want: number, tight = false) => ({ account, want, min: 1, waited: 0, wait: 2000, tight })
-const held = () => ledger.read('select worker, granted, returned from usage_cells order by worker')
+const ask = (want: number, near_limit = false) => ({ account, want, min: 1, waited: 0, wait: 2000, near_limit })
+const held = () => ledger.read('select worker, granted, returned from lease_balances order by worker')
 
 test('grants nothing to a process that has not registered', async () => {
-  expect(await send('one', { asks: [ask(1)] })).toMatchObject({ registration: 'needed', grants: [] })
+  expect(await send('one', { grant_requests: [ask(1)] })).toMatchObject({ registration: 'needed', grants: [] })
   expect(await held()).toEqual([])
 })
 
 test('grants up to three times the request while much is free', async () => {
   await registerWorker('one')
-  const reply = await send('one', { asks: [ask(5)] })
-  expect(reply).toMatchObject({ grants: [{ account, tight: false }], balances: [{ granted: 15 }] })
+  const reply = await send('one', { grant_requests: [ask(5)] })
+  expect(reply).toMatchObject({ grants: [{ account, near_limit: false }], balances: [{ granted: 15 }] })
 })
 
 test('grants nothing to a gateway for a token that is bound to another gateway', async () => {
   await registerWorker('one')
-  expect(await send('one', { asks: [ask(1)] }, 'another')).toMatchObject({
+  expect(await send('one', { grant_requests: [ask(1)] }, 'another')).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }],
   })
@@ -109,12 +116,12 @@ test('recalls balances of other workers when little is left, and grants what the
   limit = 10
   await registerWorker('one')
   await registerWorker('two')
-  await send('one', { asks: [ask(10)] })
-  expect(await send('two', { asks: [ask(4)] })).toMatchObject({ grants: [], later: [account] })
+  await send('one', { grant_requests: [ask(10)] })
+  expect(await send('two', { grant_requests: [ask(4)] })).toMatchObject({ grants: [], deferred: [account] })
   expect(recalls).toContain('one')
-  const waiting = send('two', { asks: [ask(4, true)] })
+  const waiting = send('two', { grant_requests: [ask(4, true)] })
   await send('one', { balances: [{ account, rounds: 0, granted: 10, returned: 7, settled: 1, open: 2 }] })
-  expect(await waiting).toMatchObject({ grants: [{ account, tight: true, partial: false }] })
+  expect(await waiting).toMatchObject({ grants: [{ account, near_limit: true, partial: false }] })
   expect(await held()).toEqual([
     { worker: 'one', granted: 10, returned: 7 },
     { worker: 'two', granted: 4, returned: 0 },
@@ -125,8 +132,8 @@ test('refuses a used-up limit at once', async () => {
   limit = 3
   await registerWorker('one')
   await registerWorker('two')
-  await send('one', { asks: [ask(3)] })
-  const waiting = send('two', { asks: [ask(1, true)] })
+  await send('one', { grant_requests: [ask(3)] })
+  const waiting = send('two', { grant_requests: [ask(1, true)] })
   await send('one', { balances: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0, open: 3 }] })
   expect(await waiting).toMatchObject({ refusals: [{ account, reason: 'exhausted' }] })
 })
@@ -137,19 +144,19 @@ test('calls a budget exhausted only if the rest pays for no request, and recalls
   const money = 'token/t/money'
   limit = 10
   const askFor = (amount: number) => ({ ...ask(amount), min: amount, account: money })
-  await send('two', { asks: [askFor(1)] })
+  await send('two', { grant_requests: [askFor(1)] })
   recalls = []
-  const first = await send('one', { asks: [askFor(11)] })
+  const first = await send('one', { grant_requests: [askFor(11)] })
   expect(first.refusals).toEqual([{ account: money, reason: 'short', retry_after: null, left: 10, until: null }])
   floor = 11
-  const second = await send('one', { asks: [askFor(12)] })
+  const second = await send('one', { grant_requests: [askFor(12)] })
   expect(second.refusals).toMatchObject([{ reason: 'exhausted', left: 10 }])
   expect(recalls).toEqual([])
 })
 
 test('refuses only the one ask that no limit can satisfy, and grants the others of the same message', async () => {
   await registerWorker('one')
-  const asks = [
+  const requested = [
     { ...ask(2 ** 60), account: 'token/large/requests' },
     { ...ask(1e24), account: 'token/larger/requests', min: 1e24 },
     { ...ask(1.5), account: 'token/part/requests' },
@@ -159,7 +166,9 @@ test('refuses only the one ask that no limit can satisfy, and grants the others 
     ask(1),
   ]
   limit = 9e15
-  const { grants, refusals } = await send('one', { asks: leasesRequestSchema.shape.asks.parse(asks) })
+  const { grants, refusals } = await send('one', {
+    grant_requests: leasesRequestSchema.shape.grant_requests.parse(requested),
+  })
   expect(grants.map((grant) => grant.account)).toEqual(['token/large/requests', account])
   expect(refusals.map((refusal) => [refusal.account, refusal.reason])).toEqual([
     ['token/larger/requests', 'short'],
@@ -172,7 +181,7 @@ test('refuses only the one ask that no limit can satisfy, and grants the others 
 
 test('grants once for a message that arrives twice', async () => {
   await registerWorker('one')
-  const twice = { number: 1000, asks: [ask(1)] }
+  const twice = { number: 1000, grant_requests: [ask(1)] }
   await send('one', twice)
   await expect(send('one', twice)).rejects.toMatchObject({ code: 'conflict' })
   expect(await held()).toEqual([{ worker: 'one', granted: 3, returned: 0 }])
@@ -186,14 +195,14 @@ test('recalls a grant that was decided with a limit that was lowered at the same
     recalls = []
     whenRead = () => undefined
   }
-  expect(await send('one', { asks: [ask(20)] })).toMatchObject({ balances: [{ granted: 20 }] })
+  expect(await send('one', { grant_requests: [ask(20)] })).toMatchObject({ balances: [{ granted: 20 }] })
   await Bun.sleep(5)
   expect(recalls).toContain('one')
 })
 
 test('a restored ledger takes over the grants that a worker reports, up to the limit', async () => {
   await ledger.write([
-    { sql: "update workers set greeted_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
+    { sql: "update workers set registered_at = ? where worker = 'two'", args: [systemClock.now() + 1000] },
   ])
   await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
   await registerWorker('two', [{ account, rounds: 0, granted: 60, returned: 0, settled: 0, open: 0 }])
@@ -219,14 +228,14 @@ test('a restored ledger grants nothing until every worker of its last day has re
     },
   ])
   await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
-  expect(await send('one', { asks: [ask(1), ask(1, true)] })).toMatchObject({
+  expect(await send('one', { grant_requests: [ask(1), ask(1, true)] })).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }, { reason: 'unknown' }],
   })
   await registerWorker('two', [{ account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }])
   const known = [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }]
   const granted = { grants: [{ account }], balances: [{ granted: 65 }] }
-  expect(await send('one', { asks: [ask(5)], balances: known })).toMatchObject(granted)
+  expect(await send('one', { grant_requests: [ask(5)], balances: known })).toMatchObject(granted)
   expect(await held()).toMatchObject([{ worker: 'one' }, { worker: 'two', granted: 20 }])
 })
 
@@ -234,33 +243,33 @@ test('an older ledger copy under a running control plane grants nothing, and boo
   limit = 10
   await registerWorker('one')
   await registerWorker('two')
-  await send('one', { asks: [ask(10)] })
+  await send('one', { grant_requests: [ask(10)] })
   const settlements = [{ account, amount: 8 }]
-  const forgotten = ['delete from usage_cells', 'delete from ledger_marks']
+  const forgotten = ['delete from lease_balances', 'delete from ledger_epoch']
   await ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
-  const told = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
-  expect(await send('two', { asks: [ask(5)], balances: told })).toMatchObject({
+  const reported = [{ account, rounds: 0, granted: 0, returned: 0, settled: 0, open: 0 }]
+  expect(await send('two', { grant_requests: [ask(5)], balances: reported })).toMatchObject({
     grants: [],
     refusals: [{ reason: 'unknown' }],
   })
-  expect(await ledger.read('select worker from workers where awaited = 1')).toHaveLength(2)
+  expect(await ledger.read('select worker from workers where pending_reconciliation = 1')).toHaveLength(2)
   await ledger.write(settlementStatements({ worker: 'one', settlements, epoch: epoch.text }))
-  expect(await ledger.read('select granted, settled from usage_cells')).toEqual([{ granted: 8, settled: 8 }])
+  expect(await ledger.read('select granted, settled from lease_balances')).toEqual([{ granted: 8, settled: 8 }])
   expect(await ledger.read('select settled from usage_accounts')).toEqual([{ settled: 8 }])
 })
 
 test('an operator ends reconciliation for workers that do not come back', async () => {
   await registerWorker('one', [{ account, rounds: 0, granted: 60, returned: 10, settled: 0, open: 0 }])
-  expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [] })
+  expect(await send('one', { grant_requests: [ask(5)] })).toMatchObject({ grants: [] })
   await ledger.write([resume(1)])
-  expect(await send('one', { asks: [ask(5)] })).toMatchObject({ grants: [{ account }] })
+  expect(await send('one', { grant_requests: [ask(5)] })).toMatchObject({ grants: [{ account }] })
 })
 
 test('during contention no worker gets more than half of an account until the others are served', async () => {
   limit = 100
   await registerWorker('one')
   await registerWorker('two')
-  const both = [send('one', { asks: [ask(90, true)] }), send('two', { asks: [ask(20, true)] })]
+  const both = [send('one', { grant_requests: [ask(90, true)] }), send('two', { grant_requests: [ask(20, true)] })]
   expect(await Promise.all(both)).toMatchObject([
     { grants: [{ partial: true }], balances: [{ granted: 80 }] },
     { grants: [{ partial: false }], balances: [{ granted: 20 }] },
@@ -271,11 +280,14 @@ test('a worker that would get more than half waits behind the others', async () 
   limit = 100
   await registerWorker('one')
   await registerWorker('two')
-  await send('one', { asks: [ask(20, true)] })
+  await send('one', { grant_requests: [ask(20, true)] })
   const known = { account, rounds: 0, granted: 20, returned: 0, settled: 0, open: 0 }
-  const waiting = send('two', { asks: [{ ...ask(90, true), min: 90 }] })
+  const waiting = send('two', { grant_requests: [{ ...ask(90, true), min: 90 }] })
   await Bun.sleep(20)
-  expect(await send('one', { asks: [ask(40)], balances: [known] })).toMatchObject({ grants: [], later: [account] })
+  expect(await send('one', { grant_requests: [ask(40)], balances: [known] })).toMatchObject({
+    grants: [],
+    deferred: [account],
+  })
   await send('one', { balances: [{ ...known, returned: 20 }] })
   expect(await waiting).toMatchObject({ grants: [{ partial: false }] })
 })
@@ -284,7 +296,10 @@ test('two workers that want everything share it, and a single request that needs
   limit = 100
   await registerWorker('one')
   await registerWorker('two')
-  await Promise.all([send('one', { asks: [ask(170, true)] }), send('two', { asks: [ask(170, true)] })])
+  await Promise.all([
+    send('one', { grant_requests: [ask(170, true)] }),
+    send('two', { grant_requests: [ask(170, true)] }),
+  ])
   expect(await held()).toEqual([
     { worker: 'one', granted: 50, returned: 0 },
     { worker: 'two', granted: 50, returned: 0 },
@@ -294,7 +309,7 @@ test('two workers that want everything share it, and a single request that needs
   await Promise.all([back('one'), back('two')])
   const large = { ...ask(60, true), min: 60 }
   const known = [{ account, rounds: 0, granted: 50, returned: 50, settled: 0, open: 0 }]
-  const first = send('one', { asks: [large], balances: known })
-  void send('two', { asks: [large], balances: known }).catch(() => undefined)
+  const first = send('one', { grant_requests: [large], balances: known })
+  void send('two', { grant_requests: [large], balances: known }).catch(() => undefined)
   expect(await first).toMatchObject({ grants: [{ partial: false }] })
 })

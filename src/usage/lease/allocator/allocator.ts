@@ -1,6 +1,6 @@
 /**
  * The control plane's side of the lease protocol (usage/lease/lease.ts). The ledger is its only durable state; in
- * memory it keeps the asks that wait.
+ * memory it keeps the grant requests that wait.
  *
  * Messages that arrived since the last allocation are decided together: one read of their balances, and one transaction
  * that raises counters. The transaction fails if a worker's stream has changed or an account would exceed its limit, so
@@ -8,12 +8,12 @@
  * out after the transaction. Workers on another control plane are recalled through it (usage/lease/recall-peers.ts) and
  * answer through the ledger (other-workers.ts).
  *
- *  grant        while much is free: what was asked for, and up to twice as much more, so that the next ask comes later
+ *  grant        while much is free: what was asked for, and up to twice as much more, so that the next grant request comes later
  *  contention   while little is free (contention.ts): the balances of other workers are recalled first
  *
  * A worker whose process has not registered gets nothing: the balances of its former process must be settled first.
  *
- * Longer than most: waiting asks, recalls and known processes are one state.
+ * Longer than most: waiting grant requests, recalls and known processes are one state.
  */
 import { Failure } from '../../../failure.ts'
 import type { Log } from '../../../lib/log/log.ts'
@@ -30,7 +30,7 @@ import {
   type LeaseCaller,
   newReplyDraft,
   toReply,
-  type WaitingAsks,
+  type WaitingGrantRequests,
 } from './allocation-input.ts'
 import type { AccountLimits, BalanceLedger, MissingGrants, WorkerConnection } from './balance-ledger.ts'
 import { MessageNumbers } from './message-numbers.ts'
@@ -61,7 +61,7 @@ export class Allocator implements RecallReceiver {
   readonly #options: AllocatorOptions
   #inbox: LeaseCall[] = []
   readonly #contentions = new Map<string, Contention>()
-  #waiting: WaitingAsks[] = []
+  #waiting: WaitingGrantRequests[] = []
   readonly #answers = new RecallAnswers()
   readonly #otherWorkers: OtherWorkers
   readonly #startedAt: number
@@ -81,7 +81,7 @@ export class Allocator implements RecallReceiver {
   }
 
   /**
-   * Receives a worker's message. Resolves when all its asks are decided. Rejects with `worker_fenced` if another
+   * Receives a worker's message. Resolves when all its grant requests are decided. Rejects with `worker_fenced` if another
    * stream has taken the worker over, `worker_rolled_back` if the worker must not go on, and with database errors.
    */
   receive(caller: LeaseCaller, request: LeaseRequest): Promise<LeaseReply> {
@@ -103,7 +103,7 @@ export class Allocator implements RecallReceiver {
     return this.#registrations.get(worker) === streamId
   }
 
-  /** Limits changed or amounts were freed: recalls them from all workers, and decides waiting asks again. */
+  /** Limits changed or amounts were freed: recalls them from all workers, and decides waiting grant requests again. */
   changed(accounts: readonly string[]): void {
     if (accounts.length === 0) return
     this.#recallAll(accounts)
@@ -164,7 +164,7 @@ export class Allocator implements RecallReceiver {
     })
   }
 
-  /** While asks wait, the passage of time may decide them. */
+  /** While grant requests wait, the passage of time may decide them. */
   #pollAgain(): void {
     if (this.#isPolling) return
     this.#isPolling = true
@@ -198,7 +198,7 @@ export class Allocator implements RecallReceiver {
   async #acceptRegistration(call: LeaseCall): Promise<boolean> {
     const { caller, request, reject, resolve } = call
     const { worker, streamId } = caller
-    const empty = { balances: [], grants: [], refusals: [], later: [] }
+    const empty = { balances: [], grants: [], refusals: [], deferred: [] }
     if (request.registration === null) {
       const known = this.#processes.get(worker)
       const repeated = known?.process === request.process && !known.first(request.number)
@@ -280,20 +280,23 @@ export class Allocator implements RecallReceiver {
     for (let attempt = 1; ; attempt++) {
       this.#dropDisconnected()
       const present = calls.filter((call) => this.#isCurrent(call))
-      const askedAccounts = present.flatMap(({ request }) => request.asks.map(({ account }) => account))
-      const waitingAccounts = this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account))
+      const requestedAccounts = present.flatMap(({ request }) => request.grant_requests.map(({ account }) => account))
+      const waitingAccounts = this.#waiting.flatMap(({ grantRequests }) => grantRequests.map(({ account }) => account))
       const reported = present.flatMap(({ request }) => request.balances.map(({ account }) => account))
       // A worker that missed a reply reports the account by its plain name, since it does not know the window.
       const withoutWindow = reported.filter(
         (account) => account.startsWith('budget/') && plainName(account) === account,
       )
       const plain = new Set([
-        ...askedAccounts,
+        ...requestedAccounts,
         ...waitingAccounts,
         ...withoutWindow,
         ...[...this.#contentions.keys()].map(plainName),
       ])
-      if (present.every(({ request }) => request.asks.length + request.balances.length === 0) && plain.size === 0) {
+      if (
+        present.every(({ request }) => request.grant_requests.length + request.balances.length === 0) &&
+        plain.size === 0
+      ) {
         for (const call of present) call.resolve(toReply(newReplyDraft(call)))
         return
       }
@@ -318,10 +321,10 @@ export class Allocator implements RecallReceiver {
     }
   }
 
-  /** Drops asks of workers that disconnected or were taken over, and contentions without any waiting ask. */
+  /** Drops grant requests of workers that disconnected or were taken over, and contentions without any waiting grant request. */
   #dropDisconnected(): void {
     this.#waiting = this.#waiting.filter(({ call }) => this.#isCurrent(call))
-    const needed = new Set(this.#waiting.flatMap(({ asks }) => asks.map(({ account }) => account)))
+    const needed = new Set(this.#waiting.flatMap(({ grantRequests }) => grantRequests.map(({ account }) => account)))
     for (const booked of this.#contentions.keys()) if (!needed.has(plainName(booked))) this.#contentions.delete(booked)
   }
 

@@ -19,10 +19,10 @@ export interface CounterIncrease {
   returned: number
 }
 
-/** A worker's answer to a recall of another control plane. `told` grows with each answer. */
+/** A worker's answer to a recall of another control plane. `answer_number` grows with each answer. */
 export interface WorkerAnswer extends BalanceReport {
   worker: string
-  told: number
+  answer_number: number
 }
 
 export interface LedgerChange {

@@ -22,18 +22,18 @@ const worker = (name: string, heartbeatAt: number) => ({
   args: [name, heartbeatAt, heartbeatAt],
 })
 const balance = (account: string, name: string, granted: number, returned: number, settled: number) => ({
-  sql: 'insert into usage_cells (account, worker, granted, returned, settled) values (?, ?, ?, ?, ?)',
+  sql: 'insert into lease_balances (account, worker, granted, returned, settled) values (?, ?, ?, ?, ?)',
   args: [account, name, granted, returned, settled],
 })
 const balances = () =>
   store.ledger.read<{ account: string; worker: string; settled: number }>(
-    'select account, worker, granted - returned as held, settled from usage_cells order by account, worker',
+    'select account, worker, granted - returned as held, settled from lease_balances order by account, worker',
   )
 const settled = async () =>
   Object.fromEntries(
     (
       await store.ledger.read<{ account: string; sum: number }>(
-        'select account, sum(settled) as sum from usage_cells group by account order by account',
+        'select account, sum(settled) as sum from lease_balances group by account order by account',
       )
     ).map(({ account, sum }) => [account, sum]),
   )

@@ -27,11 +27,11 @@ interface Balance {
 }
 
 /** `account >= 'budget/' and account < 'budget0'` selects the accounts of budgets. */
-const endedWindows = `select account, worker from usage_cells
+const endedWindows = `select account, worker from lease_balances
   where account >= 'budget/' and account < 'budget0' and instr(account, '@') > 0
     and substr(account, instr(account, '@') + 1) < ?1 and worker <> '*' and granted - returned - settled = 0 limit ${batch}`
 
-const releasedWorkers = `select c.account, c.worker from workers l join usage_cells c on c.worker = l.worker
+const releasedWorkers = `select c.account, c.worker from workers l join lease_balances c on c.worker = l.worker
   where l.released_at is not null and c.granted - c.returned - c.settled = 0 limit ${batch}`
 
 /** Call regularly. Merges one batch of each kind a minute, and goes on at once while full batches are found. */
@@ -72,11 +72,11 @@ const expired = (now: number): Statement[] => [
   {
     sql: `update workers set released_at = ?2, stream_id = 'silent' where worker in (
       select l.worker from workers l where l.released_at is null and l.last_heartbeat_at < ?1 and l.connected_at < ?1
-        and not exists (select 1 from usage_cells c where c.worker = l.worker and c.granted - c.returned - c.settled > 0)
+        and not exists (select 1 from lease_balances c where c.worker = l.worker and c.granted - c.returned - c.settled > 0)
       limit ${batch})`,
     args: [now - silentMs, now],
   },
-  { sql: 'delete from usage_answers where told < ?', args: [now - answersKeptMs] },
+  { sql: 'delete from recall_answers where answer_number < ?', args: [now - answersKeptMs] },
   // Slots held that long ago are free, and no process that knew of them is running.
   { sql: 'delete from rate_holdings where heartbeat_at < ?', args: [now - silentMs] },
   { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
@@ -86,15 +86,15 @@ const among = "(account, worker) in (select value ->> 'account', value ->> 'work
 
 const merged = (list: string): Statement[] => [
   {
-    sql: `insert into guards (holds) select 0 from usage_cells where ${among} and granted - returned - settled > 0`,
+    sql: `insert into guards (holds) select 0 from lease_balances where ${among} and granted - returned - settled > 0`,
     args: [list],
   },
   {
-    sql: `insert into usage_cells (account, worker, granted, settled)
-      select account, '*', sum(settled), sum(settled) from usage_cells where ${among} group by account
+    sql: `insert into lease_balances (account, worker, granted, settled)
+      select account, '*', sum(settled), sum(settled) from lease_balances where ${among} group by account
       on conflict (account, worker) do update set granted = granted + excluded.granted,
         settled = settled + excluded.settled`,
     args: [list],
   },
-  { sql: `delete from usage_cells where ${among}`, args: [list] },
+  { sql: `delete from lease_balances where ${among}`, args: [list] },
 ]

@@ -12,7 +12,7 @@ export interface Need {
   min: number
   /** Monotonic. */
   arrivedAt: number
-  /** How long the oldest request had waited when the ask arrived, in milliseconds. */
+  /** How long the oldest request had waited when the grant request arrived, in milliseconds. */
   waited: number
   /** How long a request may wait in all for amounts held by others, in milliseconds. */
   wait: number
@@ -86,7 +86,7 @@ export const totalSettled = ({ balances, reports }: Pick<AccountState, 'balances
   balances.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? 0), 0)
 
 /**
- * How much a worker may get. While others ask too, it gets at most half of the account, and waits for them otherwise.
+ * How much a worker may get. While others request too, it gets at most half of the account, and waits for them otherwise.
  * A worker that holds nothing gets what a single request needs, even above half.
  */
 function roomOf(
@@ -101,6 +101,6 @@ function roomOf(
   return held <= 0 && room < min ? want : room
 }
 
-/** Whether the ask would give the worker more than half of the account. */
+/** Whether the grant request would give the worker more than half of the account. */
 export const aboveHalf = ({ worker, want }: Need, { limit, balances }: AccountState): boolean =>
   balances.reduce((sum, balance) => sum + (balance.worker === worker ? outstanding(balance) : 0), want) > limit / 2

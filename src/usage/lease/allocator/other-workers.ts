@@ -30,7 +30,7 @@ export interface OtherWorkersOptions {
 /** A worker sends a heartbeat every second, and its row follows within another. */
 const silentMs = 5000
 const refreshMs = 1000
-/** An ask waits at most `maxUsageWaitMs`, and its recall is repeated every 250 ms until all have answered. */
+/** A grant request waits at most `maxUsageWaitMs`, and its recall is repeated every 250 ms until all have answered. */
 const recallWindowMs = maxUsageWaitMs + recallWaitMs
 const contentionWindowMs = 500
 const pollMs = 100
@@ -80,7 +80,9 @@ export class OtherWorkers {
     if (held.length === 0) return
     const accounts = [...new Set(held.map(({ account }) => account))]
     const answerNumbers = async () =>
-      new Map((await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.told]))
+      new Map(
+        (await ledger.answers(accounts)).map((answer) => [`${answer.worker} ${answer.account}`, answer.answer_number]),
+      )
     const before = await answerNumbers()
     peers.send({ kind: 'recall', accounts })
     const over = late.then(() => true)

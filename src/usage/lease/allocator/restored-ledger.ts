@@ -25,7 +25,7 @@ const knownForMs = 86_400_000
  * reconciliation.
  */
 export const startReconciliation = (since: number): Statement => ({
-  sql: `update workers set awaited = 1 where greeted_at < ?1 and released_at is null
+  sql: `update workers set pending_reconciliation = 1 where registered_at < ?1 and released_at is null
     and last_heartbeat_at > (select max(last_heartbeat_at) from workers where connected_at < ?1) - ${knownForMs}`,
   args: [since],
 })
@@ -35,14 +35,14 @@ const pauseMs = 3000
 const pauseWriter = 'restored'
 
 const pause: Statement = {
-  sql: `insert into ledger_marks (writer, written, at) values ('${pauseWriter}', 1, ${databaseTime})
+  sql: `insert into ledger_epoch (writer, written, at) values ('${pauseWriter}', 1, ${databaseTime})
     on conflict (writer) do update set written = written + 1, at = excluded.at`,
   args: [],
 }
 
 /** An SQL expression: whether grants are suspended. */
-export const isReconciling = `(exists (select 1 from workers where awaited = 1) or exists (
-  select 1 from ledger_marks where writer = '${pauseWriter}' and at between ${databaseTime} - ${pauseMs} and ${databaseTime}))`
+export const isReconciling = `(exists (select 1 from workers where pending_reconciliation = 1) or exists (
+  select 1 from ledger_epoch where writer = '${pauseWriter}' and at between ${databaseTime} - ${pauseMs} and ${databaseTime}))`
 
 /** A worker that a control plane remembers. */
 export interface KnownWorker {
@@ -77,12 +77,12 @@ export const startFullReconciliation = (epoch: string, workers: readonly KnownWo
     ],
   },
   {
-    sql: `update workers set awaited = 1 where released_at is null and (worker in (select value ->> 'worker' from json_each(?))
+    sql: `update workers set pending_reconciliation = 1 where released_at is null and (worker in (select value ->> 'worker' from json_each(?))
       or max(last_heartbeat_at, connected_at) > (select max(max(last_heartbeat_at, connected_at)) from workers) - ${knownForMs})`,
     args: [JSON.stringify(workers.map(({ worker }) => ({ worker })))],
   },
   {
-    sql: `insert into ledger_marks (writer, written, at)
+    sql: `insert into ledger_epoch (writer, written, at)
       select value ->> 'writer', value ->> 'written', ${databaseTime} from json_each(?) where true
       on conflict (writer) do update set written = max(written, excluded.written)`,
     args: [epoch],
@@ -93,24 +93,24 @@ export const startFullReconciliation = (epoch: string, workers: readonly KnownWo
 /** A worker's message shows that the ledger lacks something. `since` as for `startReconciliation`. */
 export const reconcileAfterLoss = (worker: string, since: number): Statement[] => [
   startReconciliation(since),
-  { sql: 'update workers set awaited = 1 where worker = ? and released_at is null', args: [worker] },
+  { sql: 'update workers set pending_reconciliation = 1 where worker = ? and released_at is null', args: [worker] },
   pause,
 ]
 
 /**
- * An operator ends reconciliation in the workers' stead. `greeted_at` is set so that a restart does not begin it
+ * An operator ends reconciliation in the workers' stead. `registered_at` is set so that a restart does not begin it
  * again.
  */
 export const resume = (now: number): Statement => ({
-  sql: 'update workers set awaited = 0, greeted_at = ? where awaited = 1',
+  sql: 'update workers set pending_reconciliation = 0, registered_at = ? where pending_reconciliation = 1',
   args: [now],
 })
 
 export const workersPendingReconciliation = (
   ledger: Pick<Database, 'read'>,
-): Promise<{ worker: string; greeted_at: number }[]> =>
-  ledger.read<{ worker: string; greeted_at: number }>(
-    'select worker, greeted_at from workers where awaited = 1 order by worker',
+): Promise<{ worker: string; registered_at: number }[]> =>
+  ledger.read<{ worker: string; registered_at: number }>(
+    'select worker, registered_at from workers where pending_reconciliation = 1 order by worker',
   )
 
 const looksBackMs = knownForMs

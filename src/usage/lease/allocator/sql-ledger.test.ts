@@ -78,12 +78,12 @@ test('compares counters from different rounds by their true values', async () =>
   expect(await grant(roundSize + 8, roundSize + 5)).toBe(true)
   expect(await balance()).toMatchObject({ rounds: 1, granted: 9, returned: 5 })
   const registration = { through: 0, counted: 0, crashed: false }
-  const told = (returned: number, number: number) =>
+  const reported = (returned: number, number: number) =>
     balances().register({ ...held, process: 'p', number }, registration, [
       { account, rounds: 0, granted: roundSize + 9, returned, settled: 0, open: 0 },
     ])
-  expect(await told(roundSize + 5, 1)).toBe('done')
-  expect(await told(roundSize + 4, 2)).toBe('rolled_back')
+  expect(await reported(roundSize + 5, 1)).toBe('done')
+  expect(await reported(roundSize + 4, 2)).toBe('rolled_back')
 })
 
 test('grants nothing to a worker that another stream has taken over', async () => {
@@ -105,7 +105,7 @@ test('books a charge above the grant in full, but refuses more requests than wer
     await settle(3, name)
     await settle(3, name)
   }
-  expect(await ledger.read('select account, granted, settled from usage_cells order by account')).toEqual([
+  expect(await ledger.read('select account, granted, settled from lease_balances order by account')).toEqual([
     { account: money, granted: 6, settled: 6 },
     { account, granted: 4, settled: 4 },
   ])
@@ -115,7 +115,7 @@ test('books a charge above the grant in full, but refuses more requests than wer
   ])
   await settle(Number.MAX_SAFE_INTEGER, money)
   await settle(Number.MAX_SAFE_INTEGER, money)
-  const [counters] = await ledger.read("select granted, settled from usage_cells where account like '%money'")
+  const [counters] = await ledger.read("select granted, settled from lease_balances where account like '%money'")
   expect(counters).toEqual({ granted: maxAmount, settled: maxAmount })
 })
 
@@ -186,7 +186,7 @@ test('a ledger that lacks a grant grants nothing, but goes on if only a late rea
   expect(await status()).toBe('whole')
   expect(await balances().startFullReconciliation()).toBe(false)
   expect(await status()).toBe('whole')
-  await ledger.write([{ sql: 'delete from ledger_marks', args: [] }])
+  await ledger.write([{ sql: 'delete from ledger_epoch', args: [] }])
   expect(await status()).toBe('behind')
   expect(await grant(4)).toBe(false)
   expect(await balances().startFullReconciliation()).toBe(true)
@@ -205,9 +205,9 @@ test('does not take a settlement that was shipped after the registration for a s
         args: [worker, seq],
       },
     ])
-  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
+  const reported = { account, rounds: 0, granted: 9, returned: 0, settled: 1, open: 1 }
   const say = (number: number) =>
-    balances().register({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [told])
+    balances().register({ ...held, process: 'p', number }, { through: 3, counted: 3, crashed: false }, [reported])
   await chain(4)
   expect(await say(1)).toBe('done')
   await chain(3)
@@ -228,13 +228,13 @@ test('asks a worker to register again if the missing events arrived in the meant
         )
     },
   }
-  const told = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
+  const reported = { account, rounds: 0, granted: 9, returned: 0, settled: 0, open: 1 }
   const registration = { through: 3, counted: 3, crashed: false }
   const say = (by: Database, number: number) =>
     sqlLedger({ ledger: by, epoch, clock: systemClock, onLost: () => undefined, workers: () => [] }).register(
       { ...held, process: 'p', number },
       registration,
-      [told],
+      [reported],
     )
   expect(await say(comesMeanwhile, 1)).toBe('behind')
   expect(await say(ledger, 2)).toBe('done')

@@ -36,14 +36,14 @@ export interface SqlLedgerOptions {
 export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOptions): BalanceLedger {
   /** Closes a worker whose memory is an older copy: what it spent is unknown, so its whole balance counts as lost. */
   const close = async ({ worker, streamId }: WorkerConnection): Promise<void> => {
-    const losses = await outstandingBeside(ledger, worker, nothing)
+    const losses = await outstandingBesides(ledger, worker, nothing)
     const done = await attempt(ledger, [heldGuard(worker, streamId), ...lostStatements(worker, nothing)])
     if (done === 'done' && losses.length > 0) onLost(worker, losses)
   }
   return {
     balances: (accounts) =>
       ledger.read<LedgerBalance>(
-        `select account, worker, rounds, granted, returned, settled from usage_cells
+        `select account, worker, rounds, granted, returned, settled from lease_balances
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
@@ -51,7 +51,7 @@ export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOp
       const rows = await ledger.read<LedgerBalance & { status: LedgerStatus }>(
         `select status, account, worker, rounds, granted, returned, settled from (
           select case when ${isBehind('?2')} then 'behind' when ${isReconciling} then 'awaiting' else 'whole' end as status)
-          left join usage_cells on account in (select value from json_each(?1))`,
+          left join lease_balances on account in (select value from json_each(?1))`,
         [JSON.stringify(accounts), epoch.text],
       )
       const balances = rows.flatMap(({ status, ...balance }) => (balance.account === null ? [] : [balance]))
@@ -59,7 +59,7 @@ export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOp
     },
     answers: (accounts) =>
       ledger.read<WorkerAnswer>(
-        `select account, worker, rounds, granted, returned, settled, open, told from usage_answers
+        `select account, worker, rounds, granted, returned, settled, open, answer_number from recall_answers
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
@@ -84,16 +84,16 @@ export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOp
       return done
     },
     async register(worker, registration, balances, forgotten) {
-      const told = JSON.stringify(balances)
-      const losses = registration.crashed ? await outstandingBeside(ledger, worker.worker, told) : []
+      const reported = JSON.stringify(balances)
+      const losses = registration.crashed ? await outstandingBesides(ledger, worker.worker, reported) : []
       const statements = [
         standsGuard(epoch.text, false),
         ...(forgotten === undefined ? [] : missingGrantStatements(forgotten)),
-        ...helloStatements(worker, registration, told, clock.now()),
+        ...registrationStatements(worker, registration, reported, clock.now()),
         epoch.count(),
       ]
       if ((await attempt(ledger, statements)) === 'refused') {
-        const why = await whyRefused(ledger, worker, registration, told)
+        const why = await whyRefused(ledger, worker, registration, reported)
         if (why === 'rolled_back') await close(worker)
         return why
       }
@@ -125,7 +125,7 @@ const standsGuard = (epoch: string, grants: boolean): Statement => ({
   args: [epoch, grants ? 1 : 0],
 })
 
-const raised = `insert into usage_cells (account, worker, rounds, granted, returned)
+const raised = `insert into lease_balances (account, worker, rounds, granted, returned)
   select value ->> 'account', value ->> 'worker', value ->> 'rounds', value ->> 'granted', value ->> 'returned'
   from json_each(?1)`
 const increaseOnConflict = `on conflict (account, worker) do update set rounds = max(rounds, excluded.rounds),
@@ -139,8 +139,8 @@ const increaseOnConflict = `on conflict (account, worker) do update set rounds =
 const missingGrantStatements = ({ increases, since }: MissingGrants): Statement[] => [
   {
     sql: `${raised} where value ->> 'limit' is null or (value ->> 'granted') - (value ->> 'returned') + coalesce((
-      select sum(granted - returned) from usage_cells c where c.account = value ->> 'account'
-        and c.worker <> value ->> 'worker' and not (select awaited from workers where worker = value ->> 'worker')
+      select sum(granted - returned) from lease_balances c where c.account = value ->> 'account'
+        and c.worker <> value ->> 'worker' and not (select pending_reconciliation from workers where worker = value ->> 'worker')
       ), 0) <= value ->> 'limit' ${increaseOnConflict}`,
     args: [JSON.stringify(increases)],
   },
@@ -159,7 +159,7 @@ const increaseStatements = ({ workers, increases, limits }: LedgerChange): State
   },
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where (
-      select coalesce(sum(granted - returned), 0) from usage_cells where account = asked.value ->> 'account'
+      select coalesce(sum(granted - returned), 0) from lease_balances where account = asked.value ->> 'account'
     ) > asked.value ->> 'limit'`,
     args: [JSON.stringify(limits)],
   },
@@ -170,27 +170,27 @@ const answerStatements = (answers: readonly WorkerAnswer[]): Statement[] =>
     ? []
     : [
         {
-          sql: `insert into usage_answers (account, worker, rounds, granted, returned, settled, open, told)
+          sql: `insert into recall_answers (account, worker, rounds, granted, returned, settled, open, answer_number)
             select value ->> 'account', value ->> 'worker', value ->> 'rounds', value ->> 'granted', value ->> 'returned',
-              value ->> 'settled', value ->> 'open', value ->> 'told' from json_each(?) where true
+              value ->> 'settled', value ->> 'open', value ->> 'answer_number' from json_each(?) where true
             on conflict (account, worker) do update set rounds = excluded.rounds, granted = excluded.granted,
               returned = excluded.returned, settled = excluded.settled, open = excluded.open,
-              told = max(told + 1, excluded.told)`,
+              answer_number = max(answer_number + 1, excluded.answer_number)`,
           args: [JSON.stringify(answers)],
         },
       ]
 
-const besideTold = `worker = ?1 and granted - returned - settled > 0
+const besidesReported = `worker = ?1 and granted - returned - settled > 0
   and account not in (select value ->> 'account' from json_each(?2))`
 
-const outstandingBeside = (
+const outstandingBesides = (
   ledger: Database,
   worker: string,
-  told: string,
+  reported: string,
 ): Promise<{ account: string; amount: number }[]> =>
-  ledger.read(`select account, granted - returned - settled as amount from usage_cells where ${besideTold}`, [
+  ledger.read(`select account, granted - returned - settled as amount from lease_balances where ${besidesReported}`, [
     worker,
-    told,
+    reported,
   ])
 
 /** The owner from an account's name, as usage/account-name.ts reads it. */
@@ -206,37 +206,40 @@ const heldGuard = (worker: string, streamId: string): Statement => ({
 })
 
 /** Settles what a worker holds beyond the reported balances. */
-const lostStatements = (worker: string, told: string): Statement[] => [
+const lostStatements = (worker: string, reported: string): Statement[] => [
   {
     sql: `insert into usage_accounts (account, owner_id, kind, settled)
-      select c.account, ${ownerOf}, ${kindOf}, granted - returned - settled from usage_cells c where ${besideTold}
+      select c.account, ${ownerOf}, ${kindOf}, granted - returned - settled from lease_balances c where ${besidesReported}
       on conflict (account) do update set settled = settled + excluded.settled`,
-    args: [worker, told],
+    args: [worker, reported],
   },
-  { sql: `update usage_cells set settled = granted - returned where ${besideTold}`, args: [worker, told] },
+  { sql: `update lease_balances set settled = granted - returned where ${besidesReported}`, args: [worker, reported] },
 ]
 
 /**
  * Whether a worker reports less of a balance than before. Arguments: its report, its name and the last event that the
  * report counts.
  */
-const knowsLess = `exists (select 1 from usage_cells c join json_each(?) told on c.account = told.value ->> 'account'
-  where c.worker = ? and (c.returned - (told.value ->> 'returned') > ((told.value ->> 'rounds') - c.rounds) * ${roundSize}
-    or (c.settled > told.value ->> 'settled' and coalesce((select seq from chains where chain = c.worker), 0) <= ?)))`
+const knowsLess = `exists (select 1 from lease_balances c join json_each(?) reported on c.account = reported.value ->> 'account'
+  where c.worker = ? and (c.returned - (reported.value ->> 'returned') > ((reported.value ->> 'rounds') - c.rounds) * ${roundSize}
+    or (c.settled > reported.value ->> 'settled' and coalesce((select seq from chains where chain = c.worker), 0) <= ?)))`
 
 type WorkerProcess = { worker: string; streamId: string; process: string; number: number }
 
-function helloStatements(
+function registrationStatements(
   { worker, streamId, process, number }: WorkerProcess,
   registration: Registration,
-  told: string,
+  reported: string,
   now: number,
 ): Statement[] {
-  const free = { sql: `update usage_cells set returned = granted - settled where ${besideTold}`, args: [worker, told] }
+  const free = {
+    sql: `update lease_balances set returned = granted - settled where ${besidesReported}`,
+    args: [worker, reported],
+  }
   return [
     {
       sql: `insert into guards (holds) select 0 where not exists (
-        select 1 from workers where worker = ? and stream_id = ? and released_at is null and (process <> ? or hello < ?))`,
+        select 1 from workers where worker = ? and stream_id = ? and released_at is null and (process <> ? or registration_number < ?))`,
       args: [worker, streamId, process, number],
     },
     {
@@ -245,11 +248,11 @@ function helloStatements(
     },
     {
       sql: `insert into guards (holds) select 0 where ${knowsLess}`,
-      args: [told, worker, registration.counted],
+      args: [reported, worker, registration.counted],
     },
-    ...(registration.crashed ? lostStatements(worker, told) : [free]),
+    ...(registration.crashed ? lostStatements(worker, reported) : [free]),
     {
-      sql: 'update workers set process = ?, hello = ?, lost_at = null, greeted_at = ?, awaited = 0 where worker = ?',
+      sql: 'update workers set process = ?, registration_number = ?, lost_at = null, registered_at = ?, pending_reconciliation = 0 where worker = ?',
       args: [process, number, now, worker],
     },
   ]
@@ -263,22 +266,20 @@ async function whyRefused(
   ledger: Database,
   { worker, streamId, process, number }: WorkerProcess,
   { counted }: Registration,
-  told: string,
+  reported: string,
 ): Promise<RegistrationResult> {
   const [row] = await ledger.read<{
     stream_id: string
     process: string
-    hello: number
+    registration_number: number
     released_at: number | null
     knows_less: number
-  }>(`select stream_id, process, hello, released_at, ${knowsLess} as knows_less from workers where worker = ?`, [
-    told,
-    worker,
-    counted,
-    worker,
-  ])
+  }>(
+    `select stream_id, process, registration_number, released_at, ${knowsLess} as knows_less from workers where worker = ?`,
+    [reported, worker, counted, worker],
+  )
   if (row === undefined || row.stream_id !== streamId) return 'overtaken'
   if (row.released_at !== null) return 'released'
-  if (row.process === process && row.hello >= number) return 'overtaken'
+  if (row.process === process && row.registration_number >= number) return 'overtaken'
   return row.knows_less === 1 ? 'rolled_back' : 'behind'
 }

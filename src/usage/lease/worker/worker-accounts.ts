@@ -3,7 +3,7 @@
  * − returned.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import type { AccountName, Demand } from '../../allowance.ts'
+import type { AccountName, Demand } from '../../usage-limits.ts'
 import { type BalanceTotals, type LeaseRefusal, outstanding, plainName } from '../lease.ts'
 import { WorkerBalance } from './worker-balance.ts'
 
@@ -14,7 +14,7 @@ export interface WorkerAccount {
   /** The end of the window, milliseconds since the epoch. */
   until: number | null
   /** Little is left anywhere: the worker keeps only open amounts. */
-  tight: boolean
+  nearLimit: boolean
   asking: boolean
   /** How many requests wait for it. */
   waiting: number
@@ -62,8 +62,8 @@ export class WorkerAccounts {
   get(name: AccountName): WorkerAccount {
     const known = this.#accounts.get(name)
     if (known !== undefined) return known
-    const told = { shortAt: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, exhausted: null }
-    const fresh = { name, balance: null, until: null, tight: false, asking: false, waiting: 0, ...told }
+    const never = { shortAt: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, exhausted: null }
+    const fresh = { name, balance: null, until: null, nearLimit: false, asking: false, waiting: 0, ...never }
     this.#accounts.set(name, fresh)
     return fresh
   }
@@ -167,11 +167,11 @@ export class WorkerAccounts {
     for (const balance of this.#balances.values()) if (this.canSpare(balance, all)) yield balance
   }
 
-  /** Whether a balance has something to return: it is idle, its window ended, or its account is tight. */
+  /** Whether a balance has something to return: it is idle, its window ended, or its account is near its limit. */
   canSpare(balance: WorkerBalance, all = false): boolean {
     if (balance.available <= 0) return false
     const account = this.#accounts.get(plainName(balance.account))
-    const kept = account?.balance === balance && !account.tight
+    const kept = account?.balance === balance && !account.nearLimit
     return all || !kept || balance.usedAt <= this.#clock.monotonic() - idleMs
   }
 
@@ -212,6 +212,6 @@ export class WorkerAccounts {
     account.balance = null
     account.until = null
     account.exhausted = null
-    account.tight = false
+    account.nearLimit = false
   }
 }

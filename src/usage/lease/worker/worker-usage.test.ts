@@ -1,12 +1,12 @@
 /** When a worker asks, and when it does not; what it is answered to what is in usage/lease/protocol.test.ts. */
 import { beforeEach, expect, test } from 'bun:test'
-import { UsageRefused } from '../../allowance.ts'
 import { Scheduler } from '../../testing/usage-model.ts'
+import { UsageRefused } from '../../usage-limits.ts'
 import type { LeaseReply, LeaseRequest } from '../lease.ts'
 import { WorkerUsage } from './worker-usage.ts'
 
 const account = 'token/t/requests'
-const empty = { registration: null, balances: [], grants: [], refusals: [], later: [] }
+const empty = { registration: null, balances: [], grants: [], refusals: [], deferred: [] }
 let scheduler: Scheduler
 let asked: number[]
 let answer: Partial<LeaseReply>
@@ -33,13 +33,13 @@ beforeEach(async () => {
   await scheduler.run(10)
 })
 
-const reply = ({ registration, asks }: LeaseRequest): Promise<LeaseReply> => {
+const reply = ({ registration, grant_requests }: LeaseRequest): Promise<LeaseReply> => {
   if (registration !== null) {
     registrations += 1
     return Promise.resolve({ ...empty, registration: behind ? 'behind' : 'done' })
   }
-  if (asks.length > 0) asked.push(scheduler.now)
-  return Promise.resolve({ ...empty, ...(asks.length > 0 ? answer : {}) })
+  if (grant_requests.length > 0) asked.push(scheduler.now)
+  return Promise.resolve({ ...empty, ...(grant_requests.length > 0 ? answer : {}) })
 }
 
 const demands = [{ account, want: 1, min: 1 }]
@@ -63,7 +63,7 @@ test('serves a request that waits until the control plane knows what is left', a
   await scheduler.run(500)
   answer = {
     balances: [{ account, rounds: 0, granted: 3, returned: 0, settled: 0 }],
-    grants: [{ account, booked: account, tight: false, partial: false, until: null }],
+    grants: [{ account, booked: account, near_limit: false, partial: false, until: null }],
   }
   await scheduler.run(1100)
   expect(await waiting).toBe('served')

@@ -3,40 +3,40 @@
  * messages that keep them filled.
  *
  *  1. A reservation is taken from balances in the same tick if they suffice. Otherwise the request waits, holding
- *     nothing, and the worker asks for what is missing: one ask in flight for each account, for all waiting requests.
+ *     nothing, and the worker asks for what is missing: one grant request in flight for each account, for all waiting requests.
  *     If the control plane cannot answer, it is asked again at the time that it named. A request that has waited
  *     `usage_wait_seconds` and half a second more is refused.
  *  2. When more is used than the balance will last for, the worker asks ahead of need.
- *  3. When little is left (`tight`), it asks for nothing ahead. An ask keeps nothing back and, for requests on several
+ *  3. When little is left (`near_limit`), it asks for nothing ahead. A grant request keeps nothing back and, for requests on several
  *     accounts, asks for all of them together. What an outcome frees is returned in the same tick. A recall makes an
- *     account tight.
+ *     account near its limit.
  *  4. A balance that was unused for 2 s is returned. An empty one that the ledger knows completely is dropped.
  *  5. With each stream the worker registers the balances of this process. Everything else of the worker is then free.
  *
  * An amount that an outcome frees is reported as returned only after that outcome is committed to the journal. While an
  * outcome could not be written, nothing is returned and the journal opens nothing, since a restart would settle the
- * exchange in full. A reply counts only if no registration was sent since its ask: its grant may be free again.
+ * exchange in full. A reply counts only if no registration was sent since its request: its grant may be free again.
  *
- * Longer than most: asks, reports and replies share the state of an account.
+ * Longer than most: grant requests, reports and replies share the state of an account.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import {
   type AccountName,
-  type Allowances,
   type Demand,
-  type HeldAmount,
   type Reservation,
+  type ReservedAmount,
+  type UsageLimits,
   UsageRefused,
-} from '../../allowance.ts'
+} from '../../usage-limits.ts'
 import { type TotalDemand, WaitingRequests } from '../../waiting-requests.ts'
 import {
-  type Ask,
   type BalanceReport,
+  type GrantRequest,
   type LeaseRefusal,
   type LeaseReply,
   type LeaseRequest,
   maxAmount,
-  maxAskAmount,
+  maxRequestedAmount,
   plainName,
   recallWaitMs,
 } from '../lease.ts'
@@ -75,7 +75,7 @@ export interface WorkerUsageOptions {
 /** How much longer than `usageWaitMs` a request waits, for the round trip. */
 const roundTripMs = 500
 /**
- * The control plane counts from the arrival of an ask. A request that has waited nearly as long is refused with the
+ * The control plane counts from the arrival of a grant request. A request that has waited nearly as long is refused with the
  * oldest.
  */
 const refusedEarlyMs = 100
@@ -83,19 +83,19 @@ const retryMs = 100
 /** While events are missing, the registration is repeated after this time, doubled each time. */
 const behindMs = 20
 const maxBehindMs = 320
-/** How long the control plane may still grant a failed ask. */
+/** How long the control plane may still grant a failed grant request. */
 const uncertainMs = 10_000
 const retryAfterSeconds = 1
 const none: ReadonlySet<string> = new Set()
 
-export class WorkerUsage implements Allowances {
+export class WorkerUsage implements UsageLimits {
   readonly #options: WorkerUsageOptions
   readonly #accounts: WorkerAccounts
   readonly #waiting: WaitingRequests
   /** Accounts to report with the next message, by booked name. */
   readonly #report = new Set<string>()
   /**
-   * Accounts of failed asks, by booked or plain name: until when (monotonic) they are reported to find a late grant.
+   * Accounts of failed grant requests, by booked or plain name: until when (monotonic) they are reported to find a late grant.
    */
   readonly #uncertain = new Map<string, number>()
   readonly #prefetch = new Set<WorkerAccount>()
@@ -141,7 +141,7 @@ export class WorkerUsage implements Allowances {
   recall(booked: readonly string[]): void {
     for (const name of booked) {
       const account = this.#accounts.get(plainName(name))
-      account.tight = true
+      account.nearLimit = true
       account.exhausted = null
       account.askAt = Number.NEGATIVE_INFINITY
       this.#report.add(account.balance?.account ?? name)
@@ -182,7 +182,7 @@ export class WorkerUsage implements Allowances {
     const { process, send } = this.#options
     const registration = { through: 0, counted: 0, crashed: true }
     try {
-      await send({ process, number: ++this.#sent, registration, asks: [], balances: [] })
+      await send({ process, number: ++this.#sent, registration, grant_requests: [], balances: [] })
     } catch {
       // Then it stays spent until the worker is found to be lost.
     }
@@ -191,7 +191,7 @@ export class WorkerUsage implements Allowances {
   /** Opens an amount, and asks ahead if the balance will not last for as much again. */
   #open(account: WorkerAccount, amount: number): WorkerBalance {
     const balance = this.#accounts.open(account, amount)
-    if (!account.tight && !account.asking && balance.available < balance.reserved) {
+    if (!account.nearLimit && !account.asking && balance.available < balance.reserved) {
       this.#prefetch.add(account)
       this.#flushSoon()
     }
@@ -199,7 +199,7 @@ export class WorkerUsage implements Allowances {
   }
 
   /** Reserves more at once, or nothing. */
-  extend(reservation: WorkerReservation, more: readonly HeldAmount[]): boolean {
+  extend(reservation: WorkerReservation, more: readonly ReservedAmount[]): boolean {
     const demands = more.map(({ account, amount }) => ({ account: plainName(account), want: amount, min: amount }))
     if (!this.#accounts.fit(demands)) return false
     for (const { account, want } of demands) reservation.add(this.#open(this.#accounts.get(account), want), want)
@@ -215,8 +215,8 @@ export class WorkerUsage implements Allowances {
     balance.settledBy = null
     if (held === used) return
     const account = this.#accounts.get(plainName(balance.account))
-    if (account.tight) this.#report.add(balance.account)
-    if (account.tight || account.waiting > 0) this.#flushSoon()
+    if (account.nearLimit) this.#report.add(balance.account)
+    if (account.nearLimit || account.waiting > 0) this.#flushSoon()
   }
 
   #wait(demands: readonly Demand[], signal: AbortSignal): Promise<Reservation> {
@@ -272,70 +272,77 @@ export class WorkerUsage implements Allowances {
     })
   }
 
-  /** Sends returns and asks together, and each group of tight asks in a message of its own. */
+  /** Sends returns and grant requests together, and each group of grant requests near a limit in a message of its own. */
   #flush(): void {
     if (this.#stopped) return
     this.#serve(none)
     if (!this.#isRegistered) return
-    const asks = new Map<string, Ask>()
+    const grantRequests = new Map<string, GrantRequest>()
     for (const group of this.#waiting.totalDemands()) {
-      if ([...group.keys()].some((name) => this.#accounts.get(name).tight)) this.#askTogether(group)
-      else this.#askEach(group, asks)
+      if ([...group.keys()].some((name) => this.#accounts.get(name).nearLimit)) this.#requestTogether(group)
+      else this.#requestEach(group, grantRequests)
     }
     for (const account of this.#prefetch) {
-      const { name, balance, tight, asking, waiting } = account
-      if (balance !== null && !tight && !asking && waiting === 0 && this.#pause(name) <= 0) {
-        asks.set(name, {
+      const { name, balance, nearLimit, asking, waiting } = account
+      if (balance !== null && !nearLimit && !asking && waiting === 0 && this.#pause(name) <= 0) {
+        grantRequests.set(name, {
           account: name,
-          want: Math.min(Math.max(1, balance.reserved), maxAskAmount),
+          want: Math.min(Math.max(1, balance.reserved), maxRequestedAmount),
           min: 0,
           waited: 0,
           wait: this.#options.usageWaitMs,
-          tight: false,
+          near_limit: false,
         })
       }
     }
     this.#prefetch.clear()
     const reported = new Set(this.#report)
     this.#report.clear()
-    if (asks.size > 0 || reported.size > 0) void this.#exchange([...asks.values()], reported)
+    if (grantRequests.size > 0 || reported.size > 0) void this.#exchange([...grantRequests.values()], reported)
   }
 
-  #askEach(group: ReadonlyMap<string, TotalDemand>, asks: Map<string, Ask>): void {
+  #requestEach(group: ReadonlyMap<string, TotalDemand>, grantRequests: Map<string, GrantRequest>): void {
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
-      const known = asks.get(name)
+      const known = grantRequests.get(name)
       const missing = known === undefined ? want - this.#accounts.available(account) : want
       if (account.asking || missing <= 0 || this.#pause(name) > 0) continue
       const amounts = {
-        want: Math.min(missing + (known?.want ?? 0), maxAskAmount),
+        want: Math.min(missing + (known?.want ?? 0), maxRequestedAmount),
         min: Math.min(min, known?.min ?? min),
       }
-      asks.set(name, {
+      grantRequests.set(name, {
         account: name,
         ...amounts,
         waited: this.#since(since),
         wait: this.#options.usageWaitMs,
-        tight: false,
+        near_limit: false,
       })
     }
   }
 
   /** Asks in one message for all that a group of requests needs, and keeps nothing of it meanwhile. */
-  #askTogether(group: ReadonlyMap<string, TotalDemand>): void {
-    const asks: Ask[] = []
+  #requestTogether(group: ReadonlyMap<string, TotalDemand>): void {
+    const grantRequests: GrantRequest[] = []
     const reported = new Set<string>()
     for (const [name, { want, min, since }] of group) {
       const account = this.#accounts.get(name)
       if (account.asking || this.#pause(name) > 0) return
-      if (!account.tight && this.#accounts.available(account) >= want) continue
-      account.tight = true
+      if (!account.nearLimit && this.#accounts.available(account) >= want) continue
+      account.nearLimit = true
       const [waited, wait] = [this.#since(since), this.#options.usageWaitMs]
-      asks.push({ account: name, want: Math.min(want, maxAskAmount), min, waited, wait, tight: true })
+      grantRequests.push({
+        account: name,
+        want: Math.min(want, maxRequestedAmount),
+        min,
+        waited,
+        wait,
+        near_limit: true,
+      })
       if (account.balance !== null) reported.add(account.balance.account)
     }
     for (const booked of reported) this.#report.delete(booked)
-    if (asks.length > 0) void this.#exchange(asks, reported)
+    if (grantRequests.length > 0) void this.#exchange(grantRequests, reported)
   }
 
   /** How long the control plane must not be asked for an account, in milliseconds; zero or less if it may be asked. */
@@ -348,44 +355,50 @@ export class WorkerUsage implements Allowances {
   }
 
   /** Sends one message and applies its reply. `reported` names balances to report; what they can spare is returned. */
-  async #exchange(asks: readonly Ask[], reported: ReadonlySet<string>): Promise<void> {
+  async #exchange(grantRequests: readonly GrantRequest[], reported: ReadonlySet<string>): Promise<void> {
     const [epoch, upTo, message] = [this.#epoch, this.#waiting.last, ++this.#sent]
-    for (const { account } of asks) this.#accounts.get(account).asking = true
+    for (const { account } of grantRequests) this.#accounts.get(account).asking = true
     this.#inFlight.add(message)
     try {
       await this.#giveBack(reported)
       if (epoch !== this.#epoch) return
-      const balances = this.#reports(asks, reported)
+      const balances = this.#reports(grantRequests, reported)
       const sentAt = this.#options.clock.monotonic()
       const { process, send } = this.#options
-      const reply = await send({ process, number: message, registration: null, asks, balances })
+      const reply = await send({
+        process,
+        number: message,
+        registration: null,
+        grant_requests: grantRequests,
+        balances,
+      })
       this.#unanswered = false
-      if (epoch !== this.#epoch) return this.#markUncertain(asks)
+      if (epoch !== this.#epoch) return this.#markUncertain(grantRequests)
       this.#accounts.contact(sentAt)
-      for (const { account } of asks) this.#accounts.get(account).asking = false
-      this.#applyReply(reply, { asks, balances, upTo, message, sentAt })
+      for (const { account } of grantRequests) this.#accounts.get(account).asking = false
+      this.#applyReply(reply, { grantRequests, balances, upTo, message, sentAt })
     } catch {
       // Unreachable or not ready: what waits is asked for again until its time is over, and is refused then.
       this.#unanswered = true
-      this.#markUncertain(asks)
-      if (epoch === this.#epoch) this.#failed(asks)
+      this.#markUncertain(grantRequests)
+      if (epoch === this.#epoch) this.#failed(grantRequests)
     } finally {
       this.#inFlight.delete(message)
     }
   }
 
-  #failed(asks: readonly Ask[]): void {
-    for (const { account } of asks) this.#accounts.get(account).asking = false
-    if (asks.length > 0) this.#options.after(retryMs, () => this.#flushSoon())
+  #failed(grantRequests: readonly GrantRequest[]): void {
+    for (const { account } of grantRequests) this.#accounts.get(account).asking = false
+    if (grantRequests.length > 0) this.#options.after(retryMs, () => this.#flushSoon())
   }
 
   /**
-   * These asks may have been granted without a reply reaching the worker, so they are reported for a while. The grant
+   * These may have been granted without a reply reaching the worker, so they are reported for a while. The grant
    * may be in another window than the known one, so the plain name is reported too.
    */
-  #markUncertain(asks: readonly Ask[]): void {
+  #markUncertain(grantRequests: readonly GrantRequest[]): void {
     const until = this.#options.clock.monotonic() + uncertainMs
-    for (const { account } of asks) {
+    for (const { account } of grantRequests) {
       this.#uncertain.set(account, until)
       const { balance } = this.#accounts.get(account)
       if (balance !== null) this.#uncertain.set(balance.account, until)
@@ -414,9 +427,9 @@ export class WorkerUsage implements Allowances {
     }
   }
 
-  #reports(asks: readonly Ask[], reported: ReadonlySet<string>): BalanceReport[] {
+  #reports(grantRequests: readonly GrantRequest[], reported: ReadonlySet<string>): BalanceReport[] {
     const names = new Set(reported)
-    for (const { account } of asks) {
+    for (const { account } of grantRequests) {
       const { balance } = this.#accounts.get(account)
       if (balance !== null) names.add(balance.account)
     }
@@ -425,7 +438,13 @@ export class WorkerUsage implements Allowances {
 
   #applyReply(
     reply: LeaseReply,
-    sent: { asks: readonly Ask[]; balances: readonly BalanceReport[]; upTo: number; message: number; sentAt: number },
+    sent: {
+      grantRequests: readonly GrantRequest[]
+      balances: readonly BalanceReport[]
+      upTo: number
+      message: number
+      sentAt: number
+    },
   ): void {
     if (reply.registration === 'needed') return void this.#register()
     for (const report of sent.balances) {
@@ -444,16 +463,16 @@ export class WorkerUsage implements Allowances {
       if (balance !== null) balance.reserved = 0
       account.balance = balance
       account.until = grant.until
-      account.tight = grant.tight
+      account.nearLimit = grant.near_limit
       account.exhausted = null
       if (grant.partial) {
         partial.add(grant.account)
         account.shortAt = this.#options.clock.monotonic()
       }
     }
-    for (const name of reply.later) {
+    for (const name of reply.deferred) {
       const account = this.#accounts.get(name)
-      account.tight = true
+      account.nearLimit = true
       account.shortAt = this.#options.clock.monotonic()
     }
     this.#serve(partial)
@@ -465,11 +484,11 @@ export class WorkerUsage implements Allowances {
     this.#flushSoon()
   }
 
-  #applyRefusal(refusal: LeaseRefusal, sent: { asks: readonly Ask[]; upTo: number }): void {
+  #applyRefusal(refusal: LeaseRefusal, sent: { grantRequests: readonly GrantRequest[]; upTo: number }): void {
     const { account: name, reason, retry_after: retryAfter, left, until } = refusal
     const { clock, usageWaitMs } = this.#options
     const account = this.#accounts.get(name)
-    account.tight = true
+    account.nearLimit = true
     const isFinal = reason === 'exhausted' || reason === 'short'
     if (isFinal && until !== null && clock.now() >= until) {
       // The refused window has ended: ask for the next one.
@@ -477,7 +496,7 @@ export class WorkerUsage implements Allowances {
       this.#options.after(retryMs, () => this.#flushSoon())
       return
     }
-    const min = sent.asks.find((ask) => ask.account === name)?.min ?? 1
+    const min = sent.grantRequests.find((grantRequest) => grantRequest.account === name)?.min ?? 1
     if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
     if (reason === 'exhausted' || reason === 'short') this.#accounts.refuse(account, min, { ...refusal, reason })
     if (reason === 'unknown' && retryAfter !== null) {
@@ -514,7 +533,7 @@ export class WorkerUsage implements Allowances {
           process,
           number: message,
           registration: { through, counted, crashed: crash.happened },
-          asks: [],
+          grant_requests: [],
           balances,
         })
         if (epoch !== this.#epoch) return
@@ -522,7 +541,7 @@ export class WorkerUsage implements Allowances {
           this.#isRegistered = true
           crash.reported()
           this.#accounts.contact(sentAt)
-          return this.#applyReply(reply, { asks: [], balances, upTo: 0, message, sentAt })
+          return this.#applyReply(reply, { grantRequests: [], balances, upTo: 0, message, sentAt })
         }
       } catch {
         // Unreachable. The next stream starts another registration; until then this one is retried.

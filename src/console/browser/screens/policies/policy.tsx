@@ -198,7 +198,7 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
           set={set('when')}
           fault={fault('when')}
         />
-        <Standing body={body} set={set} />
+        <EnforcementFields body={body} set={set} />
         <details>
           <summary>Targets</summary>
           <div class="stack">
@@ -272,7 +272,7 @@ const Stages = ({
 )
 
 /** Whether it is applied, and what becomes of a request that it cannot decide about. */
-const Standing = ({ body, set }: { body: JsonObject; set(name: string): (value: unknown) => void }) => (
+const EnforcementFields = ({ body, set }: { body: JsonObject; set(name: string): (value: unknown) => void }) => (
   <>
     <RadioField
       label="Mode"

@@ -175,7 +175,7 @@ function Reasons({ series: { totals } }: { series: Series }) {
 }
 
 /** How a worker stands, in a word, and how bad that is. */
-function standing({
+function workerStatus({
   connected,
   left_at,
   serves_until,
@@ -210,7 +210,7 @@ function Gateways() {
               {
                 title: 'State',
                 cell: (worker) => {
-                  const [verdict, word] = standing(worker)
+                  const [verdict, word] = workerStatus(worker)
                   return (
                     <span class="badge" data-verdict={verdict}>
                       <Icon name={verdict} />

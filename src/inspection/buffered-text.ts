@@ -1,5 +1,5 @@
 /**
- * Text of one channel that has arrived and was not let go yet; offsets count from the channel's beginning.
+ * Text of one channel that has arrived and was not sent on yet; offsets count from the channel's beginning.
  *
  * It is kept in parts, because to read a string that pieces were joined to copies all of it. So each piece costs no more
  * than a part, however much is held before it.
@@ -15,7 +15,7 @@ const partUnits = 1024
 /** Most texts have one part: they share this. Never written to. */
 const none: Part[] = []
 
-export class HeldText {
+export class BufferedText {
   #start = 0
   #earlier: Part[] = none
   #last = ''

@@ -13,7 +13,7 @@ export interface Demand {
   min: number
 }
 
-export interface HeldAmount {
+export interface ReservedAmount {
   /** The account's booked name, with a budget's window start. */
   account: AccountName
   amount: number
@@ -48,19 +48,19 @@ export class UsageRefused extends Error {
 }
 
 export interface Reservation {
-  readonly held: readonly HeldAmount[]
+  readonly held: readonly ReservedAmount[]
   /** Reserves more, for a more expensive attempt. False if that is not possible at once. */
-  extend(more: readonly HeldAmount[]): boolean
+  extend(more: readonly ReservedAmount[]): boolean
   /**
    * Books the used amounts and returns the rest to the worker's balance. Call it once, in the tick that writes the
    * outcome, with the result as the outcome's `settlements`.
    */
-  book(used: readonly HeldAmount[]): readonly HeldAmount[]
+  book(used: readonly ReservedAmount[]): readonly ReservedAmount[]
   /** Returns everything: nothing was opened. */
   release(): void
 }
 
-export interface Allowances {
+export interface UsageLimits {
   /**
    * Reserves on all accounts or on none, at once if the worker's balances suffice. Throws or rejects with
    * `UsageRefused`, or a RangeError if a demand is zero. An empty list gives a reservation that holds nothing. Each

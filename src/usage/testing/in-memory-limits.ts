@@ -1,7 +1,7 @@
-/** Allowances in one place, for tests of what stands on them: balances that are reserved, settled and given back. */
-import { type Allowances, type Demand, type HeldAmount, type Reservation, UsageRefused } from '../allowance.ts'
+/** Limits in memory, for tests of the code that uses them: amounts are reserved, booked and given back. */
+import { type Demand, type Reservation, type ReservedAmount, type UsageLimits, UsageRefused } from '../usage-limits.ts'
 
-export class TestAllowances implements Allowances {
+export class InMemoryLimits implements UsageLimits {
   /** What is left of each account; one that is not named has no limit. */
   readonly balances: Map<string, number>
   /** How often reservations were ended, by what; more than once for one of them throws. */
@@ -29,7 +29,7 @@ export class TestAllowances implements Allowances {
   }
 
   #take(demands: readonly Demand[]): Reservation {
-    const held: HeldAmount[] = demands.map(({ account, want, min }) => {
+    const held: ReservedAmount[] = demands.map(({ account, want, min }) => {
       if (!(min >= 1)) throw new RangeError(`${account}: ${min} is demanded`)
       const left = this.balances.get(account) ?? Number.POSITIVE_INFINITY
       if (left < min) throw new UsageRefused(account, this.refuseWith, { left })

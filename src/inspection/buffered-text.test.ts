@@ -1,12 +1,12 @@
 import { expect, spyOn, test } from 'bun:test'
-import { HeldText } from './held-text.ts'
+import { BufferedText } from './buffered-text.ts'
 import { patternDetector } from './regex/pattern-detector.ts'
 import { feedPieces, ruleOf } from './testing/passing.ts'
 import { WorkBudget } from './work-budget.ts'
 
 test('returns the appended text at whole-text offsets until it is dropped', () => {
   const whole = Array.from({ length: 9000 }, (_, index) => String.fromCharCode(0x21 + (index % 90))).join('')
-  const held = new HeldText()
+  const held = new BufferedText()
   for (let at = 0; at < whole.length; ) {
     const until = Math.min(whole.length, at + ((at * 7) % 131) + 1)
     held.append(whole.slice(at, until))
@@ -28,8 +28,8 @@ test('returns the appended text at whole-text offsets until it is dropped', () =
 /** The units that are copied when the joined pieces are read, and the moves of the pattern. */
 function workOf(pattern: string, unit: string, units: number, kind: 'content' | 'tool_arguments') {
   let copied = 0
-  const { append } = HeldText.prototype
-  const spy = spyOn(HeldText.prototype, 'append').mockImplementation(function (this: HeldText, piece: string) {
+  const { append } = BufferedText.prototype
+  const spy = spyOn(BufferedText.prototype, 'append').mockImplementation(function (this: BufferedText, piece: string) {
     append.call(this, piece)
     copied += this.last.length
   })
