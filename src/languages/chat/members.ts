@@ -1,15 +1,15 @@
-/** The members of a chat completion request, and those of its messages that hold what the model says. */
+/** The members of a chat completion request, and the members of its messages that hold the model's text. */
 import type { MemberTable } from '../member-table.ts'
 import type { TextKind } from '../reading/texts/text-slot.ts'
 
-/** Members that providers of the other OpenAI language take too, and no answer depends on. */
+/** Members that providers of the other OpenAI language take too, and that do not change the answer. */
 export const hints = {
   metadata: { hint: "it is a label of the provider's own logs, and no answer depends on it" },
   prompt_cache_key: { hint: 'other providers find common beginnings without it' },
   prompt_cache_retention: { hint: 'elsewhere `cache_control` says how long' },
 }
 
-/** Why both OpenAI languages refuse what they refuse. */
+/** Why both OpenAI languages refuse certain members. */
 export const stateless = 'answers are kept by no provider but the one that made them'
 export const noLogprobs = 'other providers give no log probabilities'
 const oneText = 'other providers answer with one text'
@@ -68,8 +68,8 @@ export const chatMembers = {
 } as const satisfies MemberTable
 
 /**
- * Members of a message, and of a stream's delta, that hold what the model says. Of several that hold its reasoning, the
- * first one given counts, and the gateway writes the first.
+ * Members of a message, and of a stream's delta, that hold the model's text. If several hold its reasoning, the first one given counts, and the gateway
+ * writes the first of the table.
  */
 export const spokenMembers = {
   content: 'content',
@@ -80,6 +80,6 @@ export const spokenMembers = {
 
 export const spokenNames: readonly string[] = Object.keys(spokenMembers)
 
-/** Those of one kind, in the table's order. */
+/** The members of one kind, in the table's order. */
 export const membersSpeaking = (wanted: TextKind): readonly string[] =>
   Object.entries(spokenMembers).flatMap(([name, kind]) => (kind === wanted ? [name] : []))
