@@ -99,6 +99,6 @@ export function verifyRoutes({
         keys: z.array(keyId).max(maxKeys).default([]),
         witnesses: z.array(signedSchema).max(maxWitnesses).default([]),
       }),
-      detail: { tags: ['Events'], summary: 'The same, held against checkpoints that were seen elsewhere too' },
+      detail: { tags: ['Events'], summary: "Verifies the log against the caller's own checkpoints" },
     })
 }

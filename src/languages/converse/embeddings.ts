@@ -61,7 +61,7 @@ const cohere = (model: string): EmbeddingLanguage => ({
   readError: readConverseError,
 })
 
-/** Throws `model_family_unsupported` for a model that is not known to make vectors of texts. */
+/** Throws `model_family_unsupported` for a model that is not a known embedding model. */
 export function bedrockEmbeddings(model: string): EmbeddingLanguage {
   if (/(?:^|[./])amazon\.titan-embed-text/.test(model)) return titan(model)
   if (/(?:^|[./])cohere\.embed/.test(model)) return cohere(model)

@@ -42,7 +42,7 @@ export const authorizeRoutes = (dependencies: OAuthDependencies) =>
         access: 'signed-in',
         body: asked,
         response: z.union([question, errorPage, redirection]),
-        detail: { tags: [tag], summary: 'What the consent page is to show for an authorization request' },
+        detail: { tags: [tag], summary: 'Returns what the consent page shows for an authorization request' },
       },
     )
     .post(
@@ -77,7 +77,7 @@ export const authorizeRoutes = (dependencies: OAuthDependencies) =>
         response: z.union([redirection, errorPage]),
         detail: {
           tags: [tag],
-          summary: "Takes the person's answer to an authorization request and says where the browser is to go",
+          summary: "Records the person's answer to an authorization request and returns the address for the browser",
         },
       },
     )

@@ -67,7 +67,7 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         response: testReply,
         detail: {
           tags: ['Policies'],
-          summary: 'Says what policies would say of a request and an answer; stores nothing',
+          summary: 'Tries policies on a request and an answer; stores nothing',
         },
       },
     )
@@ -87,7 +87,7 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         response: replayReply,
         detail: {
           tags: ['Policies'],
-          summary: 'Says what a policy would have said to the requests that were recorded; stores nothing',
+          summary: 'Tries a policy on recorded requests; stores nothing',
         },
       },
     )

@@ -75,7 +75,7 @@ export function priceRoutes({ state, clock }: PriceDependencies) {
       response: shownTermsSchema,
       detail: {
         tags: ['Catalog'],
-        summary: 'What a model costs, and where that is said; a slash in its id is written %2F',
+        summary: "Returns a model's price and its source; a slash in the id is written %2F",
       },
     },
   )
