@@ -67,7 +67,7 @@ export interface Connection {
 
 const localControlPlane = 'http://127.0.0.1:7070'
 
-/** Decides where to connect. Throws `usage` where what was named does not exist. */
+/** Decides where to connect. Throws `usage` if a named profile or region does not exist. */
 export function findConnection(args: ConnectionFlags, { environment }: Pick<Terminal, 'environment'>): Connection {
   const profile = readProfile(args, environment)
   const region = pickRegion(profile, args.region)

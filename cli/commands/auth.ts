@@ -122,7 +122,7 @@ const status = (terminal: Terminal) =>
 
 const setupLink = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: "Make a new one-time link that sets the first owner's password; prints it to stdout" },
+    meta: { description: "Create a new one-time link that sets the first owner's password; prints it to stdout" },
     args: {
       data: {
         type: 'string',

@@ -12,7 +12,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 
 export const keys = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Make the keys of a libSQL primary and of its control planes, as files in a directory' },
+    meta: { description: 'Create the keys of a libSQL primary and of its control planes, as files in a directory' },
     args: {
       directory: {
         type: 'positional',
@@ -33,7 +33,7 @@ function makeDirectory(directory: string): void {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch (error) {
     const why = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    throw new Failure('usage', { message: `The directory "${directory}" cannot be made${why}`, cause: error })
+    throw new Failure('usage', { message: `The directory "${directory}" cannot be created${why}`, cause: error })
   }
 }
 

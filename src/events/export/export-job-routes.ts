@@ -154,7 +154,7 @@ async function createJob(
     throw new Failure('conflict', { message: 'Too many exports wait: try again when some are done', cause: error })
   })
   const [job] = await readJobs(ledger, { sql: 'id = ?', args: [id] }, 1)
-  if (job === undefined) throw new Failure('internal', { cause: new Error('An export that was made is missing') })
+  if (job === undefined) throw new Failure('internal', { cause: new Error('A created export is missing') })
   return job
 }
 

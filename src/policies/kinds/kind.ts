@@ -1,18 +1,16 @@
 /**
- * What a policy kind is: a config schema, which drives validation, the public description and the docs, and a way to
- * compile a checked config, once for each change, into what runs for a request. Adding a kind is a file here and a line
- * in `index.ts`.
+ * A policy kind: a config schema, from which validation, the public description and the docs follow, and a function that compiles a checked config, once for
+ * each change. To add a kind: a file here and a line in `index.ts`.
  *
  * A compiled policy has one of two forms:
  *
- *   text    says where in a text it finds something. The chain does the rest, alike for all such kinds: block, redact or
- *           escalate, in requests, whole answers and streams. A stream is followed by `TextMatcher.follow`.
- *   whole   looks at the request or the answer as a whole and gives a decision. On a stream it sees the answer when it
- *           is complete; what it may still stop is held back until then.
+ * - `text` reports where in a text it finds something. The chain does the rest in the same way for all such kinds: block, redact or escalate, in requests,
+ * whole answers and streams. `TextMatcher.follow` follows a stream.
+ * - `whole` sees the request or the answer as a whole and returns a decision. On a stream it sees the complete answer; whatever it may still stop is held
+ * back until then.
  *
- * A kind keeps nothing between requests, writes nothing and logs nothing; what it throws is its policy being broken, and
- * `when_broken` decides. Order, targets, `when`, mode and the combination of verdicts are the chain's business
- * (`../chain.ts`, policies/README.md).
+ * A kind keeps nothing between requests, writes nothing and logs nothing. If it throws, its policy is broken, and `when_broken` decides. The chain handles
+ * order, targets, `when`, mode and the combination of verdicts (`../chain.ts`, policies/README.md).
  */
 import { z } from 'zod'
 import type { Verdict } from '../../events/event.ts'
@@ -23,36 +21,35 @@ import type { PolicyStage } from '../../languages/families.ts'
 import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ModelView, PolicyContext } from '../conditions/context.ts'
 
-/** A stretch of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
+/** A range of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
 export interface Match {
   start: number
   end: number
-  /** What it is, in upper case: `EMAIL`. The text `[EMAIL]` takes its place where it is redacted. */
+  /** The type, in upper case: `EMAIL`. The text `[EMAIL]` replaces the match if it is redacted. */
   label: string
-  /** Which entry of the config found it, never the text itself: `terms[3]`. */
+  /** The entry of the config that found it, never the text itself: `terms[3]`. */
   entry: string
-  /** It goes on to the end of the text, however long that is: the text must stop before it. */
+  /** It continues to the end of the text, at any length: the text must stop before it. */
   endless?: true
 }
 
-/** Finds stretches of text. Stateless: one is shared by all requests. */
+/** Finds ranges of text. Stateless: all requests share one. */
 export interface TextMatcher {
-  /** False of a whole text in which there is no match; asked before a whole text is followed, so it must cost little. */
+  /** False if a whole text has no match; asked before every whole text, so it must cost little. */
   mayMatch(text: string): boolean
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Match[]
-  /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
+  /** No match is longer than the text that can be held, so a window of a text shows whether it has one. */
   readonly bounded?: true
-  /** Follows one text that comes in pieces; what it finds in all is what `matches` finds in the whole, for any split. */
+  /** Follows one text that comes in pieces; for any split it finds what `matches` finds in the whole text. */
   follow(work?: WorkBudget): TextFollower
 }
 
 /** One text as it comes in. */
 export interface TextFollower {
   /**
-   * Takes the next piece; `last` says that nothing follows. Gives the matches that are now certain and cannot grow, each
-   * once, in order, and the offset before which nothing can become part of a match any more. Offsets count from the
-   * beginning of the whole text.
+   * Takes the next piece; `last` says that nothing follows. Returns the matches that are now certain and cannot grow, each once, in order, and the offset
+   * before which nothing can become part of a match any more. Offsets count from the beginning of the whole text.
    */
   push(piece: string, last: boolean): { matches: readonly Match[]; safe: number }
 }
@@ -63,11 +60,11 @@ export interface TextPolicy {
   readonly form: 'text'
   readonly matcher: TextMatcher
   readonly action: TextAction
-  /** `policy.term_filter`: stable, dotted, what events and answers say. */
+  /** A stable, dotted code for events and answers: `policy.term_filter`. */
   readonly reasonCode: string
-  /** Whether what was redacted in the request is put back in the answer of the same exchange. */
+  /** Whether text redacted in the request is restored in the answer of the same exchange. */
   readonly restore: boolean
-  /** What takes a match's place where the action is `rewrite`. */
+  /** The replacement of a match if the action is `rewrite`. */
   readonly replacement?: (found: string) => string
   /** The texts it reads; absent: all. */
   readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
@@ -75,65 +72,65 @@ export interface TextPolicy {
 
 export interface WholePolicy {
   readonly form: 'whole'
-  /** What it says; null where it has nothing to say. Must not wait unless it needs to. */
+  /** Its decision; null for none. It must only wait if it needs to. */
   consider(subject: Subject, tools: PolicyTools): Decision | null | Promise<Decision | null>
-  /** What it says whatever it is shown, where that lets everything pass: nothing has to wait for it. */
+  /** Its decision for every input, if that lets everything pass: then nothing has to wait for it. */
   readonly mark?: Decision & { verdict: 'allow' }
-  /** Whether a fallback may be served by this model; absent: by any. */
+  /** Whether a fallback may use this model; absent: any model. */
   allowsModel?(model: ModelView): boolean
-  /** Whether a tool of this name may be shown to those who look for tools; absent: any. */
+  /** Whether a tool search may show a tool of this name; absent: any tool. */
   allowsTool?(name: string): boolean
 }
 
 export type CompiledPolicy = TextPolicy | WholePolicy
 
-/** What is looked at: the request before dispatch, or the answer. */
+/** The request before dispatch, or the answer. */
 export interface Subject {
   readonly stage: PolicyStage
-  /** What conditions read; its texts are joined when they are first asked for. */
+  /** The variables of conditions; its texts are joined on first use. */
   readonly context: PolicyContext
   readonly facts: RequestFacts
-  /** The parsed body: the request's at pre_request, otherwise the answer's (null where a stream has no such thing). */
+  /** The parsed body: the request's at pre_request, otherwise the answer's (null for a stream without one). */
   readonly body: Readonly<Record<string, unknown>> | null
-  /** The request's parsed body at every stage; null where it was no JSON. */
+  /** The request's parsed body at every stage; null if it was not JSON. */
   readonly requestBody: Readonly<Record<string, unknown>> | null
-  /** The texts of the request or the answer, with what earlier policies changed. */
+  /** The texts of the request or the answer, including changes by earlier policies. */
   readonly texts: readonly TextSlot[]
 }
 
-/** What a policy may use of the world. */
+/** The services that a policy may use. */
 export interface PolicyTools {
   readonly fetch: (url: string, init: BunFetchRequestInit) => Promise<Response>
   /** The addresses of a host name. */
   readonly resolve: (host: string) => Promise<readonly string[]>
   /** Whether webhooks may call loopback, link-local and private addresses. */
   readonly privateWebhooks: boolean
-  /** Fires when the caller leaves or a deadline passes. */
+  /** Aborts if the caller disconnects or a deadline passes. */
   readonly signal: AbortSignal
-  /** Throws once nobody waits for the outcome any more: asked after each turn that a kind gives the others. */
+  /** Throws once no caller waits for the outcome any more: called after each pause of a kind. */
   throwIfCut(): void
 }
 
-/** Verdicts a policy can come to; `allow` only to be recorded. */
+/** Verdicts of a policy; `allow` is only recorded. */
 type PolicyVerdict = Exclude<Verdict, 'error'>
 
 export interface Decision {
   verdict: PolicyVerdict
   reasonCode: string
-  /** What the caller is told; never the text that was found. */
+  /** The message for the caller; never the text that was found. */
   message?: string
-  /** Where, in words without the text itself: `messages[0].content`, `tools.get_weather`. */
+  /** The place of the finding, without the text itself: `messages[0].content`, `tools.get_weather`. */
   targets: readonly string[]
-  /** What redact and rewrite do; applied only where the policy is enforced. */
+  /** The changes of redact and rewrite; applied only if the policy is enforced. */
   changes?: readonly Change[]
-  /** Whole seconds, where the verdict is rate_limit. */
+  /** Whole seconds, for the verdict rate_limit. */
   retryAfter?: number
 }
 
-/** One text put in the place of another, or an outermost member of the body set, or left out (`undefined`). */
+/** One replaced text, or an outermost member of the body that is set or removed (`undefined`). */
 export type Change = { slot: TextSlot; text: string } | { member: string; value: unknown }
 
-/** What a kind may know of its policy when it compiles. */
+/** What a kind knows about its policy when it compiles. */
 interface PolicyFrame {
   readonly stages: readonly PolicyStage[]
 }
@@ -159,10 +156,10 @@ export interface PolicyKind extends Omit<KindDefinition<z.ZodObject>, 'compile'>
 export const outputStages = ['post_request', 'pre_response'] as const satisfies readonly PolicyStage[]
 export const everyStage = ['pre_request', ...outputStages] as const satisfies readonly PolicyStage[]
 
-/** What the common text kinds do with what they find. */
+/** The actions of the common text kinds. */
 export const textAction = z.enum(['block', 'redact', 'escalate']).describe('What is done with what was found')
 
-/** Forgets a definition's config type, so that different kinds fit one table. */
+/** Hides a definition's config type, so that different kinds fit one table. */
 export const policyKind = <Schema extends z.ZodObject>(definition: KindDefinition<Schema>): PolicyKind => ({
   ...definition,
   compile: (config, frame) => definition.compile(checkedConfig(definition.config, config), frame),
