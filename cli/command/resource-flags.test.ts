@@ -43,7 +43,7 @@ const read = (values: Record<string, unknown>, typed = '') => {
 
 test('each kind of field has its kind of flag', () => {
   expect(argumentsFor(fields, true)).toMatchObject({
-    name: { type: 'string', required: true, description: 'What it is called' },
+    name: { type: 'string', required: true, description: 'Resource name' },
     kind: { type: 'enum', options: ['small', 'large'] },
     enabled: { type: 'boolean' },
     'max-tokens': { type: 'string', valueHint: 'N' },

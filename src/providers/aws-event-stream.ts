@@ -51,7 +51,7 @@ class Frames {
   #heldBytes = 0
   /** How many bytes must be there before anything more can be read: pieces of a long message are joined once. */
   #wanted = lengthBytes
-  /** Why nothing more can be read; what came before it has been given. */
+  /** Why reading stopped; earlier frames have been returned. */
   failure: Error | null = null
 
   /** The frames that these bytes complete, as text. */

@@ -10,7 +10,7 @@
 export interface ModelNames {
   /** The name that filters must allow and policies read. */
   readonly id: string
-  /** Other names of the same model: what is denied by one of them is denied. */
+  /** Other names of the same model: a denial of any of them counts. */
   readonly aliases: readonly string[]
 }
 

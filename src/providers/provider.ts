@@ -18,7 +18,7 @@ export interface Provider {
   /** Further headers the operator set. */
   headers: Readonly<Record<string, string>>
   allowUnlistedModels: boolean
-  /** The price of models that nobody else gives one; absent or null where there is none. */
+  /** The price of models without any other price; absent or null if there is none. */
   defaultPrice?: Price | null
   /** What holds for it instead of the settings. */
   timeouts?: ProviderTimeouts | null
@@ -45,8 +45,8 @@ export interface UpstreamCall {
   /** The most bytes of an answer that are held. */
   answerLimit: number
   /**
-   * Told, where the request is sent as several calls, what they have cost so far whenever it changes: tokens of input
-   * that were reported, null where none were, and an estimate of those sent that were not.
+   * If the request is sent as several calls, called with their cost so far whenever it changes: reported input tokens, null if none were reported, and an
+   * estimate of those sent but not reported.
    */
   counted?(reported: number | null, unreported: number): void
 }
@@ -59,40 +59,40 @@ export interface ProviderKind {
   telemetryName: string
   /** Its name in the embedded price table; null where the table does not have it. */
   priceName: string | null
-  /** The variables from which a start makes such a provider; null where it makes none. */
+  /** The variables from which a start creates such a provider; null if it creates none. */
   environment: { readonly apiKey: string; readonly baseUrl: string | null } | null
   /** Whether its language has `prompt_cache_key`. */
   takesCacheKey: boolean
-  /** What a record lacks so that there is an address to call, and how to write it; null where it lacks nothing. */
+  /** The missing value without which there is no address to call, and how to write it; null if nothing is missing. */
   addressProblem(baseUrl: string | null, headers: Provider['headers']): string | null
   /** Those that it speaks itself: their bytes pass as they come. */
   families: readonly Family[]
-  /** The language in which it is asked for a text family that is not among them; absent where it answers none. */
+  /** The language for a text family that the kind does not speak; absent if it answers none. */
   language?: LanguageName
-  /** Another of its families, for what `language` cannot say: of models whose record lists it, and of these providers. */
+  /** Another of its families, for requests that `language` cannot express: only for models whose record lists it, and at these providers. */
   further?: { language: Extract<LanguageName, Family>; of(provider: Provider): boolean }
-  /** Whether a model may be called so at such a provider, beyond what holds for every kind; absent: any may. */
+  /** Whether such a provider accepts this model name, beyond the rules for every kind; absent: any name. */
   takesName?(name: string): boolean
   /**
    * The names of a model that no record of the catalog lists; null where this kind has none of that name. Absent: the
    * name has no other.
    */
   modelNames?(name: string): ModelNames | null
-  /** Throws what a model cannot be told of a family that it translates itself, the field named; absent where it does not. */
+  /** Throws, naming the field, for what a model cannot express of a family that the kind translates itself; absent if it translates none. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
-  /** Sends the call and gives the answer when its headers are there. Rejects on connection failure or abort. */
+  /** Sends the call and returns the answer once its headers are there. Rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }
 
-/** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
+/** The language in which to ask a kind for a family that it does not speak; null if it speaks the family, or cannot be asked. */
 const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
   language === undefined || families.includes(family) || !isTranslated(family) ? null : language
 
 /**
- * The languages in which a model may be asked for a family, the first one first; none where it speaks the family itself or
- * cannot be asked. `listed`: the families that its record says it speaks, null where it does not say.
+ * The languages in which a model may be asked for a family, the preferred one first; none if it speaks the family itself or cannot be asked. `listed`: the
+ * families that its record lists, null if it lists none.
  */
 export function languagesFor(
   { kind, provider }: { kind: ProviderKind; provider: Provider },

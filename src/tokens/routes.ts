@@ -59,7 +59,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           detail: {
             tags: ['Tokens'],
             summary:
-              'Make a token; what is left out comes from the calling token where that is narrower, more is refused',
+              'Creates a token; missing fields come from the calling token if it is narrower, wider ones are refused',
           },
         },
       )
@@ -90,7 +90,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           detail: {
             tags: ['Tokens'],
             summary:
-              'List tokens to look at: near exhaustion or exhausted, expiring, expired, due for rotation, revoked in emergency',
+              'Lists tokens that need attention: near exhaustion or exhausted, expiring, expired, due for rotation, revoked in emergency',
           },
         },
       )

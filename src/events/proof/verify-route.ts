@@ -85,7 +85,7 @@ export function verifyRoutes({
         detail: {
           tags: ['Events'],
           summary:
-            'Whether any event was altered, removed or inserted: lines of findings and chains, a sum as the last',
+            'Verifies that no event was altered, removed or inserted: lines of findings and chains, then a summary',
         },
       },
     )

@@ -34,7 +34,7 @@ export interface CatalogCall {
 
 interface CatalogChange {
   type: Extract<EventType, `catalog.${string}`>
-  /** Ids and what is set; never a credential. */
+  /** Ids and changed values; never a credential. */
   details: Record<string, unknown>
   /** What must still hold in the state when the change is made. */
   guard: SQL | undefined
@@ -42,7 +42,7 @@ interface CatalogChange {
   ledger?: readonly Statement[]
 }
 
-/** Makes a change and its event. Throws `conflict` where its guard does not hold any more. */
+/** Makes a change and its event. Throws `conflict` if its guard no longer holds. */
 export async function changeCatalog(
   { recorder, clock, newId }: CatalogDependencies,
   { principal, requestId }: CatalogCall,
@@ -52,7 +52,7 @@ export async function changeCatalog(
     type,
     principal,
     requestId,
-    // The catalog is the installation's, whoever changes it.
+    // The catalog belongs to the installation, not to a team.
     teamId: null,
     details,
     configVersion: 0,
@@ -62,7 +62,7 @@ export async function changeCatalog(
   await recorder.change({ event, guard: condition(guard), state, ledger })
 }
 
-/** One page of records, in the order they were made: `read` gives rows after an id, and `show` shows them. */
+/** One page of records, in the order they were created: `read` returns rows after an id, and `show` shows them. */
 export async function recordPage<Kept extends { id: string }, Shown>(
   { limit, cursor }: { limit: number; cursor?: string | undefined },
   {
@@ -99,5 +99,5 @@ export const missing = (what: string): Failure => new Failure('not_found', { mes
 
 export const wrong = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
 
-/** A UUIDv7 begins with the millisecond in which it was made (RFC 9562 section 5.7). */
+/** A UUIDv7 begins with the millisecond of its creation (RFC 9562 section 5.7). */
 export const madeAt = (id: string): string => timestamp(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))

@@ -9,7 +9,7 @@ import { multipliedTier, type Price, type ServiceTiers } from './price.ts'
 
 type Multiples = ServiceTiers['multiples']
 
-/** Other names of the tier that the list price is for. `auto` becomes what the answer says. */
+/** Other names of the tier with the list price. `auto` becomes the tier that the answer reports. */
 const standardNames: ReadonlySet<string> = new Set([
   'auto',
   'default',
