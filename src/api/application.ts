@@ -27,7 +27,7 @@ export interface ApplicationOptions extends Omit<Api, 'calls'>, Health, Descript
   features: readonly AnyElysia[]
   clock: Clock
   newId: NewId
-  /** Called after every answer; `path` is the route's pattern, or null where there is no such route. */
+  /** Called after every answer; `path` is the route's pattern, or null if no route matched. */
   answered?(answer: { method: string; path: string | null; status: number; seconds: number }): void
 }
 

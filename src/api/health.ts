@@ -6,7 +6,7 @@ import { jsonResponse } from './answer.ts'
 import { conventions } from './conventions.ts'
 
 export interface Health {
-  /** `reason` says what is missing, or what is wrong although the process can answer. */
+  /** `reason` says what is missing, or what is wrong although the process is ready. */
   ready(): { ok: boolean; reason?: string | undefined }
   /** Prometheus text. */
   metrics(): Promise<string>

@@ -12,7 +12,7 @@ interface TraceContext {
 const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x20-\x7e]*)?$/
 const nothing = /^0+$/
 
-/** Null where there is no header, or one that must be ignored: a wrong form, version ff, ids of zeros. */
+/** Null without a header, or if it must be ignored: an invalid form, version ff, ids of zeros. */
 export function parseTraceparent(header: string | null): TraceContext | null {
   if (header === null) return null
   const [, version, traceId, spanId, flags, more] = form.exec(header) ?? []
@@ -45,7 +45,7 @@ export function parseTracestate(header: string | null): string | null {
   const kept = new Map<string, string>()
   let count = 0
   for (const part of header.split(',')) {
-    // Spaces before a value are its own; those around a member are nobody's.
+    // Spaces before a value belong to it; spaces around a member are ignored.
     const text = part.replace(/^[ \t]+|[ \t]+$/g, '')
     if (text === '') continue
     const key = member.exec(text)?.[1]

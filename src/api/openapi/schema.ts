@@ -25,7 +25,7 @@ function leaveOpen({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema })
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }
 
-/** Zod points at `#/$defs/Name`; in this document what is shared lies in `#/components/schemas/Name`. */
+/** Zod points at `#/$defs/Name`; this document keeps shared schemas in `#/components/schemas/Name`. */
 function pointed(value: Json): Json {
   if (Array.isArray(value)) return value.map(pointed)
   if (!isObject(value)) return value
