@@ -10,8 +10,8 @@
  *
  * Bytecode goes in beside the text, so that no start compiles what the build could: a command starts in a third of the
  * time. It is split where the source imports later on, so that a process reads only the parts it runs. Identifiers are
- * kept, so that stacks stay readable. An addon for another platform than this one is fetched through `bun install` into a
- * temp directory, at the version of the lock file.
+ * kept, so that stacks stay readable. An addon for another platform than this one is fetched through `bun install`
+ * into a temp directory, at the version of the lock file.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

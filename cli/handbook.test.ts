@@ -16,7 +16,7 @@ const readme = await Bun.file(new URL('README.md', repository)).text()
 const texts = await Promise.all(paths.map(async (path) => ({ path: `src/handbook/${path}`, text: await page(path) })))
 const documents = [...texts, { path: 'README.md', text: readme }]
 
-test('the reference pages are what the code says (write them anew: bun test/support/handbook-reference.ts)', async () => {
+test('the reference pages match the code (regenerate: bun test/support/handbook-reference.ts)', async () => {
   for (const [path, text] of Object.entries(await referencePages())) expect(await page(path)).toBe(text)
 })
 

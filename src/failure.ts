@@ -237,7 +237,7 @@ export const failures = {
   unhealthy: row(500, 'server_error', 'Something is wrong with this installation'),
   process_failed: row(500, 'server_error', 'A process of this installation failed'),
 
-  internal: row(500, 'server_error', 'An internal error occurred: search the log for the request id'),
+  internal: row(500, 'server_error', 'The server failed: look in its log for this request id'),
 } satisfies Record<string, Row>
 
 export type FailureCode = keyof typeof failures

@@ -46,7 +46,10 @@ const filesInFolder = 16
 /** One file for each kind of policy, and for each part that screens are made of. */
 const largerFolders: Readonly<Record<string, number>> = { 'src/policies/kinds': 24, 'src/console/browser/parts': 18 }
 const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
-/** The entry, interfaces (whose imports are free) with an implementation beside them that does nothing, and what writes a document. */
+/**
+ * The entry, interfaces (whose imports are free) with an implementation beside them that does nothing, and what writes
+ * a document.
+ */
 const testsAlone = [
   'cli/main.ts',
   'src/lib/log/log.ts',

@@ -13,14 +13,14 @@ export interface ApiRequest {
   body?: unknown
   /** Beside those that every call has. */
   headers?: Readonly<Record<string, string>>
-  /** Told of the answer's headers where it is no refusal. */
+  /** Called with the answer's headers if it is not a refusal. */
   onHeaders?(headers: Headers): void
 }
 
 export interface Api {
-  /** The answer's JSON, checked against what the command needs of it. Throws ApiRefusal, or `api_unreachable`. */
+  /** The answer's JSON, checked against the members that the command needs. Throws ApiRefusal, or `api_unreachable`. */
   json<Reply>(request: ApiRequest, reply: z.ZodType<Reply>): Promise<Reply>
-  /** The answer as it comes, for what is passed on as bytes. */
+  /** The answer unread, for data that is passed on as bytes. */
   response(request: ApiRequest): Promise<Response>
 }
 

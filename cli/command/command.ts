@@ -11,7 +11,7 @@ import { type ArgDef, type ArgsDef, renderUsage, runCommand, type SubCommandsDef
 import { Failure } from '../../src/failure.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** A citty command, whatever its arguments are. */
+/** A citty command with any arguments. */
 export type Command = Exclude<SubCommandsDef[string], Promise<unknown> | (() => unknown)>
 
 export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
@@ -48,7 +48,7 @@ interface Found {
   rest: readonly string[]
 }
 
-/** Flags that say where to connect may stand before a command's name. Throws `usage` for a command that is not there. */
+/** Connection flags may precede a command's name. Throws `usage` for an unknown command. */
 export async function findCommand(root: Command, rawArguments: readonly string[], name: string): Promise<Found> {
   let found: Found = { command: root, path: name, rest: rawArguments }
   const early: string[] = []
@@ -96,7 +96,7 @@ export async function subCommandsOf(command: Command): Promise<readonly (readonl
   return (await Promise.all(shown)).flatMap(([name, child, hidden]) => (hidden ? [] : [[name, child] as const]))
 }
 
-/** What runs where a group's name stands alone; for another command the command itself. */
+/** The command that runs if a group is called by its name alone; for other commands the command itself. */
 export async function usualCommandOf(command: Command): Promise<Command> {
   const [children, usual] = [await childrenOf(command), await resolved(command.default)]
   return children === null || usual === undefined ? command : await load(children, usual)
@@ -113,7 +113,7 @@ export const shownArguments = async (command: Command): Promise<ArgsDef> =>
 export const descriptionOf = async (command: Command): Promise<string> =>
   (await resolved(command.meta))?.description ?? ''
 
-/** citty takes a value, a promise of one, or a function that gives either. */
+/** citty accepts a value, a promise of one, or a function that returns either. */
 async function resolved<Value>(given: Value | Promise<Value> | (() => Value | Promise<Value>)): Promise<Value> {
   return await (given instanceof Function ? given() : given)
 }
@@ -129,7 +129,10 @@ const withoutChoices = (definitions: ArgsDef): ArgsDef =>
     ]),
   )
 
-/** citty's help, by the name the command was called by, without hidden flags, and without colour where nobody sees it. */
+/**
+ * citty's help, under the name that the command was called by, without hidden flags, and without colour if the output
+ * is not a terminal.
+ */
 async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
   const meta = { ...(await resolved(command.meta)), name: path }
   const usage = await renderUsage({ ...command, meta, args: await shownArguments(command) })
@@ -158,8 +161,8 @@ const flagPart = (argument: string): string => (argument.startsWith('-') ? (argu
 const kebab = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /**
- * Throws `usage` for what citty would ignore or repeat. Gives the arguments for citty: a repeated flag stands once, with
- * its values as lines.
+ * Throws `usage` for arguments that citty would ignore or repeat. Returns the arguments for citty: a repeated flag
+ * occurs once, with its values as lines.
  */
 export function checkArguments(rawArguments: readonly string[], definitions: ArgsDef): string[] {
   const flags = flagsOf(definitions)

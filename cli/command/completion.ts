@@ -1,6 +1,6 @@
 /**
- * `completion bash|zsh|fish|powershell` prints a script for the shell to load; what it prints asks `completion complete`
- * at each press of the key, so that it stays right when the executable is replaced.
+ * `completion bash|zsh|fish|powershell` prints a script for the shell to load; the script calls `completion complete`
+ * at each key press, so that it stays correct when the executable is replaced.
  */
 import { type ArgDef, defineCommand } from 'citty'
 import type { Terminal } from '../terminal/terminal.ts'
@@ -9,7 +9,7 @@ import { type Command, descriptionOf, shownArguments, subCommandsOf, usualComman
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 type Shell = (typeof shells)[number]
 
-/** `root` gives the commands that are completed. */
+/** `root` returns the commands to complete. */
 export const completion = (terminal: Terminal, root: () => Command) =>
   defineCommand({
     meta: { description: 'Print a script that completes commands and options in a shell' },
@@ -36,7 +36,7 @@ const scriptFor = (shell: Shell, terminal: Terminal) =>
     },
   })
 
-/** The library gives the script to `console.log` alone. */
+/** The library can only write the script with `console.log`. */
 async function scriptText(shell: Shell, name: string): Promise<string> {
   const { script } = await import('@bomb.sh/tab')
   const { log } = console

@@ -2,13 +2,15 @@
  * Where an operator command finds the control plane and its token. Flags win over the environment, the environment over
  * what the profile file says by itself.
  *
- * - Address: `--api-url`; the profile, where `--profile`, `--region` or `--config` names it; SERVICE_API_URL; the profile
+ * - Address: `--api-url`; the profile, where `--profile`, `--region` or `--config` names it; SERVICE_API_URL; the
+ *   profile
  *   that stands in the file as the default; the default of `up`.
  * - Token: that of the profile which a flag names; SERVICE_API_TOKEN; that of the default profile; the session which
  *   `auth login` kept for the address. Never a flag.
  *
- * A token goes to no host that it is not for: a profile's to the addresses of that profile, a region's to that region's,
- * and SERVICE_API_TOKEN, where SERVICE_API_URL stands beside it, not to the address of a profile that names another.
+ * A token goes to no host that it is not for: a profile's to the addresses of that profile, a region's to that
+ * region's, and SERVICE_API_TOKEN, where SERVICE_API_URL stands beside it, not to the address of a profile that names
+ * another.
  *
  * The profile file (`--config`, otherwise in the user's config directory) holds several installations by name and, for
  * each, its regions. Every command talks to one region. It may hold tokens, so it must be closed to other users.
@@ -67,7 +69,7 @@ export interface Connection {
 
 const localControlPlane = 'http://127.0.0.1:7070'
 
-/** Decides where to connect. Throws `usage` where what was named does not exist. */
+/** Decides where to connect. Throws `usage` if a named profile or region does not exist. */
 export function findConnection(args: ConnectionFlags, { environment }: Pick<Terminal, 'environment'>): Connection {
   const profile = readProfile(args, environment)
   const region = pickRegion(profile, args.region)

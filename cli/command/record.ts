@@ -32,7 +32,7 @@ export const recordSchema = z.looseObject({ id: z.string() })
 export const connect = (flags: ConnectionFlags, terminal: Terminal): Api =>
   createApi(findConnection(flags, terminal), fetch)
 
-/** Makes a call and prints the one object that it answers, whatever names it. */
+/** Makes a call and prints the one object in its answer. */
 export async function sendRecord(
   request: ApiRequest,
   flags: ConnectionFlags & { readonly json: boolean | undefined },
@@ -78,5 +78,5 @@ function cell(value: unknown): string {
   return flat ? value.join(',') : JSON.stringify(value)
 }
 
-/** A page of whatever records. */
+/** A page of any records. */
 export const pageSchema = z.looseObject({ next_cursor: z.string().nullable() })

@@ -1,8 +1,8 @@
-/** Turns what was thrown into the lines on stderr and the exit code: 1 failed, 2 usage (cli/README.md). */
+/** Turns a thrown error into the lines on stderr and the exit code: 1 failed, 2 usage (cli/README.md). */
 import { asFailure, type Failure, type FailureCode } from '../../src/failure.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
-/** What an API answered instead of what was asked for. */
+/** An API's answer with an error status. */
 export class ApiRefusal extends Error {
   override readonly name = 'ApiRefusal'
   readonly status: number
@@ -68,6 +68,6 @@ export function report(thrown: unknown, terminal: Terminal): number {
   return 1
 }
 
-/** A defect: what was thrown is shown whole, since nobody else will see it. */
+/** A defect: the error is shown whole, since there is no log of it. */
 const causeOf = (failure: Failure): string =>
   failure.cause instanceof Error ? (failure.cause.stack ?? failure.cause.message) : failure.message

@@ -138,7 +138,7 @@ export const clearFlag = <const Name extends string>(clearable: Name[]) =>
       type: 'enum',
       options: clearable,
       repeatable: true,
-      description: 'Take a field back to its default (repeatable)',
+      description: 'Reset a field to its default (repeatable)',
     },
   }) as const
 

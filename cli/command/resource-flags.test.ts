@@ -6,7 +6,7 @@ import type { Api } from './api.ts'
 import { argumentsFor, clearableOf, fieldsOf, readBody } from './resource-flags.ts'
 
 const create = z.strictObject({
-  name: z.string().describe('What it is called'),
+  name: z.string().describe('Resource name'),
   kind: z.enum(['small', 'large']).optional(),
   enabled: z.boolean().default(true),
   max_tokens: z.number().int().min(1).optional(),
@@ -43,7 +43,7 @@ const read = (values: Record<string, unknown>, typed = '') => {
 
 test('each kind of field has its kind of flag', () => {
   expect(argumentsFor(fields, true)).toMatchObject({
-    name: { type: 'string', required: true, description: 'What it is called' },
+    name: { type: 'string', required: true, description: 'Resource name' },
     kind: { type: 'enum', options: ['small', 'large'] },
     enabled: { type: 'boolean' },
     'max-tokens': { type: 'string', valueHint: 'N' },
@@ -60,7 +60,7 @@ test('each kind of field has its kind of flag', () => {
   expect(argumentsFor(fields, false).name).not.toHaveProperty('required')
 })
 
-test('the body has what the flags say, by the types of the fields', async () => {
+test('builds the body from the flags, by the types of the fields', async () => {
   const body = await read({
     name: 'a',
     enabled: false,
@@ -112,7 +112,7 @@ test.each([
   expect(refused).toMatchObject({ message: expect.not.stringContaining(value) })
 })
 
-test('what may be null in a change can be cleared', () => {
+test('clears nullable fields', () => {
   const update = z.strictObject({ name: z.string().optional(), base_url: z.string().nullable().optional() })
   expect(clearableOf(update)).toEqual(['base-url'])
 })

@@ -1,6 +1,6 @@
 /**
- * The flags of a kind of record, made from its schemas, and the body of a request, read from them (`src/api/resource.ts`
- * says by which rules).
+ * The flags of a kind of record, made from its schemas, and the body of a request, read from them
+ * (`src/api/resource.ts` says by which rules).
  */
 import type { ArgDef, ArgsDef } from 'citty'
 import { z } from 'zod'
@@ -31,18 +31,18 @@ interface JsonSchema {
 
 /** A field that has a flag. */
 export interface Field {
-  /** Where it stands in the body: `['timeouts', 'idle_seconds']`. */
+  /** Its path in the body: `['timeouts', 'idle_seconds']`. */
   path: readonly string[]
   flag: string
   schema: JsonSchema
   options: FlagOptions
-  /** Whether the object that it stands in cannot be without it. */
+  /** Whether its parent object requires it. */
   required: boolean
 }
 
 /** The fields of an object in their order, those of objects within it among them. */
 export function fieldsOf(schema: z.ZodType, flags: Resource['flags'] = {}): Field[] {
-  // What zod gives is JSON Schema; its own type allows more than what a field can be.
+  // The subset of JSON Schema that zod produces for a field.
   return walk(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema, flags, [])
 }
 
@@ -84,7 +84,7 @@ export const clearableOf = (update: z.ZodObject): string[] =>
     field instanceof z.ZodType && field.safeParse(null).success ? [kebab(name)] : [],
   )
 
-/** The arguments for fields. `making`: what a record cannot be without is required. */
+/** The arguments for fields. `making`: fields that a new record needs are required. */
 export function argumentsFor(fields: readonly Field[], making: boolean): ArgsDef {
   const entries = fields.map((field) => [field.flag, argumentFor(field, making)] as const)
   const piped = fields
@@ -141,7 +141,10 @@ export interface Sources {
   api: Api
 }
 
-/** The body that the flags say: what they do not say is absent. Throws `usage` for what cannot be read. */
+/**
+ * The body that the flags describe, without members for flags that are not given. Throws `usage` for an unreadable
+ * value.
+ */
 export async function readBody(fields: readonly Field[], values: Values, sources: Sources): Promise<Body> {
   const body: Body = {}
   for (const field of fields) {

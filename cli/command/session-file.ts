@@ -1,7 +1,7 @@
 /**
- * The sessions that `auth login` got, one for each control plane, in a file of their own (0600) beside the profiles: a
- * profile is written by a person and may be shared, a session is neither. A session belongs to the address it was made
- * at and is never sent to another, whatever a profile or a flag says.
+ * The sessions of `auth login`, one for each control plane, in a file of their own (0600) beside the profiles: a
+ * person writes a profile and may share it, a session must not be shared. A session belongs to the address that
+ * issued it and is never sent to another, whatever a profile or a flag says.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'

@@ -24,7 +24,7 @@ const formats: Readonly<Record<string, (text: string) => unknown>> = {
   '.json': parseJson,
 }
 
-/** A name that stands twice in one object says two things: `JSON.parse` would take the last. */
+/** A name given twice in one object is ambiguous: `JSON.parse` would take the last. */
 function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
   if (repeatedMember(text) !== null) throw new SyntaxError('A name stands twice')
@@ -68,7 +68,7 @@ export function readSettings(
   return loadSettings({ file, environment, flags })
 }
 
-/** Reads a file of plain data. Throws `usage` naming the file where it cannot be read or is not in its format. */
+/** Reads a file of plain data. Throws `usage`, naming the file, if it cannot be read or does not have its format. */
 export function readStructuredFile(path: string): unknown {
   const parse = formats[extname(path).toLowerCase()]
   if (!parse) {

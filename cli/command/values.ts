@@ -44,7 +44,7 @@ export function readJson(flag: string, text: string, example: string): unknown {
   }
 }
 
-/** Reads the variable that a flag names: others can read a command line, so no secret stands on one. */
+/** Reads the variable that a flag names: other users can see a command line, so no secret is given on one. */
 export function fromEnvironment(variable: string, { environment }: Pick<Terminal, 'environment'>): string {
   const value = environment[variable]
   if (value !== undefined && value !== '') return value

@@ -17,13 +17,13 @@ export interface ApplyKind<Wanted extends { name: string } = { name: string }> {
   /** Throws for an entry that the API would not take, by the API's own rules. */
   check(wanted: Wanted): void
   /**
-   * What differs, by the file's fields; what the file leaves out is what a new record has. Nothing in it is a secret.
-   * Throws `usage` where it cannot be changed.
+   * The differing fields, by the file's names; fields that the file leaves out count as those of a new record.
+   * Contains no secret. Throws `usage` if the record cannot be changed.
    */
   changesOf(wanted: Wanted, present: Present): Changes
   /**
-   * What is sent to the API: all of an entry, or, where it is there, what is to change. Throws `usage` where a variable
-   * is not set.
+   * The body for the API: a whole entry for a new record, otherwise its changes. Throws `usage` if a variable is not
+   * set.
    */
   bodyOf(wanted: Wanted, changes: Changes | null, terminal: Terminal): Record<string, unknown>
   /** Whether an entry names secrets; a kind without any does not say. */

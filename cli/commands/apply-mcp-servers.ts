@@ -1,7 +1,8 @@
 /**
- * MCP servers as a file says them. Secrets stand in no file: `header_env`, `environment_env` and `client_secret_env` name
- * the variables that hold them. The API shows none, so that of a secret only its name can differ; its value is sent with
- * any other change of how the server is reached, and by `--secrets`. One that the file does not name is taken away.
+ * MCP servers as a file says them. Secrets stand in no file: `header_env`, `environment_env` and `client_secret_env`
+ * name the variables that hold them. The API shows none, so that of a secret only its name can differ; its value is
+ * sent with any other change of how the server is reached, and by `--secrets`. One that the file does not name is
+ * taken away.
  */
 import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'

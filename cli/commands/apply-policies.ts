@@ -6,7 +6,7 @@ import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 const entry = createPolicyBody
 type Wanted = z.infer<typeof entry>
 
-/** A policy of which the file does not say where it stands in the chain stays where it is. */
+/** A policy keeps its place in the chain if the file does not give one. */
 export const policies: ApplyKind<Wanted> = {
   member: 'policies',
   one: 'policy',

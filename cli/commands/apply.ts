@@ -1,8 +1,8 @@
 /**
- * `apply -f FILE`: makes an installation hold what a file says. Each record is known by its name: one that is missing is
- * made, one that differs is changed, and what the file leaves out of it becomes what a new record has, no secret among
- * it. Nothing else is touched, unless `--prune` says that records which a list of the file does not name are to go. All
- * entries are checked, by the API's own rules, before anything is changed.
+ * `apply -f FILE` changes an installation to match a file. Each record is identified by its name: a missing one is
+ * created, a different one is changed, and fields that the file leaves out become those of a new record, except
+ * secrets. Nothing else is touched, unless `--prune` asks to delete records that a list of the file does not name.
+ * All entries are checked, by the API's own rules, before anything is changed.
  */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
@@ -180,7 +180,7 @@ async function readPresent(api: Api, { path, member }: { path: string; member: s
   return found
 }
 
-/** Whose change the API refuses is said: a file names many. */
+/** The error names the record whose change the API refuses, because a file has many. */
 async function take(api: Api, planned: Planned, body: unknown): Promise<void> {
   try {
     await request(api, planned, body)

@@ -122,7 +122,7 @@ const status = (terminal: Terminal) =>
 
 const setupLink = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: "Make a new one-time link that sets the first owner's password; prints it to stdout" },
+    meta: { description: "Create a new one-time link that sets the first owner's password; prints it to stdout" },
     args: {
       data: {
         type: 'string',
@@ -149,7 +149,9 @@ const setupLink = (terminal: Terminal) =>
 
 const setupLinkSchema = z.looseObject({ setup_url: z.string(), expires_at: z.string() })
 
-/** The token that a first start without a terminal left in its data directory: it is for the control plane on this host. */
+/**
+ * The token that a first start without a terminal left in its data directory: it is for the control plane on this host.
+ */
 function administratorToken(data: string, apiUrl: string): string | null {
   const path = join(resolve(data), 'admin-token')
   const isThisHost = ['127.0.0.1', '[::1]', 'localhost'].includes(new URL(apiUrl).hostname)

@@ -53,7 +53,7 @@ const exchange = (api: Api, code: string, verifier: string, redirectUri: string)
     sessionSchema,
   )
 
-/** By a listener on this host, which hears one answer and closes. Throws `access_denied` where the person said no. */
+/** Through a listener on this host, which accepts one answer and closes. Throws `access_denied` if the person refused. */
 export async function signInByListener(approval: Approval): Promise<GivenSession> {
   const answer = Promise.withResolvers<string>()
   // Awaited only after the page was shown; a refusal that comes earlier must not end the process as unhandled.
@@ -79,7 +79,7 @@ export async function signInByListener(approval: Approval): Promise<GivenSession
   }
 }
 
-/** Takes the one answer that carries our state; whatever else knocks at the port is turned away. */
+/** Takes the one answer with our state; other requests to the port are refused. */
 function hear(request: Request, state: string, answer: PromiseWithResolvers<string>): Response {
   const { pathname, searchParams } = new URL(request.url)
   const [code, error] = [searchParams.get('code'), searchParams.get('error')]

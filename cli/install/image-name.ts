@@ -9,7 +9,7 @@ const digest = '[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{
 const reference = new RegExp(`^((?:${domain}/)?${pathPart}(?:/${pathPart})*)(?::${tag})?(?:@${digest})?$`)
 const longestName = 255
 
-/** Throws `usage` where what `--image` says is no name of an image. */
+/** Throws `usage` if the value of `--image` is not a valid image name. */
 export function requireImageName(written: string): void {
   const name = reference.exec(written)?.[1]
   if (name !== undefined && name.length <= longestName) return

@@ -21,7 +21,7 @@ async function printed(...rawArguments: string[]): Promise<string> {
 
 const verifier = Bun.which('systemd-analyze')
 
-test.skipIf(verifier === null)('systemd itself finds nothing wrong with a unit of any role', async () => {
+test.skipIf(verifier === null)('systemd accepts the unit of every role', async () => {
   for (const role of ['up', 'control-plane', 'gateway']) {
     const unit = join(directory, `gatehouse-${role}.service`)
     await Bun.write(unit, await printed('systemd', '--role', role, '--executable', '/bin/true'))

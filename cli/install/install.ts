@@ -1,4 +1,6 @@
-/** `install systemd|kubernetes|compose` prints what runs the executable where it is to run; `install keys` writes files. */
+/**
+ * `install systemd|kubernetes|compose` prints what runs the executable where it is to run; `install keys` writes files.
+ */
 import { defineCommand } from 'citty'
 import type { Terminal } from '../terminal/terminal.ts'
 

@@ -1,6 +1,7 @@
 /**
- * The keys of an installation whose databases are on a libSQL server: one key pair a database, so that what a gateway may
- * read the state with opens nothing else; the control plane's write tokens; the master key. Nothing is overwritten.
+ * The keys of an installation whose databases are on a libSQL server: one key pair a database, so that what a gateway
+ * may read the state with opens nothing else; the control plane's write tokens; the master key. Nothing is
+ * overwritten.
  */
 
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
@@ -12,7 +13,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 
 export const keys = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Make the keys of a libSQL primary and of its control planes, as files in a directory' },
+    meta: { description: 'Create the keys of a libSQL primary and of its control planes, as files in a directory' },
     args: {
       directory: {
         type: 'positional',
@@ -33,7 +34,7 @@ function makeDirectory(directory: string): void {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch (error) {
     const why = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    throw new Failure('usage', { message: `The directory "${directory}" cannot be made${why}`, cause: error })
+    throw new Failure('usage', { message: `The directory "${directory}" cannot be created${why}`, cause: error })
   }
 }
 
@@ -54,7 +55,9 @@ export function keyFiles(): [name: string, content: string, mode: number][] {
   ]
 }
 
-/** A JSON Web Token (RFC 7519, EdDSA by RFC 8037) that lets its bearer write; sqld reads the claim `a`. It does not end. */
+/**
+ * A JSON Web Token (RFC 7519, EdDSA by RFC 8037) that lets its bearer write; sqld reads the claim `a`. It does not end.
+ */
 function writeToken(key: KeyObject): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part({ a: 'rw' })}`

@@ -72,7 +72,10 @@ export function isChildMessage(said: unknown): said is ChildMessage {
 export const isHandover = (said: unknown): said is Handover =>
   typeof said === 'object' && said !== null && holds(said, handover)
 
-/** What the supervisor says of a child that is ready: what the child said when it became ready has reached whom it is for. */
+/**
+ * What the supervisor says of a child that is ready: what the child said when it became ready has reached whom it is
+ * for.
+ */
 export const announcedMessage = 'announced'
 
 export function failedMessage(thrown: unknown): ChildMessage {

@@ -15,11 +15,11 @@ import { startFailure } from './start-failure.ts'
 import { stopSignal } from './stop-signal.ts'
 
 export interface Serving {
-  /** Resolves, with what to announce, once the process can do its work. */
+  /** Resolves, with the announcement, once the process can do its work. */
   ready: Promise<ChildMessage>
-  /** Called once what became ready has been announced to whom it is for. */
+  /** Called once the announcement has been delivered. */
   announced?(): Promise<void>
-  /** Resolves, with why, where the process has to end though nobody told it to. */
+  /** Resolves, with the reason, if the process has to end by itself. */
   over?: Promise<Failure>
   drain(): Promise<void>
 }
@@ -28,11 +28,11 @@ export interface Lifecycle {
   settings: Settings
   listen: 'control_plane_listen' | 'gateway_listen'
   log: Log
-  /** `say` tells the supervisor, where there is one, something else later on. */
+  /** `say` sends the supervisor, if there is one, a later message. */
   start(say: (message: ChildMessage) => Promise<void>): Promise<Serving>
   /** How long a drain may take beyond `drain_seconds`, in milliseconds. */
   recordingMilliseconds?: number
-  /** Announces to a person; called only where there is no supervisor to tell. */
+  /** Announces to a person; called only without a supervisor. */
   announce(message: ChildMessage): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export interface Lifecycle {
  */
 export const recordingTime = 5_000
 
-/** Runs to the end of the process. Throws where it could not start. */
+/** Runs to the end of the process. Throws if it could not start. */
 export async function serveUntilStopped(lifecycle: Lifecycle): Promise<never> {
   const { settings, listen, log, start, announce, recordingMilliseconds = recordingTime } = lifecycle
   const supervised = process.send !== undefined
@@ -84,7 +84,7 @@ function sayWhetherFilesOpen(log: Log): void {
 
 const stackOf = (thrown: unknown): string => (thrown instanceof Error && thrown.stack) || String(thrown)
 
-/** Best effort: what serves goes on where it cannot be noted, and the next start announces the same once more. */
+/** Best effort: the server continues if this cannot be recorded, and the next start announces again. */
 async function noteAnnounced(serving: Serving, log: Log): Promise<void> {
   try {
     await serving.announced?.()
@@ -103,8 +103,8 @@ function stopRequest(supervised: boolean): Promise<void> {
 }
 
 /**
- * Resolves when the message is sent, or when the supervisor is gone; then `disconnect` follows. If the supervisor ends at
- * this moment, Bun reports the message neither as sent nor as failed.
+ * Resolves when the message is sent, or when the supervisor is gone; then `disconnect` follows. If the supervisor
+ * ends at this moment, Bun reports the message neither as sent nor as failed.
  */
 async function tellSupervisor(message: ChildMessage): Promise<void> {
   if (!process.connected || process.send === undefined) return

@@ -1,4 +1,4 @@
-/** Why a server cannot start, in words that name the cause, and the setting to change where there is one. */
+/** Why a server cannot start, in words that name the cause, and the setting to change if there is one. */
 import { join, resolve } from 'node:path'
 import { flagName, type Settings } from '../../src/config.ts'
 import { Failure, failures } from '../../src/failure.ts'
@@ -52,7 +52,7 @@ export function startFailure(thrown: unknown, settings: Settings, listen: Listen
   return failure instanceof Failure ? failure : unforeseen(thrown, listen)
 }
 
-/** A failure that says no more than its code, or of what depends on others, has the text of its cause added. */
+/** If a failure's own text is only its code, or is about a dependency, the text of its cause is added. */
 function withCause(failure: Failure, listen: ListenSetting): Failure {
   const { code, message, cause } = failure
   const saysWhy = message !== failures[code].message && code !== 'dependency_unavailable'

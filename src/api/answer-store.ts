@@ -4,9 +4,9 @@
  *
  * Only an answer of success is kept: a request that was refused has changed nothing and may run again; one that failed
  * on our side may have been done, and its key stays taken for a minute. An answer with a
- * secret is not kept at all, only the id of what it made. A claim whose process died is taken over after a minute by the
- * same request; what the dead one did before it died may then be done twice, which a key cannot prevent across two
- * databases.
+ * secret is not kept at all, only the id of what it made. A claim whose process died is taken over after a minute by
+ * the same request; what the dead one did before it died may then be done twice, which a key cannot prevent across
+ * two databases.
  */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -38,8 +38,8 @@ export interface Claim {
 
 export interface AnswerStore {
   /**
-   * Claims the key, or gives the answer it has. Throws `idempotency_key_reused` where the body or route is another,
-   * `idempotency_in_flight` while the first runs, `idempotency_key_used` where the first answer held a secret.
+   * Claims the key, or returns its stored answer. Throws `idempotency_key_reused` for another body or route,
+   * `idempotency_in_flight` while the first call runs, `idempotency_key_used` if the first answer held a secret.
    */
   begin(request: IdempotentRequest): Promise<{ claim: Claim } | { kept: KeptAnswer }>
 }
@@ -59,7 +59,9 @@ interface Row {
 export interface AnswerStoreOptions {
   ledger: Database
   clock: Clock
-  /** Keys the digests of bodies, some of which hold a password: a copy of the ledger is no help to guess it. */
+  /**
+   * Digests of bodies are keyed, because some bodies hold a password: a copy of the ledger does not help to guess it.
+   */
   key: Uint8Array
 }
 

@@ -24,7 +24,7 @@ export function requestIdOf(request: Request, newId: NewId): string {
   return sent !== null && isRequestId(sent) && !holdsSecret(sent) ? sent : newId()
 }
 
-/** Puts the headers on that every answer has; what a route has set itself stays. */
+/** Sets the headers that every answer has; headers that a route has set stay. */
 export function finished(response: Response, requestId: string): Response {
   for (const [name, value] of Object.entries(securityHeaders)) {
     if (!response.headers.has(name)) response.headers.set(name, value)

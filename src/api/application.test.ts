@@ -151,7 +151,7 @@ describe('every answer', () => {
     }
   })
 
-  test('is told with the pattern of its route, never with its address', async () => {
+  test('is reported with its route pattern, never with its address', async () => {
     await send(thing, { body: name })
     await send('/v1/unknown/01900000', { body: name })
     expect(answered).toMatchObject([
@@ -165,7 +165,7 @@ describe('who may call', () => {
   /** RFC 9728 section 5.1 */
   const learnMore = 'resource_metadata="http://localhost:7070/.well-known/oauth-protected-resource"'
 
-  test('no credential, a wrong one and one without the permission are told apart', async () => {
+  test('answers a missing, a wrong and an insufficient credential differently', async () => {
     const missing = await server.fetch(new Request(`http://localhost${thing}`, { method: 'POST' }))
     expect(missing.headers.get('www-authenticate')).toBe(`Bearer ${learnMore}`)
     expect(await refusal(missing)).toMatchObject({ status: 401, code: 'missing_api_key' })
@@ -190,7 +190,7 @@ describe('who may call', () => {
     expect(await taken.json()).toEqual({ text: 'a\nb' })
   })
 
-  test('a public route asks nobody', async () => {
+  test('a public route needs no credential', async () => {
     const response = await send('/v1/open', { method: 'GET', headers: { authorization: 'Bearer broken' } })
     expect(await response.json()).toEqual({ kind: 'anonymous' })
   })
@@ -269,7 +269,7 @@ describe('a body', () => {
     expect((await send(thing, { body: JSON.stringify({ name: '[{"'.repeat(300_000) }) })).status).toBe(201)
   })
 
-  test('is not needed where the route has none', async () => {
+  test('is not needed if the route has no body', async () => {
     expect((await send('/v1/secrets')).status).toBe(200)
   })
 })
@@ -284,13 +284,13 @@ describe('an address', () => {
     expect((await send(`${thing}/`, { body: name })).status).toBe(404)
   })
 
-  test('served for other methods is 405 and says for which', async () => {
+  test('answers 405 with the allowed methods if the path has other methods', async () => {
     const response = await send(thing, { method: 'GET' })
     expect(response.headers.get('allow')).toBe('POST')
     expect(await refusal(response)).toMatchObject({ status: 405, code: 'method_not_allowed' })
   })
 
-  test('asked with a body that is JSON and no object is told so', async () => {
+  test('refuses a JSON body that is not an object', async () => {
     for (const body of ['[]', '"name"', '5', 'null']) {
       const { text } = await refusal(await send(thing, { body }))
       expect(text).toContain('JSON, but not an object')
@@ -312,8 +312,8 @@ describe('an address', () => {
   })
 })
 
-describe('what goes wrong inside', () => {
-  test('is 500 with nothing of it told, and logged with the request id', async () => {
+describe('an internal error', () => {
+  test('answers 500 without details and logs the error with the request id', async () => {
     thrown = new Error('the secret detail')
     const response = await send(thing, { body: '{"name":"the body"}', headers: { 'x-request-id': 'r-1' } })
     const refused = await refusal(response)
@@ -432,12 +432,12 @@ describe('health', () => {
       text: '{"status":"unready","reason":"the state is still loading"}',
     })
   })
-  test('/metrics gives what is counted', async () => {
+  test('/metrics returns the metrics', async () => {
     expect(await read('/metrics')).toEqual({ status: 200, text: 'gatehouse_test 1\n' })
   })
 })
 
-test('a change without its permission is told of, a read is not, and what cannot be told is refused all the same', async () => {
+test('records a change refused for a missing permission, not a read, and refuses it even if it cannot be recorded', async () => {
   refusals.length = 0
   const asReader = (id: string) =>
     send(thing, { body: name, headers: { authorization: 'Bearer reader', 'x-request-id': id } })

@@ -27,7 +27,7 @@ export interface ApplicationOptions extends Omit<Api, 'calls'>, Health, Descript
   features: readonly AnyElysia[]
   clock: Clock
   newId: NewId
-  /** Called after every answer; `path` is the route's pattern, or null where there is no such route. */
+  /** Called after every answer; `path` is the route's pattern, or null if no route matched. */
   answered?(answer: { method: string; path: string | null; status: number; seconds: number }): void
 }
 
@@ -58,7 +58,10 @@ export function createApplication(options: ApplicationOptions) {
     }
     return failureResponse(thrown, context)
   }
-  /** The last step of every answer. Elysia maps the answers of routes, failed ones too, and none where there is no route. */
+  /**
+   * The last step of every answer. Elysia maps the answers of routes, failed ones too, and none where there is no
+   * route.
+   */
   const finish = (request: Request, response: Response): Response => {
     const call = calls.of(request)
     if (call.finished) return response

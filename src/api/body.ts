@@ -8,7 +8,7 @@ import { isRepetitive, repeatedMember } from '../lib/json/json-members.ts'
 export const bodyLimitBytes = 10 * 1024 * 1024
 const depthLimit = 64
 
-/** The bytes of the body, whatever the framing. Throws `request_too_large` as soon as the limit is passed. */
+/** The bytes of the body, for any framing. Throws `request_too_large` as soon as the limit is passed. */
 export async function readBytes(request: Request, limit = bodyLimitBytes): Promise<Uint8Array> {
   const announced = Number(request.headers.get('content-length') ?? 0)
   if (announced > limit) throw new Failure('request_too_large')

@@ -8,7 +8,7 @@ export interface Call {
   readonly requestId: string
   /** By the monotonic clock. */
   readonly startedAt: number
-  /** The route that the request matched; null before that, and where there is none. */
+  /** The route that the request matched; null before that, and if none matched. */
   route: CalledRoute | null
   principal: Principal
   /** Its answer has the headers of every answer, and is counted. */

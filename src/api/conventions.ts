@@ -66,7 +66,10 @@ export const conventions = new Elysia<'', Singleton>({ name: 'conventions' })
   .macro('failures', (_statuses: readonly FailureStatus[]) => ({}))
   /** The reply is one record: its `version` is the `ETag`. */
   .macro('versioned', mark)
-  /** It concerns the whole organization, although its permission does not say so: tokens of a team or a user are refused. */
+  /**
+   * It concerns the whole organization, although its permission does not say so: tokens of a team or a user are
+   * refused.
+   */
   .macro('wholeOrganization', mark)
   /** The handler records its own event when the caller may not do what it asks for. */
   .macro('recordsRefusals', mark)

@@ -5,11 +5,11 @@
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
-/** `query` says what the page was of; equal queries must have equal JSON. */
+/** `query` identifies the listed query; equal queries must have equal JSON. */
 export const sealCursor = (position: Readonly<Record<string, string | number>>, query: unknown): string =>
   Buffer.from(JSON.stringify({ ...position, query: digestOf(position, query) })).toString('base64url')
 
-/** Where the page ended. Throws `invalid_cursor` for what is no cursor, or one of another query. */
+/** The end of the last page. Throws `invalid_cursor` for an invalid cursor, or one of another query. */
 export function openCursor<Position>(cursor: string, query: unknown, position: z.ZodType<Position>): Position {
   const { query: digest, ...rest } = jsonObject(Buffer.from(cursor, 'base64url').toString())
   const parsed = position.safeParse(rest)
@@ -32,7 +32,7 @@ function jsonObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
   } catch {
-    // A cursor is the caller's word: what is no JSON is simply no cursor.
+    // A caller may send anything as a cursor: text that is not JSON is an invalid cursor.
     return {}
   }
 }

@@ -6,7 +6,7 @@ import { jsonResponse } from './answer.ts'
 import { conventions } from './conventions.ts'
 
 export interface Health {
-  /** `reason` says what is missing, or what is wrong although the process can answer. */
+  /** `reason` says what is missing, or what is wrong although the process is ready. */
   ready(): { ok: boolean; reason?: string | undefined }
   /** Prometheus text. */
   metrics(): Promise<string>
@@ -20,7 +20,7 @@ export const healthRoutes = ({ ready, metrics }: Health) =>
     .get('/healthz', () => ({ status: 'ok' as const, version }), {
       access: 'public',
       response: z.object({ status: z.literal('ok'), version: z.string() }),
-      detail: { tags: ['Process'], summary: 'Whether the process is alive' },
+      detail: { tags: ['Process'], summary: 'Says whether the process is alive' },
     })
     .get(
       '/readyz',
@@ -32,7 +32,7 @@ export const healthRoutes = ({ ready, metrics }: Health) =>
       {
         access: 'public',
         response: { 200: readinessSchema, 503: readinessSchema },
-        detail: { tags: ['Process'], summary: 'Whether the process can answer, and what is missing' },
+        detail: { tags: ['Process'], summary: 'Says whether the process is ready, and what is missing' },
       },
     )
     .get(
@@ -42,6 +42,6 @@ export const healthRoutes = ({ ready, metrics }: Health) =>
       {
         access: 'public',
         answers: ['text/plain'],
-        detail: { tags: ['Process'], summary: 'What the process counts, for Prometheus' },
+        detail: { tags: ['Process'], summary: 'Returns the metrics of the process, for Prometheus' },
       },
     )

@@ -25,7 +25,7 @@ export class ServedMethods {
     return this.#fixed.get(pathname) ?? null
   }
 
-  /** Of a path without parameters, or else of every route that matches; empty where there is none. */
+  /** The methods of a path without parameters, or else of every matching route; empty if none matches. */
   of(pathname: string): readonly string[] {
     return this.ofFixedPath(pathname) ?? methodsOf(this.#forms.filter(({ form }) => form.test(pathname)))
   }

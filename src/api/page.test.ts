@@ -19,7 +19,7 @@ test.each(['', '0', '101', '1e1', '0x10', ' 5', '5 ', '+5', '05', '5.0', '-1', '
   },
 )
 
-test('the description of a limit says what it may be', () => {
+test('describes the bounds of a limit', () => {
   expect(z.toJSONSchema(pageLimit, { io: 'input', unrepresentable: 'any' })).toMatchObject({
     type: 'integer',
     minimum: 1,
@@ -30,7 +30,7 @@ test('the description of a limit says what it may be', () => {
 const filters = { list: 'things' }
 const [first, second] = ['01900000-0000-7000-8000-000000000001', '01900000-0000-7000-8000-000000000002']
 
-test('a cursor counts as the very text that was given, and nothing that decodes alike', () => {
+test('accepts only the exact text of a cursor', () => {
   const cursor = cutPage([{ id: first }, { id: second }], 1, filters).next_cursor ?? ''
   expect(startOf(cursor, filters)).toBe(first)
   const spaced = Buffer.from(JSON.stringify(JSON.parse(Buffer.from(cursor, 'base64url').toString()), null, 1))

@@ -1,13 +1,14 @@
 /**
- * One kind of record as data: a provider, a budget, a team. The commands of the command line (list, get, create, update,
- * delete), their help, their page of the handbook and the five routes (`resource-routes.ts`) follow from it. The schemas say
- * what a record has: a field that a schema gains is a flag and a field of the console's form. `flags` names exceptions only.
+ * One kind of record as data: a provider, a budget, a team. The commands of the command line (list, get, create,
+ * update, delete), their help, their page of the handbook and the five routes (`resource-routes.ts`) follow from it.
+ * The schemas say what a record has: a field that a schema gains is a flag and a field of the console's form. `flags`
+ * names exceptions only.
  *
  * A flag follows from the field's schema, as JSON Schema shows it: `max_output_tokens` is `--max-output-tokens N`; a
- * boolean is `--enabled` and `--no-enabled`; an enum lists its values; a list is a flag in the singular that is repeated;
- * a member of an object has the object's name before its own (`--oauth-client-id`). For a secret the flag names the
- * environment variable that holds it (`--api-key-env`), because others can read a command line. What may be null in
- * `update` can be taken away by `--clear FIELD`.
+ * boolean is `--enabled` and `--no-enabled`; an enum lists its values; a list is a flag in the singular that is
+ * repeated; a member of an object has the object's name before its own (`--oauth-client-id`). For a secret the flag
+ * names the environment variable that holds it (`--api-key-env`), because others can read a command line. What may be
+ * null in `update` can be taken away by `--clear FIELD`.
  */
 import { z } from 'zod'
 import type { Permission } from '../identity/permissions.ts'

@@ -1,4 +1,7 @@
-/** The gateway's composition root: a worker, the hot path on it, and the listener. It loads no part of the control plane. */
+/**
+ * The gateway's composition root: a worker, the hot path on it, and the listener. It loads no part of the control
+ * plane.
+ */
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { environmentName, type SettingName, type Settings } from '../config.ts'

@@ -51,7 +51,7 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
           since: sinceSchema.optional(),
         }),
         response: z.object({ escalations: z.array(escalationSchema), next_cursor: z.string().nullable() }),
-        detail: { tags: [tag], summary: 'Lists requests that wait, or waited, for a person, the newest first' },
+        detail: { tags: [tag], summary: 'Lists requests that wait, or waited, for a person, newest first' },
       },
     )
     .get('/v1/escalations/:id', ({ principal, params }) => answer(deps, principal, params.id), {
@@ -59,7 +59,7 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
       params: idParams,
       versioned: true,
       response: escalationSchema,
-      detail: { tags: [tag], summary: 'One escalation, by its own id or by that of any attempt' },
+      detail: { tags: [tag], summary: 'Reads an escalation, by its own id or by the id of any attempt' },
     })
     .post(
       '/v1/escalations/:id/claim',
@@ -73,7 +73,7 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
         params: idParams,
         versioned: true,
         response: escalationSchema,
-        detail: { tags: [tag], summary: 'Takes an escalation up, so that others see it' },
+        detail: { tags: [tag], summary: 'Assigns an escalation to the caller, so that others see who handles it' },
       },
     )
     .post(
@@ -88,7 +88,7 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
         params: idParams,
         versioned: true,
         response: escalationSchema,
-        detail: { tags: [tag], summary: 'Puts an escalation back into the queue' },
+        detail: { tags: [tag], summary: 'Returns an escalation to the queue' },
       },
     )
     .post(
@@ -119,7 +119,7 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
         }),
         versioned: true,
         response: escalationSchema,
-        detail: { tags: [tag], summary: 'Decides about an escalation; sends nothing again' },
+        detail: { tags: [tag], summary: 'Decides an escalation; sends no request again' },
       },
     )
 

@@ -4,8 +4,8 @@
  * `decision` (`isGatewayEventType`).
  *
  * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
- * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the description
- * is asked for: no start needs them.
+ * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the
+ * description is asked for: no start needs them.
  */
 import { z } from 'zod'
 

@@ -42,7 +42,7 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
           ...eventFilters,
         }),
         response: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
-        detail: { tags: ['Events'], summary: 'One page of events, newest first' },
+        detail: { tags: ['Events'], summary: 'Lists events, newest first' },
       },
     )
     .get(

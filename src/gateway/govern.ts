@@ -56,5 +56,5 @@ function traceCarrierOf({ request, mcp }: Arrival): TraceCarrier {
 
 function madeAnswer({ answer, route }: Exchange): Response {
   if (answer !== null) return answer
-  throw new Failure('internal', { cause: new Error(`The stages of ${route} made no answer`) })
+  throw new Failure('internal', { cause: new Error(`The stages of ${route} returned no answer`) })
 }

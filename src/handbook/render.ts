@@ -1,7 +1,7 @@
 /**
- * A page of the handbook as HTML and as text for a terminal, and the search in them. Markdown is rendered by Bun. HTML in a
- * page is shown as text, comments are left out, and a link leads to a page of the handbook, to another place by https, or
- * nowhere.
+ * A page of the handbook as HTML and as text for a terminal, and the search in them. Markdown is rendered by Bun.
+ * HTML in a page is shown as text, comments are left out, and a link leads to a page of the handbook, to another
+ * place by https, or nowhere.
  */
 import type { HandbookPage } from './read-pages.ts'
 

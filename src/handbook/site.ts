@@ -1,6 +1,6 @@
 /**
- * The handbook at `/docs/handbook`: its pages and a search, as plain HTML without a script. The policy of each answer (CSP)
- * allows the style sheet and nothing else.
+ * The handbook at `/docs/handbook`: its pages and a search, as plain HTML without a script. The policy of each answer
+ * (CSP) allows the style sheet and nothing else.
  */
 import { Failure } from '../failure.ts'
 import { version } from '../version.ts'

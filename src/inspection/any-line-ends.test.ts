@@ -1,4 +1,7 @@
-/** Whatever ends a stream's lines, and wherever its bytes are cut: what a client reads as an event was inspected as that. */
+/**
+ * Whatever ends a stream's lines, and wherever its bytes are cut: what a client reads as an event was inspected as
+ * that.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { chat } from '../languages/chat/dialect.ts'

@@ -1,4 +1,4 @@
-/** One text on its way through all rules in order: what one lets out, the next one gets. */
+/** One text on its way through all rules in order: the output of one rule is the input of the next. */
 import type { TextKind } from '../languages/reading/texts/text-slot.ts'
 import { holdsRespelt } from '../lib/json/exact-json.ts'
 import { JsonRewriter } from './json-rewriter.ts'
@@ -8,7 +8,7 @@ import { TextRewriter } from './text-rewriter.ts'
 interface ChannelText {
   readonly kind: TextKind
   readonly role: string | null
-  /** Where the text stands, for findings: `messages`, `0/content`. */
+  /** The text's place, for findings: `messages`, `0/content`. */
   readonly place: string
 }
 
@@ -32,8 +32,8 @@ export class Channel implements Passage {
   }
 
   /**
-   * From one rule to the next. Where a rule stops the text, what stands before is the last that the later ones get; where
-   * several stop it, what remains is before all of them, and the first in order is the one that counts.
+   * From one rule to the next. If a rule stops the text, later rules only get the text before that point. If several
+   * stop it, the remaining text ends before all of those points, and the first rule in order counts.
    */
   #pass(piece: string, from: number, last: boolean): string {
     let text = piece
@@ -57,8 +57,8 @@ interface WholeText extends ChannelText {
 }
 
 /**
- * Whether a rule may find something in a whole text. Arguments with an escape say something else than their letters, and
- * so do those with a number that is printed otherwise.
+ * Whether a rule may find something in a whole text. The meaning of arguments differs from their letters if they
+ * contain an escape, or a number that is printed in another form.
  */
 export const mayFind = (
   { matcher, reads }: Pick<InspectionRule, 'matcher' | 'reads'>,
@@ -68,13 +68,13 @@ export const mayFind = (
   ((text.kind === 'tool_arguments' && (text.text.includes('\\') || holdsRespelt(text.text))) ||
     matcher.mayMatch(text.text))
 
-/** What goes out of a whole text, and why it stopped, null where it did not. */
+/** The output of a whole text, and why it stopped, or null. */
 export interface PassedWhole {
   readonly text: string
   readonly stop: Stop | null
 }
 
-/** Passes a whole text, which most often no rule has to follow. */
+/** Passes a whole text; most often no rule has to follow it. */
 export const passWhole = (rules: readonly InspectionRule[], whole: WholeText, findings: Finding[]): PassedWhole =>
   rules.some((rule) => mayFind(rule, whole)) ? followWhole(rules, whole, findings) : { text: whole.text, stop: null }
 

@@ -5,7 +5,8 @@
  *
  * - inside a string the replacement is written as JSON writes strings, and never a part of an escape is cut off;
  * - a number or word of which something was found becomes a string whole, so it is held until its end is known;
- * - a number is read as it is spelt and as it is printed (`inspection/detectors/personal-data/printed-number.ts`): what is found in either is found in it;
+ * - a number is read as it is spelt and as it is printed (`inspection/detectors/personal-data/printed-number.ts`):
+ *   what is found in either is found in it;
  * - quotes, brackets and commas inside a match stay, because they are the arguments' structure and not their text.
  */
 
@@ -119,7 +120,9 @@ export class JsonRewriter implements Passage {
     return this.#rule.enforced && stopFor(this.#rule, found) !== null
   }
 
-  /** All that was found, by units, overlapping ones as one; a number or word of which a part was found is in it whole. */
+  /**
+   * All that was found, by units, overlapping ones as one; a number or word of which a part was found is in it whole.
+   */
   #stretches(): Stretch[] {
     if (this.#found.length === 0) return []
     const merged: Stretch[] = []

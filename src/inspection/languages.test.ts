@@ -284,7 +284,7 @@ test('sends text before a match that only the end of the text confirms, before t
   }
 })
 
-test('recorded streams that hold nothing to be found leave as they came', () => {
+test('passes recorded streams without matches on unchanged', () => {
   const rules = [ruleOf(termDetector(['a phrase that no provider has said'], '#', plain), 'redact')]
   for (const { dialect, bytes } of recorded) {
     const { bytes: sent } = inspected(dialect, bytes, [], rules)

@@ -1,4 +1,6 @@
-/** Providers that break their own protocol, on purpose or not: what is blocked reaches the caller through no side door. */
+/**
+ * Providers that break their own protocol, on purpose or not: what is blocked reaches the caller through no side door.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { chat } from '../languages/chat/dialect.ts'

@@ -4,7 +4,8 @@
  *
  * 1. Frames that follow each other are one text on its way through the rules. One whose end may still become a match
  *    waits, whole, with those behind it. Where something was found, the first that waits says what is left of all.
- * 2. The text ends with a frame that is none of these or came as another event, and with a word that keeps the line open:
+ * 2. The text ends with a frame that is none of these or came as another event, and with a word that keeps the line
+ *   open:
  *    it leaves at once.
  * 3. What comes then is another text, and is also read together with what came before, with the words and without them,
  *    and with what came as the same event alone, there without the ends of lines of data. A match that begins in the one
@@ -65,7 +66,9 @@ export class RawText {
   goesOnWith = ({ raw, event }: StreamPiece): boolean =>
     raw === 'text' && (this.#since === null || this.#known(event) === this.#event)
 
-  /** Takes the data of the next frame; `ends`: no text follows it. False where a stop leaves nothing of it to be sent. */
+  /**
+   * Takes the data of the next frame; `ends`: no text follows it. False where a stop leaves nothing of it to be sent.
+   */
   push(piece: StreamPiece, ends: boolean): boolean {
     const isWord = piece.raw === 'word'
     const endsHere = ends || isWord
@@ -119,8 +122,8 @@ export class RawText {
   }
 
   /**
-   * Gives what was let out to the frames that it is the whole of; what differs from them to the first of the others, which
-   * it gives back where that says something.
+   * Gives what was let out to the frames that it is the whole of; what differs from them to the first of the others,
+   * which it gives back where that says something.
    */
   #settle(ended: boolean): StreamPiece | null {
     this.stop ??= this.#passage.stop

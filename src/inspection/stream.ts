@@ -9,24 +9,25 @@
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
- * The first frame that names a tool waits, and all that follow with it, until the name is whole; it says all of it then,
- * and the others nothing of it. Where the stream stops meanwhile, they never leave. More than `headBytes` behind it are not
- * kept: the name is what came of it.
+ * The first frame that names a tool waits, and all that follow with it, until the name is whole; it says all of it
+ * then, and the others nothing of it. Where the stream stops meanwhile, they never leave. More than `headBytes`
+ * behind it are not kept: the name is what came of it.
  *
- * Data that is no JSON is not cut, nor moved (`raw-text.ts`): where its end may still become a match, its frame waits, and
- * what follows it, until more such data has come, or a frame that is none.
+ * Data that is no JSON is not cut, nor moved (`raw-text.ts`): where its end may still become a match, its frame
+ * waits, and what follows it, until more such data has come, or a frame that is none.
  *
- * Text behind the end of its channel, from a provider that breaks its own protocol, is one more text, which ends with the
- * stream: that provider's ends are none. A match that runs across such an end, or is one only for what stands before it,
- * stops the stream, whatever the rule's action: its beginning has gone. So do arguments that go on behind their end,
- * which nobody can read without what came before, and a frame that contradicts itself about what it is or whose text it
- * brings, where a policy may stop or change the answer.
+ * Text behind the end of its channel, from a provider that breaks its own protocol, is one more text, which ends with
+ * the stream: that provider's ends are none. A match that runs across such an end, or is one only for what stands
+ * before it, stops the stream, whatever the rule's action: its beginning has gone. So do arguments that go on behind
+ * their end, which nobody can read without what came before, and a frame that contradicts itself about what it is or
+ * whose text it brings, where a policy may stop or change the answer.
  *
  * While a policy may change or stop what passes, nothing goes out that was not read: of a frame's lines these are its
- * data, and an event name that is the language's own, or in which nothing was found. Comments are emptied; `id`, `retry` and unknown fields are left
- * out: some clients read data in a line that the standard says is none. Data that others read otherwise is written anew
- * (`open-frame.ts`), log probabilities are left out. A comment waits for no text and no name, nor does what only keeps a
- * line open for a text: each text keeps its own order, and what ends a text comes after all of it.
+ * data, and an event name that is the language's own, or in which nothing was found. Comments are emptied; `id`,
+ * `retry` and unknown fields are left out: some clients read data in a line that the standard says is none. Data that
+ * others read otherwise is written anew (`open-frame.ts`), log probabilities are left out. A comment waits for no
+ * text and no name, nor does what only keeps a line open for a text: each text keeps its own order, and what ends a
+ * text comes after all of it.
  *
  * The claim is about the decoded text of one field: what is spelled across several fields, or encoded by the model, is
  * not found. In tool arguments the punctuation between strings that a match spans stays.

@@ -6,7 +6,7 @@ import { dialects } from './index.ts'
 
 const read = (page: string): Promise<string> => Bun.file(join(resolve(import.meta.dir, '../handbook'), page)).text()
 
-test('each dialect stands under the name of its family', () => {
+test('each dialect has the name of its family', () => {
   expect(familyNames.map((name) => dialects[name].family)).toEqual([...familyNames])
 })
 

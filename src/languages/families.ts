@@ -1,9 +1,10 @@
 /**
- * Every API family, one row each: where applications reach it, which permission it needs, which policies run on it, what
- * it takes and gives. All lists of families in the project follow from this table or are checked against it by types.
+ * Every API family, one row each: where applications reach it, which permission it needs, which policies run on it,
+ * and the form of its requests and answers. All lists of families in the project follow from this table or are
+ * checked against it by types.
  *
- * To add a family: its folder, its row here, its dialect in `index.ts`. The compiler and `families.test.ts` name what is
- * then missing.
+ * To add a family: its folder, its row here, its dialect in `index.ts`. The compiler and `families.test.ts` then name
+ * what is missing.
  */
 
 import { speechMembers, transcriptionsMembers } from './audio/members.ts'
@@ -19,31 +20,31 @@ export const policyStages = ['pre_request', 'post_request', 'pre_response'] as c
 export type PolicyStage = (typeof policyStages)[number]
 
 interface FamilyRow {
-  /** Requests are `POST` of this path. */
+  /** The path of its `POST` requests. */
   readonly path: string
   readonly permission: 'gateway:invoke' | 'mcp:invoke'
   readonly policyStages: readonly PolicyStage[]
   /**
-   * Paths at which a WebSocket carries its requests. `shared`: a request without an upgrade means something else there,
-   * and the API description does not list it.
+   * Paths at which a WebSocket carries its requests. `shared`: a request without an upgrade has another meaning at
+   * this path, and the API description does not list the path.
    */
   readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
   /** `audio`: an audio file, in a form. */
   readonly takes: 'text' | 'audio'
-  /** `numbers`: vectors and verdicts, of which no output is billed. */
+  /** `numbers`: vectors and verdicts, whose output is not billed. */
   readonly gives: 'text' | 'audio' | 'numbers'
-  /** The input may be a list of inputs, each with the whole context window of the model. */
+  /** The input may be a list of inputs, each of which may fill the model's context window. */
   readonly manyInputs?: true
-  /** It is translated for providers that speak another language (`translation/languages.ts`). */
+  /** The gateway translates it for providers that speak another language (`translation/languages.ts`). */
   readonly translated?: true
-  /** The list that every whole answer has; absent where answers have other forms. */
+  /** The list that every whole answer has; absent if answers have other forms. */
   readonly answerList?: { readonly member: string; readonly mayBeEmpty: boolean }
   /**
-   * Types of whole answers that are not JSON, as the beginning of a Content-Type. They pass in pieces, unread. Absent
-   * where every whole answer is JSON.
+   * Types of whole answers that are not JSON, as the beginning of a Content-Type. They are passed on in pieces and
+   * not read. Absent if every whole answer is JSON.
    */
   readonly plainAnswers?: readonly string[]
-  /** An `x-request-id` of another form is refused with 400 instead of replaced. */
+  /** An `x-request-id` with an invalid form is refused with 400 instead of replaced. */
   readonly strictRequestId?: true
   /** `gen_ai.operation.name` of its spans; absent: the family's own name. */
   readonly operation?: string
@@ -140,7 +141,7 @@ const rows = {
     answerList: { member: 'results', mayBeEmpty: false },
     members: moderationsMembers,
   },
-  /** Tools, prompts and resources, which no model answers. */
+  /** Tools, prompts and resources, which do not come from a model. */
   mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text', members: {} },
 } as const satisfies Readonly<Record<string, FamilyRow>>
 
@@ -169,7 +170,7 @@ export const hasSockets = (family: Family): family is SocketFamily => families[f
 export const familyNames: readonly Family[] = Object.keys(rows).filter(isFamily)
 export const modelFamilies: readonly ModelFamily[] = familyNames.filter(isModelFamily)
 
-/** As events name it: `POST /v1/chat/completions`. */
+/** The route as events name it: `POST /v1/chat/completions`. */
 export const routeOf = (family: Family): string => `POST ${families[family].path}`
 
 const byRole: ReadonlyMap<Family, ReadonlyMap<MemberRole, readonly string[]>> = new Map(
@@ -185,5 +186,5 @@ const none: readonly string[] = []
 export const membersWith = (family: Family, role: MemberRole): readonly string[] =>
   byRole.get(family)?.get(role) ?? none
 
-/** The first of them. */
+/** The first member with this role. */
 export const memberWith = (family: Family, role: MemberRole): string | undefined => membersWith(family, role)[0]

@@ -1,4 +1,4 @@
-/** The dialect of every family. Adding one is its folder, its row in `families.ts` and its line here. */
+/** The dialect of every family. To add one: its folder, its row in `families.ts` and its line here. */
 
 import { speech } from './audio/speech.ts'
 import { transcriptions } from './audio/transcriptions.ts'

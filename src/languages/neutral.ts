@@ -1,20 +1,20 @@
 /**
- * What the text languages have in common, as data: a request, an answer, and the events of a streamed answer. A language
- * (`translation-language.ts`, which says why there is one form and no pairs) reads its own wire form into this and writes it out of
- * this.
+ * The neutral form of the text languages: a request, an answer, and the events of a streamed answer. Each language
+ * (`translation-language.ts` explains why there is one form and no pairs) reads its own wire form into this one and
+ * writes its own from it.
  *
- * It is a union, not a common denominator: whatever one language can say has a member here, and who writes a language
- * that cannot say it refuses with the caller's own field named (`at`). Nothing is dropped, and nothing is made up.
- * It is entered only where the caller's dialect and the provider's differ; equal ones pass bytes.
+ * It is a union, not a common denominator: everything that one language can express has a member here. A writer whose
+ * language cannot express a member refuses the request and names the caller's own field (`at`). Nothing is dropped or
+ * made up. The form is used only if the caller's dialect and the provider's differ; otherwise bodies pass as bytes.
  */
 import type { Usage } from './dialect.ts'
 
-/** Where something stands in the caller's body, as an error names it: `messages.2.content.0`, `top_k`. */
+/** The path of a value in the caller's body, for error messages: `messages.2.content.0`, `top_k`. */
 export type FieldPath = string
 
 export interface NeutralRequest {
   model: string
-  /** Instructions that stand before the conversation, in order; those in its midst are turns of `system`. */
+  /** Instructions before the conversation, in order; instructions inside it are turns of `system`. */
   instructions: readonly NeutralText[]
   turns: readonly NeutralTurn[]
   tools: readonly NeutralTool[]
@@ -22,7 +22,7 @@ export interface NeutralRequest {
   parallelTools: Stated<boolean> | null
   output: Stated<NeutralOutput> | null
   reasoning: Stated<NeutralReasoning> | null
-  /** Numbers and words that steer the model; each only where the caller gave it. */
+  /** Numbers and words that steer the model; only those that the caller gave. */
   sampling: {
     maxOutputTokens?: Stated<number>
     temperature?: Stated<number>
@@ -33,19 +33,22 @@ export interface NeutralRequest {
     presencePenalty?: Stated<number>
     stop?: Stated<readonly string[]>
   }
-  /** The caller's own mark of an end user: `user`, `safety_identifier`, `metadata.user_id`. */
+  /** The caller's own identifier of an end user: `user`, `safety_identifier`, `metadata.user_id`. */
   endUser: Stated<string> | null
   stream: boolean
-  /** Members of the caller's language that only some languages have, by their name: `verbosity`, `service_tier`, `store`. */
+  /**
+   * Members that only some languages have, by their name in the caller's language: `verbosity`, `service_tier`,
+   * `store`.
+   */
   extras: ReadonlyMap<string, Stated<unknown>>
   /**
-   * Members that change nothing of what is answered (`prompt_cache_key`, `metadata`): carried where the provider's
-   * language has the same, and left out where it has not.
+   * Members that do not change the answer (`prompt_cache_key`, `metadata`): carried if the provider's language has the
+   * same member, otherwise left out.
    */
   hints?: ReadonlyMap<string, Stated<unknown>>
 }
 
-/** A value and the field that the caller gave it by. */
+/** A value and the field in which the caller gave it. */
 export interface Stated<Value> {
   readonly value: Value
   readonly at: FieldPath
@@ -55,7 +58,7 @@ export interface NeutralTurn {
   /** `tool` turns hold tool results only. */
   role: 'system' | 'user' | 'assistant' | 'tool'
   parts: readonly NeutralPart[]
-  /** The speaker's name, where the language has one. */
+  /** The speaker's name, if the language has one. */
   name?: Stated<string>
   at: FieldPath
 }
@@ -70,7 +73,7 @@ export type NeutralPart =
 
 interface Placed {
   at: FieldPath
-  /** A marker that all up to here may be kept in the provider's cache. */
+  /** A cache marker: the provider may keep everything up to here in its cache. */
   cache?: Stated<{ ttl: '5m' | '1h' | null }>
 }
 
@@ -82,14 +85,14 @@ export interface NeutralText extends Placed {
 
 export interface NeutralMedia extends Placed {
   kind: 'image' | 'document' | 'audio'
-  /** `image/png`; null where it is fetched and the caller does not say. */
+  /** `image/png`; null if the provider fetches it and the caller does not say. */
   mediaType: string | null
   source: { base64: string } | { url: string } | { text: string } | { fileId: string }
   /** A document's name or title. */
   title?: string
-  /** How closely an image is looked at: `low`, `high`, `auto`. */
+  /** How much image detail the model uses: `low`, `high`, `auto`. */
   detail?: Stated<string>
-  /** Whether answers are to cite this document. */
+  /** Whether answers should cite this document. */
   citations?: Stated<boolean>
 }
 
@@ -99,11 +102,11 @@ export interface NeutralToolCall extends Placed {
   name: string
   /** JSON text, as the model wrote it. */
   arguments: string
-  /** What a provider needs back with the call in a later turn (Gemini's thought signature). */
+  /** Opaque data that the provider needs back with the call in a later turn (Gemini's thought signature). */
   signature?: CallSignature
 }
 
-/** Opaque, and of use to nobody but the provider whose language it is of. */
+/** Opaque; only the provider whose language it belongs to can use it. */
 export interface CallSignature {
   text: string
   language: LanguageName
@@ -112,20 +115,20 @@ export interface CallSignature {
 export interface NeutralToolResult extends Placed {
   kind: 'tool_result'
   callId: string
-  /** Of the call, where the language says it, or found among the earlier turns. */
+  /** The call's name: from the message itself, or found among the earlier turns. */
   name: string | null
   parts: readonly (NeutralText | NeutralMedia)[]
   isError: boolean
 }
 
-/** What the model thought before it spoke; a later turn may have to bring it back, with the signature. */
+/** The model's thoughts before its answer. A later turn may have to bring them back with the signature. */
 export interface NeutralThought extends Placed {
   kind: 'thought'
   text: string
   signature: string | null
   /** Thinking that only its provider can read; `text` is empty. */
   redacted: string | null
-  /** Whose signature or redacted text it is: another provider's cannot be brought back. */
+  /** The language of the signature or redacted text: another provider's cannot be brought back. */
   language: LanguageName | null
 }
 
@@ -135,18 +138,18 @@ export interface NeutralRefusal extends Placed {
 }
 
 export interface NeutralCitation {
-  /** What is cited: a title, an address, the text. */
+  /** The cited source: a title, an address, the text. */
   title: string | null
   url: string | null
   citedText: string | null
-  /** The language's own form, for a target of the same language. */
+  /** The language's own form, used if the target has the same language. */
   original: Readonly<Record<string, unknown>>
 }
 
 export interface NeutralTool extends Placed {
   name: string
   description: string | null
-  /** JSON Schema of the arguments; null where there is none. */
+  /** JSON Schema of the arguments; null if there is none. */
   parameters: Readonly<Record<string, unknown>> | null
   strict: boolean | null
 }
@@ -168,49 +171,52 @@ export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'ma
 export type Effort = (typeof efforts)[number]
 
 export interface NeutralReasoning {
-  /** null where the caller gave a budget or only asked to see it. */
+  /** null if the caller gave a budget or only asked to see the thoughts. */
   effort: Effort | null
-  /** 0, with the effort `none`, where thinking was switched off rather than an effort asked for. */
+  /** 0, with the effort `none`, if the caller switched thinking off instead of asking for an effort. */
   budgetTokens: number | null
-  /** Whether thoughts, or a summary of them, are to be in the answer. */
+  /** Whether the answer should contain thoughts, or a summary of them. */
   visible: boolean | null
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'refusal' | 'content_filter' | 'pause' | 'error'
 
 export interface NeutralAnswer {
-  /** The provider's own id for it; null where it has none. */
+  /** The provider's own id of the answer; null if it has none. */
   id: string | null
-  /** As the provider names it. */
+  /** The model's name as the provider gives it. */
   model: string | null
   parts: readonly NeutralPart[]
   finish: FinishReason
-  /** The stop sequence that was met, where the language says which. */
+  /** The stop sequence that was met, if the language reports which. */
   stopSequence: string | null
   usage: Usage | null
 }
 
 /**
- * One event of a streamed answer. Parts are numbered from 0 in the order in which they begin, and what belongs to one may
- * come between what belongs to another (parallel tool calls).
+ * One event of a streamed answer. Parts are numbered from 0 in the order in which they begin. Events of different
+ * parts may alternate (parallel tool calls).
  */
 export type NeutralEvent =
   | { type: 'start'; id: string | null; model: string | null }
   | { type: 'part'; part: number; kind: 'text' | 'refusal' }
-  /** `language`: whose thought it is. */
+  /** `language`: the language of the provider that produced the thought. */
   | { type: 'part'; part: number; kind: 'thought'; language: LanguageName }
   | { type: 'part'; part: number; kind: 'tool_call'; id: string; name: string }
   /** Text of the part, or of a tool call's arguments. */
   | { type: 'text'; part: number; text: string }
   | { type: 'citation'; part: number; citation: NeutralCitation }
-  /** The signature of a thought or a call, or thinking that only its provider can read; `language`: whose it is. */
+  /**
+   * The signature of a thought or a call, or thinking that only its provider can read. `language`: the language it
+   * belongs to.
+   */
   | { type: 'signature'; part: number; signature: string; redacted: boolean; language: LanguageName }
-  /** `abandoned`: the provider began its message again before the part was whole. */
+  /** `abandoned`: the provider began its message again before the part was complete. */
   | { type: 'part_end'; part: number; abandoned?: true }
   | { type: 'usage'; usage: Usage }
   | { type: 'finish'; finish: FinishReason; stopSequence: string | null }
   | { type: 'error'; error: NeutralError }
-  /** The provider's stream is whole: nothing follows. */
+  /** The provider's stream is complete: no event follows. */
   | { type: 'end' }
 
 export interface NeutralError {

@@ -1,40 +1,41 @@
 /**
- * A text language as the translation knows it. Those that applications speak (chat, responses, messages) can do all of
- * it; those that only providers speak (gemini, converse) write requests and read answers. Adding one is a file and a
- * line in `languages/translation/languages.ts`.
+ * A text language as the translation knows it. Languages that applications speak (chat, responses, messages)
+ * implement all of it; those that only providers speak (gemini, converse) write requests and read answers. To add
+ * one: a file, and a line in `languages/translation/languages.ts`.
  *
- * Why one neutral form in the middle, and not a translation for each pair: three callers and five providers are twelve
- * pairs, each of a request, an answer, a stream and an error; eight halves do the same work. Each feature is carried or
- * refused in one place for each language, so that the table of them can be made from the code, and a sixth language is
- * one more half and no new pair. The price of a middle form is usually loss; this one is a union of what the languages
- * say, not what all of them can say, and where a caller's own form says more (a citation) it is kept beside it. Where
- * caller and provider speak the same language there is no middle at all: bytes pass.
+ * Why one neutral form, and not a translation for each pair: three callers and five providers make twelve pairs, each
+ * with a request, an answer, a stream and an error; eight halves do the same work. Each language carries or refuses a
+ * feature in one place, so the table of features is generated from the code, and a sixth language is one more half
+ * and no new pair. A neutral form usually loses information. This one is a union of what the languages can express,
+ * not their intersection, and if a caller's own form says more (a citation) it is kept beside the neutral one. If
+ * caller and provider speak the same language, bytes pass and the neutral form is not used.
  */
 
 import type { MemberTable } from './member-table.ts'
 import type { LanguageName, NeutralAnswer, NeutralError, NeutralEvent, NeutralRequest } from './neutral.ts'
 import type { JsonObject } from './reading/json-value.ts'
 
-/** What a provider is asked and how it answers. */
+/** How to ask a provider and read its answers. */
 export interface ProviderLanguage {
   readonly name: LanguageName
   /**
-   * The body for the provider. Throws `translation_unsupported`, the caller's field named, for what it cannot say.
-   * `catalogMaximum`: the model's most output tokens, for languages that need a limit where the caller gives none.
+   * The body for the provider. Throws `translation_unsupported`, naming the caller's field, for what the language
+   * cannot express. `catalogMaximum`: the model's most output tokens, for languages that need a limit if the caller
+   * gives none.
    */
   writeRequest(request: NeutralRequest, catalogMaximum?: number | null): JsonObject
-  /** Reads a whole JSON answer. Throws where it is none. */
+  /** Reads a whole JSON answer. Throws if it is not one. */
   readAnswer(body: unknown): NeutralAnswer
-  /** Reads an error's body; whatever it is, something is said. */
+  /** Reads an error's body, in any form; the result always has a message. */
   readError(status: number, body: unknown): NeutralError
   /** A new reader for one streamed answer. */
   streamReader(): NeutralStreamReader
 }
 
-/** What an application asks and how it is answered. */
+/** How to read an application's request and write its answer. */
 export interface CallerLanguage {
   readonly name: LanguageName
-  /** Throws `translation_unsupported` for a member that has no place in the neutral form, naming it. */
+  /** Throws `translation_unsupported`, naming the member, for a member that has no place in the neutral form. */
   readRequest(body: Readonly<JsonObject>): NeutralRequest
   writeAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject
   writeError(error: NeutralError): JsonObject
@@ -46,33 +47,36 @@ export interface AnswerStart {
   /** The model's id as the caller used it. */
   model: string
   exchangeId: string
-  /** The caller asked for a usage frame (`stream_options.include_usage`), or the gateway did for it. */
+  /** The caller asked for a usage frame (`stream_options.include_usage`), or the gateway did. */
   includeUsage: boolean
 }
 
 /** Follows a provider's stream. `data` is the text of one SSE frame, or the JSON of one frame of an event stream. */
 export interface NeutralStreamReader {
   frame(event: string | null, data: string): readonly NeutralEvent[]
-  /** The provider's side has ended without saying so: gives what its language leaves unsaid; none where it broke off. */
+  /**
+   * The provider closed without an end marker: returns the events that its language implies then; none if the stream
+   * was cut off.
+   */
   end(): readonly NeutralEvent[]
 }
 
 export interface NeutralStreamWriter {
-  /** SSE frames as text, whole; empty where the event adds none. */
+  /** Complete SSE frames as text; empty if the event adds none. */
   event(event: NeutralEvent): string
 }
 
 /** A language as the map of languages and the table in `languages.md` hold it. */
 export interface Language {
   readonly provider: ProviderLanguage
-  /** null where no application speaks it. */
+  /** null if no application speaks it. */
   readonly caller: CallerLanguage | null
   readonly features: FeatureTable
-  /** The members of a caller's body; absent where no application speaks it. */
+  /** The members of a caller's body; absent if no application speaks it. */
   readonly members?: MemberTable
 }
 
-/** What a request or an answer may say, by the name that the table gives it. */
+/** Features of a request or an answer, by their names in the table. */
 export const features = {
   instructions: 'Instructions before the conversation',
   later_instructions: 'Instructions in its midst',
@@ -126,9 +130,10 @@ export const features = {
 export type Feature = keyof typeof features
 
 /**
- * What a language does with a feature: `as`, where it stands on the wire, and what of it is `refused` none the less;
- * `refused` alone, 400 with the caller's field, and why; `withoutEffect`, left out because leaving it out changes no
- * answer, and why. `said`: how a caller of the language says it where that is not `as`; null where it cannot.
+ * What a language does with a feature: `as`, its form on the wire, and the part of it that is `refused` nevertheless;
+ * `refused` alone: 400 with the caller's field, and the reason; `withoutEffect`: left out because the answer does not
+ * depend on it, and the reason. `said`: the form of a caller of the language if it differs from `as`; null if a
+ * caller cannot use it.
  */
 export type Support = { said?: string | null } & (
   | { as: string; refused?: string }

@@ -1,26 +1,27 @@
 /**
- * Circuits by name. Closed: it is used; failures in a row are counted, an answer forgets them. Open, after so many in a
- * row: it is not used. Half-open, when that time is over: one use tries it; its answer closes the circuit, its failure
- * opens it again. What asks for time gets it in the same way, and is then used by all again.
+ * Circuit breakers by name. Closed: in use; consecutive failures are counted, and a success resets the count. Open,
+ * after a number of failures: not in use. Half-open, when the open time is over: one use is let through; its success
+ * closes the circuit, its failure opens it again. A target that asks for a pause gets it in the same way, and is then
+ * used by all again.
  *
- * Only circuits with failures are kept, and so many of them.
+ * Only circuits with failures are kept, up to a limit.
  */
 import { LRUCache } from 'lru-cache'
 
 const circuitsInMemory = 10_000
-/** However long it is asked for: what was said may not hold that long. */
+/** The longest pause that a target can ask for: its reason may end sooner. */
 const longestRestMilliseconds = 60_000
 
 interface Circuit {
   failures: number
-  /** Monotonic milliseconds until which it is not used: it failed; 0 while it is closed. */
+  /** Monotonic milliseconds until which it is open after failures; 0 while it is closed. */
   openUntil: number
-  /** The same: it was asked for. */
+  /** The same, for a pause that the target asked for. */
   restUntil: number
 }
 
 interface CircuitSettings {
-  /** Failures in a row; 0 opens none. */
+  /** Consecutive failures; 0 never opens a circuit. */
   circuit_failures: number
   circuit_open_seconds: number
 }
@@ -39,7 +40,7 @@ export class NamedCircuits {
     return this.#circuits.size
   }
 
-  /** Whether it may be used now. The first to be told so of a half-open one is who tries it. */
+  /** Whether it may be used now. The first caller that gets true for a half-open circuit makes the trial. */
   allows(name: string, now: number): boolean {
     const circuit = this.#circuits.get(name)
     if (circuit === undefined) return true
@@ -60,13 +61,13 @@ export class NamedCircuits {
     if (circuit.failures >= this.#failures) circuit.openUntil = now + this.#openMilliseconds
   }
 
-  /** It is not to be used for this long. */
+  /** Opens it for this long. */
   rest(name: string, now: number, milliseconds: number): void {
     const circuit = this.#of(name)
     circuit.restUntil = Math.max(circuit.restUntil, now + Math.min(milliseconds, longestRestMilliseconds))
   }
 
-  /** How many are not used now. */
+  /** How many circuits are open now. */
   open(now: number): number {
     let open = 0
     for (const { openUntil, restUntil } of this.#circuits.values()) if (now < openUntil || now < restUntil) open += 1

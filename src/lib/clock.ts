@@ -1,8 +1,8 @@
-/** Time, passed in wherever it is needed so that a test can hold it. */
+/** Time, passed in as a dependency so that a test can control it. */
 export interface Clock {
   /** Wall time, milliseconds since the epoch. */
   now(): number
-  /** Milliseconds that never go back; only differences mean anything. */
+  /** Milliseconds that never go back; only differences are meaningful. */
   monotonic(): number
 }
 
@@ -10,7 +10,7 @@ export const systemClock: Clock = { now: Date.now, monotonic: () => performance.
 
 /** RFC 3339 in UTC with milliseconds, the one form of time outside (handbook/reference/http.md). */
 export function timestamp(milliseconds: number): string {
-  // All events of one tick tell the same time, and making the text costs more than the rest of an event's frame.
+  // The text is cached for one tick, because making it costs more than the rest of an event's frame.
   if (milliseconds !== lastMilliseconds) {
     lastText = new Date(milliseconds).toISOString()
     lastMilliseconds = milliseconds

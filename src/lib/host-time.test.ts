@@ -19,7 +19,7 @@ test('time in which the host slept counts', () => {
   expect(time()).toBe(31_000)
 })
 
-test('it never goes back', () => {
+test('host time never goes back', () => {
   const time = hostTime(systemClock)
   const first = time()
   expect(time()).toBeGreaterThanOrEqual(first)

@@ -15,7 +15,7 @@ export function hostTime(clock: Clock, uptime: () => number | null = readUptime)
     const monotonic = clock.monotonic()
     if (monotonic - comparedAt >= compareEveryMs) {
       comparedAt = monotonic
-      // Where the kernel does not tell, every start counts as another run of the host, and nothing is compared.
+      // If the kernel does not report its uptime, every start counts as another run of the host, and nothing is compared.
       offset = Math.max(offset, (uptime() ?? clock.now()) - monotonic)
     }
     return monotonic + offset

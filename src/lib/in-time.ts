@@ -1,4 +1,4 @@
-/** Gives what the work gives, or null where that takes longer than so many milliseconds; the work goes on. */
+/** Returns the result of the work, or null if it takes longer than the given milliseconds; the work continues. */
 export async function inTime<Result>(work: Promise<Result>, milliseconds: number): Promise<Result | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>()
   const timer = setTimeout(() => resolve(null), milliseconds)

@@ -1,13 +1,13 @@
 /**
- * Which process holds the lock of a directory (lock.ts), by the kernel's own list: to try the lock would take it
- * from somebody who is about to start.
+ * Finds the process that holds the lock of a directory (lock.ts), in the kernel's own list: trying the lock would
+ * take it from a process that is about to start.
  */
 import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 
 /** `unknown`: the system has no such list. */
 export type Holder = { kind: 'free' } | { kind: 'held'; pid: number } | { kind: 'unknown' }
 
-/** Looks for a lock of the file at `path`; a file that is not there is not held. */
+/** Looks for a lock of the file at `path`; a missing file is not held. */
 export function lockHolder(path: string): Holder {
   let inode: number
   let real: string
@@ -16,7 +16,7 @@ export function lockHolder(path: string): Holder {
     inode = statSync(path).ino
     real = realpathSync(path)
   } catch {
-    // Nobody has ever started here, or nobody may look: nothing says that it is held.
+    // No process has ever started here, or the directory is not readable: there is no sign of a holder.
     return { kind: 'free' }
   }
   try {
@@ -31,7 +31,9 @@ export function lockHolder(path: string): Holder {
   return pid === undefined ? { kind: 'free' } : { kind: 'held', pid }
 }
 
-/** Other file systems have files of the same number: where the process's files can be seen, this one is among them. */
+/**
+ * Other file systems have files of the same number: if the process's files are visible, this one must be among them.
+ */
 function mayHold(pid: number, path: string): boolean {
   const directory = `/proc/${pid}/fd`
   try {

@@ -17,7 +17,7 @@ async function lockedElsewhere(path: string): Promise<boolean> {
   return (await new Response(child.stdout).text()).trim() === 'true'
 }
 
-test('a lock is held although nothing refers to it, until it is released', async () => {
+test('holds a lock without references to it until it is released', async () => {
   const path = join(directory, 'kept')
   const release = (() => {
     const lock = lockDirectory(path)

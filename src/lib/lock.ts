@@ -1,15 +1,15 @@
 /**
- * A kernel lock on a directory, held until the process ends however it ends. Bun has no flock; SQLite's exclusive lock
- * on a file of its own is the same kernel lock (POSIX advisory), and needs no native code of ours.
+ * A kernel lock on a directory, held until the process ends in any way. Bun has no flock; SQLite's exclusive lock on
+ * a file of its own is the same kernel lock (POSIX advisory), and needs no native code of ours.
  */
 import { Database } from 'bun:sqlite'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Keeps the locks' files open: one that nothing refers to would be closed by the garbage collector, and its lock gone. */
+/** Keeps the locks' files open: the garbage collector would close an unreferenced one and release its lock. */
 const held = new Set<Database>()
 
-/** Takes the lock, making the directory (0700) where there is none. Null where another process holds it. */
+/** Takes the lock, creating the directory (0700) if it is missing. Null if another process holds it. */
 export function lockDirectory(directory: string): { release(): void } | null {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, 'lock')

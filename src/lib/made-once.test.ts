@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(directory, { recursive: true }))
 
-test('a file is made once, for its owner alone, and leaves no draft', () => {
+test('creates a file once, readable by its owner only, and leaves no temporary file', () => {
   const path = join(directory, 'key')
   expect(readIfThere(path)).toBeNull()
   expect(readOrMake(path, () => 'first')).toBe('first')
@@ -19,7 +19,7 @@ test('a file is made once, for its owner alone, and leaves no draft', () => {
   expect(readdirSync(directory)).toEqual(['key'])
 })
 
-test('who makes it at the same time and is second takes what the first one made', () => {
+test('the second of two simultaneous creators takes the file of the first', () => {
   const path = join(directory, 'key')
   const second = readOrMake(path, () => {
     writeFileSync(path, 'first')
@@ -29,6 +29,6 @@ test('who makes it at the same time and is second takes what the first one made'
   expect(readdirSync(directory)).toEqual(['key'])
 })
 
-test('what is there but cannot be read is not made anew', () => {
+test('does not replace a file that cannot be read', () => {
   expect(() => readOrMake(directory, () => 'new')).toThrow('EISDIR')
 })

@@ -1,11 +1,14 @@
-/** Files that are made once and kept for good, such as keys: whole or not there, whoever else makes them at the time. */
+/**
+ * Files that are created once and never changed, such as keys: they appear whole, even if several processes create one
+ * at the same time.
+ */
 import { chmodSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 
-/** The text of a file (mode 0600), which `make` writes where there is none; what was there before always stands. */
+/** The text of a file (mode 0600), which `make` creates if it is missing; an existing file is never replaced. */
 export function readOrMake(path: string, make: () => string): string {
   const present = readIfThere(path)
   if (present !== null) return present
-  // Linked into place whole: of two processes that start at once the second finds the file and takes what it says.
+  // Linked into place whole: of two processes that start at once, the second uses the first one's file.
   const draft = `${path}.${process.pid}`
   writeFileSync(draft, make(), { mode: 0o600, flush: true })
   try {
@@ -19,7 +22,7 @@ export function readOrMake(path: string, make: () => string): string {
   return readFileSync(path, 'utf8')
 }
 
-/** Null where there is no such file. */
+/** Null if there is no such file. */
 export function readIfThere(path: string): string | null {
   try {
     return readFileSync(path, 'utf8')

@@ -18,7 +18,7 @@ test('rounds that take longer than the rest between them never run together', as
   expect(most).toBe(1)
 })
 
-test('stopping waits for the round that runs, and none follows', async () => {
+test('stopping waits for the running round and starts no other', async () => {
   const begun = Promise.withResolvers<void>()
   let rounds = 0
   let ended = 0

@@ -1,6 +1,6 @@
 /**
- * Work that is done again and again, one round after the other: the next begins a while after the last has ended, so that
- * slow rounds never pile up, and whoever stops can wait for the one that runs.
+ * Repeats work in rounds: the next round begins some time after the last has ended, so slow rounds never pile up, and
+ * a caller that stops can wait for the current one.
  */
 export class Rounds {
   readonly #work: () => Promise<void>
@@ -9,7 +9,7 @@ export class Rounds {
   #running: Promise<void> = Promise.resolve()
   #stopped = false
 
-  /** `work` deals with its own failures. */
+  /** `work` handles its own failures. */
   constructor(restMs: number, work: () => Promise<void>) {
     this.#restMs = restMs
     this.#work = work
@@ -24,7 +24,7 @@ export class Rounds {
     }, this.#restMs)
   }
 
-  /** Resolves when the round that runs has ended; none follows. */
+  /** Resolves when the current round has ended; no other follows. */
   async stop(): Promise<void> {
     this.#stopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)

@@ -5,7 +5,7 @@ import { type Placed, ShortLivedMap, ShortLivedSet } from './short-lived.ts'
 
 const item = (): Placed => ({ place: -1 })
 
-test('a set holds what a Set of the same additions and removals holds', () => {
+test('a set has the same items as a Set after the same changes', () => {
   const steps = fc.array(fc.record({ add: fc.boolean(), which: fc.nat(9) }))
   fc.assert(
     fc.property(steps, (given) => {
@@ -27,7 +27,7 @@ test('a set holds what a Set of the same additions and removals holds', () => {
   )
 })
 
-test('whoever goes through a set may take out any of it and add to it: each that stays is met, none that is gone', () => {
+test('items may be added and removed during iteration: remaining ones are visited, removed ones are not', () => {
   const visits = fc.record({
     size: fc.nat(12),
     outOf: fc.array(fc.tuple(fc.nat(12), fc.nat(12))),
@@ -57,7 +57,7 @@ test('whoever goes through a set may take out any of it and add to it: each that
   )
 })
 
-test('a map holds what a Map of the same changes holds, whatever its names are', () => {
+test('a map has the same entries as a Map after the same changes, for any names', () => {
   const name = fc.oneof(fc.constantFrom('__proto__', 'constructor', '0', '1', ''), fc.string({ maxLength: 2 }))
   fc.assert(
     fc.property(fc.array(fc.record({ add: fc.boolean(), name, value: fc.nat() })), (given) => {
@@ -76,7 +76,7 @@ test('a map holds what a Map of the same changes holds, whatever its names are',
   )
 })
 
-describe('what was taken out is gone with the next collection of the young, however long the collection has lived', () => {
+describe('removed items are freed by the next young garbage collection, at any age of the collection', () => {
   // A Set or Map of JavaScriptCore's own keeps all 20 000.
   const most = 5000
 

@@ -1,11 +1,12 @@
 /**
- * Collections for what comes and goes with every request. JavaScriptCore's own Map and Set leave their former table
- * behind each time they make a new one, pointing to it. Where a table has outlived one collection of the young, all that
- * came after hangs on it: whatever was ever in the collection stays until the next collection of everything, is marked
- * again and again, and takes milliseconds from each request that waits meanwhile. Nothing here points to what follows.
+ * Collections for items that come and go with every request. JavaScriptCore's own Map and Set leave their former
+ * table behind each time they grow, and it points to the new one. If a table has survived one young collection,
+ * everything after it stays reachable: every item that was ever in the collection stays until the next full
+ * collection, is marked again and again, and adds milliseconds to each request that waits meanwhile. Nothing here
+ * points to later items.
  */
 
-/** An item knows where it stands, so that neither adding nor taking it out looks for it. */
+/** An item knows its place, so neither adding nor removing it needs a search. */
 export interface Placed {
   /** Kept by the set that it is in. */
   place: number
@@ -36,9 +37,9 @@ export class ShortLivedSet<Item extends Placed> {
     last.place = item.place
   }
 
-  /** Each item that is in the set, in no order; meanwhile any may be taken out, and others added. */
+  /** Visits each item of the set, in no order; items may be removed and added meanwhile. */
   *[Symbol.iterator](): Generator<Item> {
-    // From the end, so that what takes a place that was freed has been met.
+    // From the end, so an item that moves into a freed place has been visited already.
     for (let place = this.#items.length - 1; place >= 0; place--) {
       const item = this.#items[place]
       if (item !== undefined) yield item
@@ -46,9 +47,9 @@ export class ShortLivedSet<Item extends Placed> {
   }
 }
 
-/** By a name of its own for each, such as an id. */
+/** Items by a unique name, such as an id. */
 export class ShortLivedMap<Value> {
-  // An object without a prototype, in which any name may stand.
+  // An object without a prototype, which allows any name.
   readonly #values: Record<string, Value> = Object.create(null)
   #size = 0
 

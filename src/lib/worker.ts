@@ -14,11 +14,13 @@ export interface Worker {
 
 const others = 'workers'
 
-/** Where a worker keeps what it must not lose: the first where a gateway of one process has it. */
+/**
+ * The directory for data that a worker must not lose: the first worker uses the one of a gateway with a single process.
+ */
 export const workerDirectory = (gatewayDirectory: string, index: number): string =>
   index === 0 ? gatewayDirectory : join(gatewayDirectory, others, String(index))
 
-/** Workers that once ran here and are beyond the present count: what they recorded may not have been reported yet. */
+/** Former workers beyond the present count: their records may not have been reported yet. */
 export function formerWorkers(gatewayDirectory: string, count: number): number[] {
   let names: string[]
   try {

@@ -1,2 +1,2 @@
-/** Lets everything else that waits have its turn; the native database driver frees what it read only then, too. */
+/** Lets other waiting work run; the native database driver also frees its buffers only then. */
 export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

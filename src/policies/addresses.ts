@@ -1,7 +1,7 @@
 /**
- * Which network addresses a webhook may be called at. Loopback, link-local (cloud metadata services answer there),
- * private, carrier, multicast and reserved ranges (IANA's special-purpose registries, RFC 6890) are inside: only where
- * the operator's settings say so.
+ * Network addresses that a webhook may be called at. Loopback, link-local (cloud metadata services answer there),
+ * private, carrier, multicast and reserved ranges (IANA's special-purpose registries, RFC 6890) count as inside: they
+ * are allowed only if the operator's settings say so.
  */
 import { BlockList, isIP } from 'node:net'
 
@@ -22,15 +22,15 @@ const insideFour: readonly (readonly [base: string, bits: number])[] = [
   ['224.0.0.0', 3],
 ]
 
-/** Addresses of version 6 that stand for one of version 4: IPv4-mapped, and NAT64 (RFC 6052). */
+/** IPv6 addresses that represent an IPv4 address: IPv4-mapped, and NAT64 (RFC 6052). */
 const wrapping = ['::ffff:', '64:ff9b::'] as const
 
-/** Of version 6 only global unicast and what stands for an address of version 4 can be outside. */
+/** Among IPv6 addresses only global unicast and those that represent an IPv4 address can be outside. */
 const perhapsOutside = new BlockList()
 perhapsOutside.addSubnet('2000::', 3, 'ipv6')
 
 const inside = new BlockList()
-// What wraps or tunnels other addresses, and what is for documents.
+// Ranges that wrap or tunnel other addresses, and ranges for documentation.
 inside.addSubnet('2001::', 23, 'ipv6')
 inside.addSubnet('2001:db8::', 32, 'ipv6')
 inside.addSubnet('2002::', 16, 'ipv6')
@@ -41,7 +41,7 @@ for (const prefix of wrapping) {
   for (const [base, bits] of insideFour) inside.addSubnet(prefix + base, 96 + bits, 'ipv6')
 }
 
-/** Whether an address belongs to the network inside; true for what is no address. */
+/** Whether an address belongs to the inside network; true for an invalid address. */
 export function isInside(address: string): boolean {
   // A zone is not part of the address, and belongs to link-local addresses.
   const [plain = ''] = address.split('%')

@@ -1,18 +1,19 @@
 /**
- * The policies that hold for one request, in order.
+ * The policies that apply to one request, in order.
  *
- * A policy is compiled once for each change of it, and the `PolicySet` put together for each change of any. From it each
- * request gets its chain: the policies whose targets match, found once for each combination of what some policy asks
- * about (team, gateway, token, model, family) and then looked up. A policy that does not match is not in the chain and
- * costs nothing.
+ * A policy is compiled once for each change of it, and the `PolicySet` is rebuilt for each change of any policy. Each
+ * request gets its chain from the set: the policies whose targets match. A chain is found once for each combination
+ * of the values that some policy asks about (team, gateway, token, model, family) and then looked up. A policy that
+ * does not match is not in the chain and costs nothing.
  *
- * Who a policy is for. With empty `targets` it is for all. Each list that is given narrows: all given lists must match.
- * A token that names a policy in `policy_ids` has it as well, whatever its `teams`, `gateways` and `tokens` say; its
- * `models` and `families` still hold. Attaching takes nothing from others: a policy that is to be for the tokens that
- * name it, and for nobody else, has `targets: {"tokens": []}`. A policy for a token is for its clones and rotations too.
+ * Targets: with empty `targets` a policy applies to everyone. Each given list narrows it: all given lists must match.
+ * A policy also applies to a token that names it in `policy_ids`, whatever its `teams`, `gateways` and `tokens` are;
+ * its `models` and `families` still hold. Attaching a policy to a token does not take it from others: a policy only
+ * for the tokens that name it has `targets: {"tokens": []}`. A policy for a token also applies to its clones and
+ * rotations.
  *
- * A policy that cannot be compiled (a kind that this version does not know) stands in its chain as broken: `when_broken`
- * decides about every request it is for.
+ * A policy that cannot be compiled (its kind is unknown to this version) is in its chain as broken: `when_broken`
+ * decides every request it applies to.
  */
 
 import type { Verdict } from '../events/event.ts'
@@ -24,7 +25,7 @@ import { policyKinds } from './kinds/index.ts'
 import type { CompiledPolicy } from './kinds/kind.ts'
 import type { StoredPolicy } from './stored-policy.ts'
 
-/** What one policy said at one stage, as events show it (events/README.md). */
+/** One policy's result at one stage, as events show it (events/README.md). */
 export interface PolicyResult {
   policy_id: string
   kind: string
@@ -34,11 +35,11 @@ export interface PolicyResult {
   verdict: Verdict
   reason_code: string
   latency_ms: number
-  /** What was found, in words without the text itself: `messages[0].content`, `EMAIL`. */
+  /** The finding, without the text itself: `messages[0].content`, `EMAIL`. */
   targets: readonly string[]
 }
 
-/** Whom a chain is for. */
+/** The subject that a chain applies to. */
 export interface ChainSubject {
   organizationId: string
   gatewayId: string
@@ -48,7 +49,7 @@ export interface ChainSubject {
   teamId: string | null
   policyIds: readonly string[]
   model: string
-  /** Other names of the same model: a policy for one of them holds. */
+  /** Other names of the same model: a policy for any of them applies. */
   modelAliases?: readonly string[]
   family: Family
 }
@@ -62,25 +63,25 @@ export interface ActivePolicy {
   readonly whenBroken: 'deny' | 'allow'
   /** Null: always. */
   readonly condition: Condition | null
-  /** The condition's text, by which equal conditions are known. */
+  /** The condition's text: equal texts are equal conditions. */
   readonly when: string | null
-  /** Whether its condition can hold only once the answer is there. */
+  /** Whether its condition needs the answer. */
   readonly awaitsAnswer: boolean
-  /** An error where it could not be compiled. */
+  /** The error if it could not be compiled. */
   readonly compiled: CompiledPolicy | Error
 }
 
 export interface PolicyChain {
-  /** The stages that some policy of it has, whatever its `when` and `mode` say. */
+  /** The stages of all its policies, whatever their `when` and `mode` are. */
   readonly stages: ReadonlySet<PolicyStage>
   readonly size: number
   /** The policies of a stage, in order. */
   at(stage: PolicyStage): readonly ActivePolicy[]
-  /** Whether a policy of it may put an answer before a person. */
+  /** Whether one of its policies may escalate an answer to a person. */
   readonly escalatesAnswers: boolean
   /**
-   * Whether a fallback may be served by this model: no enforced policy of the chain forbids it, and no policy is for
-   * it alone, which this request was not considered by.
+   * Whether a fallback may use this model: no enforced policy of the chain forbids it, and no policy applies to this
+   * model alone, because the request was not evaluated by such a policy.
    */
   allowsModel(model: ModelView): boolean
 }
@@ -100,7 +101,7 @@ const emptyChain: PolicyChain = {
 }
 export const noPolicies: PolicySet = { chainFor: () => emptyChain }
 
-/** How many chains are kept; past that they are found anew. */
+/** How many chains are cached; beyond that they are computed again. */
 const chainsKept = 4096
 
 /** A policy of a set. */
@@ -109,14 +110,14 @@ interface Member {
   readonly active: ActivePolicy
 }
 
-/** Compiles policies; the order given does not matter. Never throws: what cannot be compiled is broken. */
+/** Compiles policies, given in any order. Never throws: a policy that cannot be compiled is broken. */
 export const compilePolicySet = (policies: readonly StoredPolicy[]): PolicySet =>
   policySetOf(policies.filter(({ enabled }) => enabled).map(compileMember))
 
 /** Compiles an enabled policy for a set. */
 export const compileMember = (stored: StoredPolicy): Member => ({ stored, active: compilePolicy(stored) })
 
-/** The set of these policies, which keep what was compiled of them; the order given does not matter. */
+/** The set of these policies, given in any order; compiled parts are kept. */
 export function policySetOf(unordered: readonly Member[]): PolicySet {
   if (unordered.length === 0) return noPolicies
   const members = unordered.toSorted(
@@ -141,7 +142,7 @@ export function policySetOf(unordered: readonly Member[]): PolicySet {
   return set
 }
 
-/** Compiles one policy for running; what fails is kept as its error. */
+/** Compiles one policy for running; an error is kept in it. */
 export function compilePolicy(stored: StoredPolicy): ActivePolicy {
   const { id, kind, version, mode, whenBroken, when } = stored
   const frame = { id, kind, version, enforced: mode === 'enforce', whenBroken, when, awaitsAnswer: false }
@@ -156,7 +157,7 @@ export function compilePolicy(stored: StoredPolicy): ActivePolicy {
   }
 }
 
-/** What tells chains apart: only the questions that some policy asks, so that few keys stand for very many tokens. */
+/** The cache key of a chain: only the values that some policy asks about, so that few keys cover very many tokens. */
 function chainKeys(members: readonly Member[]): (subject: ChainSubject) => string {
   const asks = (name: 'teams' | 'gateways' | 'models') =>
     members.some(({ stored }) => stored.targets[name] !== undefined)
@@ -168,7 +169,7 @@ function chainKeys(members: readonly Member[]): (subject: ChainSubject) => strin
     if (gateways) key += `\n${subject.gatewayId}`
     if (named.size > 0) key += `\n${lineageOf(subject).filter((id) => named.has(id))}`
     key += `\n${subject.policyIds}`
-    // Last, because it is the one part that a caller may choose: it must not be able to look like another.
+    // Last, because it is the one part that a caller may choose: it must not be able to imitate another part.
     return models ? `${key}\n${JSON.stringify(namesOf(subject))}` : key
   }
 }
@@ -177,7 +178,7 @@ const namesOf = ({ model, modelAliases = [] }: ChainSubject): readonly string[] 
 
 const lineageOf = ({ tokenId, tokenLineage = [] }: ChainSubject): readonly string[] => [tokenId, ...tokenLineage]
 
-/** Whether a policy is for this subject. */
+/** Whether a policy applies to this subject. */
 export function matches({ id, targets }: Pick<StoredPolicy, 'id' | 'targets'>, subject: ChainSubject): boolean {
   const { teams, gateways, tokens, models, families } = targets
   if (families !== undefined && !families.includes(subject.family)) return false

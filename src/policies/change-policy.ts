@@ -1,4 +1,4 @@
-/** Making, changing, ordering and deleting policies: each one change of the state, with its event. */
+/** Creates, changes, orders and deletes policies: each is one change of the state, with its event. */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, gte, isNull, ne, not, or, sql } from 'drizzle-orm'
 import { controlPlaneEvent } from '../events/control-plane-event.ts'
@@ -43,13 +43,13 @@ export interface PolicyDependencies {
   newId: NewId
 }
 
-/** Who asks, and by which request. */
+/** The caller, and the request that asks for the change. */
 export interface PolicyActor {
   principal: Principal
   requestId: string
 }
 
-/** Throws 422 naming a field that is wrong, `conflict` for a name that is taken. */
+/** Throws 422 naming an invalid field, `conflict` for a name that is in use. */
 export async function createPolicy(
   deps: PolicyDependencies,
   actor: PolicyActor,
@@ -79,7 +79,7 @@ export async function createPolicy(
   return await requirePolicy(deps, id)
 }
 
-/** Throws `version_mismatch` where somebody was faster than `before`. */
+/** Throws `version_mismatch` if the policy has changed since `before`. */
 export async function updatePolicy(
   deps: PolicyDependencies,
   actor: PolicyActor,
@@ -109,7 +109,7 @@ export async function updatePolicy(
   return await requirePolicy(deps, stored.id)
 }
 
-/** Throws `conflict` while tokens in force name it, `version_mismatch` where somebody was faster than `before`. */
+/** Throws `conflict` while usable tokens name it, `version_mismatch` if it has changed since `before`. */
 export async function deletePolicy(deps: PolicyDependencies, actor: PolicyActor, before: NamedPolicy): Promise<void> {
   const { stored, known } = before
   const naming = tokensNaming(stored.id, deps.clock.now())
@@ -128,7 +128,7 @@ export async function deletePolicy(deps: PolicyDependencies, actor: PolicyActor,
   }
 }
 
-/** Tokens in force that name a policy. */
+/** Usable tokens that name a policy. */
 const tokensNaming = (id: string, now: number): SQL | undefined =>
   and(
     sql`exists (select 1 from json_each(${tokens.policyIds}) where value = ${id})`,
@@ -145,7 +145,7 @@ async function requireUnnamed(state: Database, naming: SQL | undefined): Promise
   throw new Failure('conflict', { message: `${named} this policy: revoke them, or disable the policy instead` })
 }
 
-/** Puts all policies into this order. Throws `conflict` where the ids are not exactly those that there are. */
+/** Puts all policies into this order. Throws `conflict` if the ids are not exactly those of all policies. */
 export async function orderPolicies(
   deps: PolicyDependencies,
   actor: PolicyActor,
@@ -217,7 +217,7 @@ const makeRoom = (position: number): Statement =>
 const unchanged = ({ stored: { id, version } }: NamedPolicy): SQL =>
   hasRow(statePolicies, and(eq(statePolicies.id, id), eq(statePolicies.version, version), eq(statePolicies.deleted, 0)))
 
-/** The condition that these are all the policies there are. */
+/** The condition that these are all existing policies. */
 function areAll(ids: readonly string[]): SQL | undefined {
   const { id, deleted } = statePolicies
   const present = (condition: SQL | undefined) =>
@@ -247,7 +247,7 @@ const detailsOf = (content: PolicyContent): Record<string, unknown> => ({
   enabled: content.enabled,
 })
 
-/** Each field that differs with what it was and what it is. */
+/** Each changed field with its old and new value. */
 const differences = (
   before: Record<string, unknown>,
   after: Record<string, unknown>,

@@ -1,7 +1,7 @@
 /**
- * What makes or changes a policy over the API. The config is one schema for each kind, so that the description shows
- * every kind's own and an error names the field in it (`config.terms.0`). Compiling comes last: it finds what a schema
- * cannot say, such as a pattern without a bound.
+ * The body that creates or changes a policy over the API. The config is one schema for each kind, so that the
+ * description shows every kind's own and an error names the field in it (`config.terms.0`). Compiling comes last: it
+ * finds errors that a schema cannot express, such as a pattern without a bound.
  */
 
 import { z } from 'zod'
@@ -55,7 +55,7 @@ const bodyOfKind = ({ kind, about, stages, config }: PolicyKind) =>
     })
     .describe(about)
 
-/** Made at its first use: a start needs none of it. */
+/** Created on first use: a start does not need it. */
 export const createPolicyBody = z.lazy(() => {
   const [firstKind, ...otherKinds] = [...policyKinds.values()].map(bodyOfKind)
   if (firstKind === undefined) throw new Error('There is no policy kind')
@@ -79,7 +79,7 @@ export const updatePolicyBody = z.strictObject({
 })
 export type UpdatePolicyBody = z.infer<typeof updatePolicyBody>
 
-/** What a policy is apart from its name, place and version. */
+/** A policy apart from its name, place and version. */
 export type PolicyContent = Omit<StoredPolicy, 'id' | 'position' | 'version'>
 
 export const contentOf = (body: CreatePolicyBody): PolicyContent => ({
@@ -106,7 +106,7 @@ export const changedContent = (before: PolicyContent, body: UpdatePolicyBody): P
 
 const withoutAbsent = (targets: PolicyTargets): PolicyTargets => JSON.parse(JSON.stringify(targets))
 
-/** Throws 422 naming the field for what this content cannot be. */
+/** Throws 422 naming the invalid field. */
 export function checkContent(content: PolicyContent): void {
   const kind = policyKinds.get(content.kind)
   if (kind === undefined) {
@@ -129,8 +129,8 @@ export function checkContent(content: PolicyContent): void {
 }
 
 /**
- * What depends on the answer is known when the answer is complete, and a stream that is complete can be stopped and no
- * longer changed: such a policy would let through what it is there to take out, or deny every stream.
+ * A condition on the answer is known when the answer is complete, and a complete stream can be stopped but no longer
+ * changed: such a policy would let through the text it should remove, or deny every stream.
  */
 function checkChanging({ when, mode }: PolicyContent, { action }: TextPolicy): void {
   if (when === null || mode !== 'enforce' || !readsResponse(when)) return

@@ -28,7 +28,7 @@ export const policyRecordSchema = z.object({
 })
 export type PolicyRecord = z.infer<typeof policyRecordSchema>
 
-/** What the ledger knows of a policy. */
+/** The ledger's part of a policy. */
 type PolicyName = Pick<typeof ledgerPolicies.$inferSelect, 'id' | 'name' | 'createdAt' | 'createdBy'>
 
 export interface NamedPolicy {
@@ -53,7 +53,7 @@ export const policyRecord = ({ stored, known }: NamedPolicy): PolicyRecord => ({
   created_by: known.createdBy,
 })
 
-/** By the names that `openPolicy` reads, for gateways too. */
+/** By the names that `openPolicy` reads, also for gateways. */
 const columns = {
   id: policies.id,
   kind: policies.kind,
@@ -75,14 +75,14 @@ interface Databases {
   ledger: Database
 }
 
-/** All policies in the order of the chain, those that are not enabled included. */
+/** All policies in the order of the chain, disabled ones included. */
 export async function readPolicies({ state }: Pick<Databases, 'state'>): Promise<StoredPolicy[]> {
   const { position, id } = policies
   const rows = await query(state).select(columns).from(policies).where(present).orderBy(position, id)
   return rows.map(openPolicy)
 }
 
-/** A page of them after the policy of this id. */
+/** A page of policies after this id. */
 export async function readPolicyPage(
   { state, ledger }: Databases,
   { after, limit }: { after: string | null; limit: number },
@@ -111,7 +111,7 @@ export async function requirePolicy({ state, ledger }: Databases, id: string): P
   return named
 }
 
-/** A policy that another control plane is making right now has no name yet: it goes by its id until it has. */
+/** A policy that another control plane is creating right now has no name yet: its id is shown until it has one. */
 async function withNames(ledger: Database, storedPolicies: readonly StoredPolicy[]): Promise<NamedPolicy[]> {
   const { id, name, createdAt, createdBy } = ledgerPolicies
   const ids = storedPolicies.map((stored) => stored.id)

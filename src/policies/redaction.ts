@@ -1,7 +1,7 @@
 /**
- * What takes the place of what a text policy found, and how it is put back. Where a policy asks for it, what was redacted
- * in the request is kept for the time of the exchange under a numbered placeholder (`[EMAIL_1]`, the same for the same
- * value), and put back wherever the answer names that.
+ * The replacement of what a text policy found, and how it is restored. If a policy asks for it, a value redacted in
+ * the request is kept during the exchange under a numbered placeholder (`[EMAIL_1]`, the same for the same value),
+ * and restored wherever the answer contains the placeholder.
  */
 import type { InspectionRule } from '../inspection/rule.ts'
 import { WorkBudget } from '../inspection/work-budget.ts'
@@ -18,14 +18,14 @@ interface Kept {
   readonly known: Map<string, string>
   /** How many of each label there are. */
   readonly counts: Map<string, number>
-  /** What the request itself names so, in its body or anything within: it stands for nothing of ours. */
+  /** Placeholder texts that the request itself contains: they are not used for values. */
   readonly taken: ReadonlySet<string>
 }
 
-/** What was taken out of one exchange's request. Never leaves the process. */
+/** The values removed from one exchange's request. Never leaves the process. */
 export class Placeholders {
   readonly #body: unknown
-  /** Of most requests nothing is kept. */
+  /** For most requests nothing is kept. */
   #kept: Kept | null = null
 
   constructor(body: unknown) {
@@ -58,7 +58,7 @@ export class Placeholders {
     return placeholder
   }
 
-  /** The rule that puts the values back into an answer; it is no policy's, and nothing records it. */
+  /** The rule that restores the values in an answer; it belongs to no policy, and nothing records it. */
   restoring(): InspectionRule {
     const values = this.#kept?.values ?? new Map<string, string>()
     return {
@@ -73,7 +73,7 @@ export class Placeholders {
   }
 }
 
-/** A text policy of a chain as the inspection of texts takes it. */
+/** A text policy of a chain in the form that the inspection of texts takes. */
 export const ruleOf = (
   { id, kind, enforced }: ActivePolicy,
   policy: TextPolicy,

@@ -26,7 +26,7 @@ const chainRoutes = (deps: PolicyDependencies) =>
         body: createPolicyBody,
         versioned: true,
         response: { 201: policyRecordSchema },
-        detail: { tags: [tag], summary: 'Makes a policy; gateways have it within moments' },
+        detail: { tags: [tag], summary: 'Creates a policy; gateways apply it within moments' },
       },
     )
     .get(
@@ -56,7 +56,7 @@ const chainRoutes = (deps: PolicyDependencies) =>
         access: 'policies:write',
         body: z.strictObject({ policy_ids: z.array(z.uuid()).min(1).max(10_000) }),
         response: z.object({ policy_ids: z.array(z.uuid()) }),
-        detail: { tags: [tag], summary: 'Puts all policies into an order; names each exactly once' },
+        detail: { tags: [tag], summary: 'Orders all policies; the body names each exactly once' },
       },
     )
     .get('/v1/policies/:id', async ({ params: { id } }) => policyRecord(await requirePolicy(deps, id)), {
@@ -64,7 +64,7 @@ const chainRoutes = (deps: PolicyDependencies) =>
       params: idParams,
       versioned: true,
       response: policyRecordSchema,
-      detail: { tags: [tag], summary: 'One policy' },
+      detail: { tags: [tag], summary: 'Reads a policy' },
     })
     .patch(
       '/v1/policies/:id',
@@ -82,7 +82,7 @@ const chainRoutes = (deps: PolicyDependencies) =>
         response: policyRecordSchema,
         detail: {
           tags: [tag],
-          summary: 'Changes a policy; what is left out stays, a config or targets are given whole',
+          summary: 'Changes a policy; fields that are left out stay, `config` and `targets` are replaced whole',
         },
       },
     )
@@ -99,7 +99,7 @@ const chainRoutes = (deps: PolicyDependencies) =>
         params: idParams,
         ifMatch: true,
         response: policyRecordSchema,
-        detail: { tags: [tag], summary: 'Deletes a policy that no token in force names; gives its last record' },
+        detail: { tags: [tag], summary: 'Deletes a policy that no usable token names; returns its last record' },
       },
     )
 

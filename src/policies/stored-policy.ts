@@ -1,11 +1,11 @@
-/** A policy as the state database holds it: all that gateways need, and nothing that is for people only. */
+/** A policy as the state database holds it: all that gateways need, and nothing that is only for people. */
 import { z } from 'zod'
 import { familyNames, type PolicyStage, policyStages } from '../languages/families.ts'
 
 export const policyModes = ['enforce', 'monitor'] as const
 export const brokenChoices = ['deny', 'allow'] as const
 
-/** Whom and what a policy is for; a list that is absent leaves that question open. */
+/** The subjects of a policy; an absent list does not restrict them. */
 export interface PolicyTargets {
   teams?: readonly string[] | undefined
   gateways?: readonly string[] | undefined
@@ -65,7 +65,7 @@ const rowSchema = z.object({
 
 export const policyColumns = Object.keys(rowSchema.shape)
 
-/** Opens a row of `policyColumns`. Throws where it has not the form that this version knows. */
+/** Opens a row of `policyColumns`. Throws if it does not have the form that this version knows. */
 export function openPolicy(row: unknown): StoredPolicy {
   const { condition, when_broken, enabled, ...read } = rowSchema.parse(row)
   return { ...read, when: condition, whenBroken: when_broken, enabled: enabled === 1 }

@@ -1,6 +1,6 @@
 /**
- * The names of the tools that a request offers and an answer calls, in whatever they stand: some take an object with a
- * list's positions for the list, or a list within a list.
+ * The names of the tools that a request offers and an answer calls, in any container: some readers accept an object
+ * with a list's positions as a list, or a list within a list.
  */
 import { isObject } from '../languages/reading/json-value.ts'
 
@@ -13,9 +13,9 @@ const notTools: ReadonlySet<string> = new Set([
 const position = /^\d+$/
 
 /**
- * Every name that a tool goes by, or those in what holds tools. One that the provider itself runs has none and goes by
- * its type, or by the name of the member that it is; a namespace of tools is what is in it. Throws `RangeError` where it
- * is nested beyond all measure.
+ * Every name of a tool, or the names in a container of tools. A tool that the provider runs itself has its type, or
+ * its member's name, as its name; a namespace stands for the tools in it. Throws `RangeError` if it is nested too
+ * deeply.
  */
 export function namesOfTool(tool: unknown, depth = 0): string[] {
   if (depth > deepest) throw new RangeError('A list of tools is nested too deep to be inspected')
@@ -35,7 +35,7 @@ export function namesOfTool(tool: unknown, depth = 0): string[] {
   return names
 }
 
-/** What an object says of itself: of several names one reader takes one, and another the other. */
+/** The names in an object: if it has several, one reader takes one, and another reader another. */
 function ownNames(tool: Record<string, unknown>, depth: number): string[] {
   const { type, name, tools } = tool
   if (type === 'namespace' && typeof tools === 'object' && tools !== null) return namesOfTool(tools, depth + 1)
@@ -50,7 +50,7 @@ export const offeredTools = (body: Readonly<Record<string, unknown>> | null): st
   ...namesOfTool(body?.functions),
 ]
 
-/** What an item of an answer is that calls a tool, in responses and messages. */
+/** The types of items that call a tool, in responses and messages. */
 const callTypes: ReadonlySet<unknown> = new Set([
   'function_call',
   'custom_tool_call',
@@ -64,7 +64,9 @@ const callTypes: ReadonlySet<unknown> = new Set([
 export const calledTools = ({ choices, output, content }: Readonly<Record<string, unknown>>): string[] =>
   [choices, output, content].flatMap((list) => toolsCalledIn(list))
 
-/** The names of the tools that are called in a part of an answer. A delta's may be a part only, and are not taken. */
+/**
+ * The names of the tools that are called in a part of an answer. Names in deltas may be incomplete and are left out.
+ */
 export function toolsCalledIn(value: unknown, depth = 0): string[] {
   if (depth > deepest) throw new RangeError('An answer is nested too deep to be inspected')
   if (Array.isArray(value)) return value.flatMap((inner) => toolsCalledIn(inner, depth + 1))

@@ -1,4 +1,4 @@
-/** How verdicts combine (policies/README.md): the strongest of all that were enforced is the request's. */
+/** How verdicts combine (policies/README.md): the strongest enforced verdict is the request's. */
 import type { Verdict } from '../events/event.ts'
 
 const byStrength: readonly Verdict[] = [
@@ -16,10 +16,10 @@ const byStrength: readonly Verdict[] = [
 
 const strength: ReadonlyMap<Verdict, number> = new Map(byStrength.map((verdict, index) => [verdict, index]))
 
-/** The stronger of two; `error`, which no policy gives, is above all. */
+/** The stronger of two; `error`, which no policy returns, is above all. */
 export const stronger = (one: Verdict, other: Verdict): Verdict =>
   other !== 'allow' && (strength.get(other) ?? 0) > (strength.get(one) ?? 0) ? other : one
 
-/** After these nothing else is asked: the request or the answer goes no further. */
+/** After these no other policy is evaluated: the request or the answer goes no further. */
 export const endsChain = (verdict: Verdict): boolean =>
   verdict === 'block' || verdict === 'deny' || verdict === 'escalate'

@@ -73,7 +73,7 @@ const segmentsOf: Readonly<Record<string, (model: string, family: string) => num
   bedrock: () => 3,
 }
 
-test('whatever a model is called, its address stays below the base and has the segments of its kind', async () => {
+test("keeps a model's address below the base URL, with the segments of its kind, for any model name", async () => {
   const base = 'https://provider.example/tenant/v1'
   const azureBase = 'https://provider.example/tenant'
   const kinds = [...providerKinds.values()].filter(({ address }) => address !== undefined)

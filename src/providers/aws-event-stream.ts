@@ -1,9 +1,10 @@
 /**
- * AWS event streams as server-sent events (AWS general reference, event stream encoding): each message becomes one frame,
- * its `:event-type` or `:exception-type` the event, its payload the data, as soon as its last byte is there.
+ * AWS event streams as server-sent events (AWS general reference, event stream encoding): each message becomes one
+ * frame, its `:event-type` or `:exception-type` the event, its payload the data, as soon as its last byte is there.
  *
- * A message tells its length in its first four bytes; the codec checks both checksums. What fails them, is longer than a
- * message may be, or ends in its midst breaks the stream: nothing after it can be trusted. Loaded with the first stream.
+ * A message tells its length in its first four bytes; the codec checks both checksums. What fails them, is longer
+ * than a message may be, or ends in its midst breaks the stream: nothing after it can be trusted. Loaded with the
+ * first stream.
  */
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { withoutLength } from './send-request.ts'
@@ -51,7 +52,7 @@ class Frames {
   #heldBytes = 0
   /** How many bytes must be there before anything more can be read: pieces of a long message are joined once. */
   #wanted = lengthBytes
-  /** Why nothing more can be read; what came before it has been given. */
+  /** Why reading stopped; earlier frames have been returned. */
   failure: Error | null = null
 
   /** The frames that these bytes complete, as text. */

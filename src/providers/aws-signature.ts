@@ -53,7 +53,7 @@ class Sha256 {
   }
 }
 
-/** The headers that sign a POST for Bedrock at this time; none where there are no credentials. */
+/** The headers that sign a POST for Bedrock at this time; none without credentials. */
 export async function signed(
   { url, body, contentType, region, credentials }: UnsignedCall,
   now: Date,

@@ -1,11 +1,11 @@
-/** Where a provider may be: what carries credentials has to be encrypted, but on this host. */
+/** Checks a provider's base URL: credentials must be encrypted in transit, except on this host. */
 import { wrong } from './catalog/catalog-change.ts'
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
 /**
- * The URL without a slash at its end. Throws `invalid_parameter` for what is no https URL (http is enough on loopback, or
- * anywhere where the setting says so) or has a user, a query or a fragment.
+ * The URL without a slash at its end. Throws `invalid_parameter` for a URL that is not https (http is allowed on
+ * loopback, or anywhere if the setting allows it) or has a user, a query or a fragment.
  */
 export const checkedBaseUrl = (text: string, plainHttp: 'loopback' | 'anywhere'): string =>
   checkedUrl(text, plainHttp, { param: 'base_url', instead: 'api_key' }).replace(/\/+$/, '')

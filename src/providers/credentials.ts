@@ -26,13 +26,13 @@ export interface KeyStore {
 /** The name of the ledger's secret that holds a provider's data key. */
 export const providerKeyName = (providerId: string): string => `provider-key:${providerId}`
 
-/** Null where there is nothing to seal. */
+/** Null if there is nothing to seal. */
 export function sealCredentials(dataKey: Uint8Array, id: string, { apiKey, headers }: Credentials): string | null {
   if (apiKey === null && Object.keys(headers).length === 0) return null
   return seal(dataKey, JSON.stringify({ api_key: apiKey, headers }), id)
 }
 
-/** Opens what `sealCredentials` made. Throws where the key is another. */
+/** Opens what `sealCredentials` made. Throws for another key. */
 export function openCredentials(dataKey: Uint8Array, id: string, sealed: string): Credentials {
   const { api_key: apiKey, headers }: { api_key: string | null; headers: Record<string, string> } = JSON.parse(
     unseal(dataKey, sealed, id),
@@ -40,7 +40,7 @@ export function openCredentials(dataKey: Uint8Array, id: string, sealed: string)
   return { apiKey, headers }
 }
 
-/** The data key of a provider; null where it has none yet. */
+/** The data key of a provider; null if it has none yet. */
 export async function openDataKey({ ledger, masterKey }: KeyStore, id: string): Promise<Uint8Array | null> {
   const text = await openSecret(ledger, masterKey, providerKeyName(id))
   return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))

@@ -1,7 +1,7 @@
 /**
  * A request for embeddings as calls in the provider's own language, some at once, and their answers as one of OpenAI's.
- * After the first that fails no further one is begun, and its error is the answer. What the calls have cost is told with
- * each of them, for whoever asked may leave, or the next one break off.
+ * After the first that fails no further one is begun, and its error is the answer. What the calls have cost is told
+ * with each of them, for whoever asked may leave, or the next one break off.
  *
  * Vectors are written as they come, some at a time: those of one request may be megabytes, and others wait meanwhile.
  */
@@ -34,7 +34,7 @@ const encoder = new TextEncoder()
 /** Sends one of the calls, `body` as JSON. */
 type Ask = (body: Uint8Array) => Promise<Response>
 
-/** Rejects with `UnreadableAnswer` for answers that are none, and with what failed where a call broke off. */
+/** Rejects with `UnreadableAnswer` for invalid answers, and with the error if a call failed. */
 export async function embed(language: EmbeddingLanguage, call: UpstreamCall, ask: Ask): Promise<Response> {
   const asked = parseObject(new TextDecoder().decode(call.body)) ?? {}
   const calls = new EmbeddingCalls(asked, language, ask, call)
@@ -62,9 +62,9 @@ class EmbeddingCalls {
   readonly #data: Uint8Array[][] = []
   /** How long each vector is; null before the first. */
   #size: number | null = null
-  /** Tokens that were reported; null where none were. */
+  /** Reported tokens; null if none were reported. */
   #reported: number | null = null
-  /** Tokens, estimated, of what was sent and did not report any. */
+  /** Estimated tokens of calls that did not report any. */
   #unreported = 0
   #numbers = 0
   /** Answers are read one after the other, though they may come together. */
@@ -83,7 +83,10 @@ class EmbeddingCalls {
     this.#bytesLeft = call.answerLimit
   }
 
-  /** What the provider refused; null where it answered all. Rejects with what failed, after all that was begun is over. */
+  /**
+   * The provider's refusal; null if it answered every call. Rejects with the first error, after all started calls have
+   * ended.
+   */
   async done(): Promise<Refusal | null> {
     const ended = await Promise.allSettled(Array.from({ length: callsAtOnce }, () => this.#some()))
     for (const one of ended) if (one.status === 'rejected') throw one.reason
@@ -119,7 +122,7 @@ class EmbeddingCalls {
       throw new UnreadableAnswer('The answer is too large', { reason: 'provider.answer_too_large' })
     }
     this.#bytesLeft -= text.length
-    // Whoever asked for the one before is told of its failure.
+    // The caller that asked for the earlier one gets its failure.
     this.#reading = this.#reading.catch(() => undefined).then(() => this.#read(index, call, text, answer))
     await this.#reading
   }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { secret } from '../api/resource.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
-/** Visible text: what could end a header line or begin another one is none. */
+/** Visible text: no character may end a header line or begin another. */
 const headerValue = /^[\x21-\x7e](?:[\x20-\x7e]{0,4094}[\x21-\x7e])?$/
 /** Those that belong to the connection or the body (RFC 9110 section 7.6.1). */
 const ownHeaders: ReadonlySet<string> = new Set([

@@ -18,7 +18,7 @@ const provider = {
   allowUnlistedModels: true,
 }
 
-test('a refusal that says when to try again is read for it only so far, and goes on whole', async () => {
+test('reads a refusal for its retry time up to a limit, and passes it on whole', async () => {
   const delay = { error: { details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '34.07s' }] } }
   const short = await gemini.send(provider, call, async () => Response.json(delay, { status: 429 }))
   expect([short.headers.get('retry-after'), await short.json()]).toEqual(['35', delay])

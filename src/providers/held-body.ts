@@ -5,8 +5,8 @@ import { withoutLength } from './send-request.ts'
 export const errorBytes = 64 * 1024
 
 /**
- * The body's text, or null where it is longer than `limit` bytes. `answer` gives the same bytes from their beginning, to
- * be read by whoever bounds them.
+ * The body's text, or null if it is longer than `limit` bytes. `answer` returns the same bytes from the beginning, for
+ * a reader that limits them itself.
  */
 export async function heldBody(from: Response, limit: number): Promise<{ text: string | null; answer: Response }> {
   const reader = (from.body ?? new Blob([]).stream()).getReader()

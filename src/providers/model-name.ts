@@ -1,16 +1,16 @@
 /**
  * Names of models as callers, the catalog and policies write them.
  *
- * A provider may take the name into its address, and a server in front of it may decode that address once more. So no name
- * holds what can leave its place there, for any kind of provider: a dot segment, an empty segment, a percent sign, a
- * backslash, a question mark, a hash, white space or a control character (RFC 3986 sections 3.3 and 5.2.4).
+ * A provider may take the name into its address, and a server in front of it may decode that address once more. So no
+ * name holds what can leave its place there, for any kind of provider: a dot segment, an empty segment, a percent
+ * sign, a backslash, a question mark, a hash, white space or a control character (RFC 3986 sections 3.3 and 5.2.4).
  */
 
 /** The names of one model. */
 export interface ModelNames {
   /** The name that filters must allow and policies read. */
   readonly id: string
-  /** Other names of the same model: what is denied by one of them is denied. */
+  /** Other names of the same model: a denial of any of them counts. */
   readonly aliases: readonly string[]
 }
 

@@ -202,8 +202,8 @@ function newBaseUrl({ plainHttp }: CatalogDependencies, before: ProviderRow, { b
 }
 
 /**
- * A credential goes only where whoever knows it has sent it: with a new address it must be given anew, or be taken away,
- * so that nobody who may edit the catalog can have it sent to an address of theirs.
+ * A credential is only sent to the address it was given for: with a new address it must be given again or removed, so
+ * that a person who may edit the catalog cannot have it sent to an address of their own.
  */
 function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, held: Credentials, body: UpdateProvider) {
   if (baseUrl === before.baseUrl) return

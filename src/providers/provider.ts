@@ -89,13 +89,16 @@ export interface ProviderKind {
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }
 
-/** The language in which a kind is asked for a family that it does not speak; null where it speaks it, or cannot be asked. */
+/**
+ * The language in which to ask a kind for a family that it does not speak; null if it speaks the family, or cannot be
+ * asked.
+ */
 const languageFor = ({ families, language }: ProviderKind, family: Family): LanguageName | null =>
   language === undefined || families.includes(family) || !isTranslated(family) ? null : language
 
 /**
- * The languages in which a model may be asked for a family, the first one first; none where it speaks the family itself or
- * cannot be asked. `listed`: the families that its record says it speaks, null where it does not say.
+ * The languages in which a model may be asked for a family, the preferred one first; none if it speaks the family
+ * itself or cannot be asked. `listed`: the families that its record lists, null if it lists none.
  */
 export function languagesFor(
   { kind, provider }: { kind: ProviderKind; provider: Provider },

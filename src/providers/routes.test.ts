@@ -48,7 +48,7 @@ const eventsOf = (id: string) =>
     [id],
   )
 
-test('a provider is made, shown, changed and deleted, each with its event', async () => {
+test('creates, shows, changes and deletes a provider, each change with its event', async () => {
   const body = {
     name: 'everything',
     kind: 'openai',
@@ -103,7 +103,7 @@ test('no credential is in an answer, an event or a database as text', async () =
   for (const secret of [apiKey, secretHeader]) expect(everything).not.toContain(secret)
 })
 
-test('a new API key is what gateways open from then on, under the data key they have', async () => {
+test('gateways use a new API key under the data key they have', async () => {
   const provider = await makeProvider({ api_key: 'sk-first', headers: { 'x-a': 'b' } })
   const opened = async () => {
     const [row] = await plane.store.state.read<{ sealed_credentials: string }>(
@@ -126,7 +126,7 @@ test('a new API key is what gateways open from then on, under the data key they 
   expect(without.json).toMatchObject({ has_api_key: false, header_names: [] })
 })
 
-test('what is kept for one address is not sent to another unless it is given again', async () => {
+test('does not send credentials of one address to another unless they are given again', async () => {
   const provider = await makeProvider({ base_url: 'https://one.example', api_key: apiKey, headers: { 'x-a': 'b' } })
   const path = `${providers}/${provider.id}`
   const elsewhere = { base_url: 'https://two.example' }
@@ -165,7 +165,7 @@ test('a base URL is https, or http on this host, without user, query or fragment
   expect(await refused('POST', providers, azure)).toEqual([422, 'invalid_parameter', 'base_url'])
 })
 
-test('a provider refuses what it cannot be', async () => {
+test('refuses invalid fields of a provider', async () => {
   const wrong: [object, string][] = [
     [{ kind: 'telepathy' }, 'kind'],
     [{ name: 'has space' }, 'name'],
@@ -187,7 +187,7 @@ test('a provider refuses what it cannot be', async () => {
   expect(await refused('POST', providers, { name, kind: 'openai' })).toEqual([409, 'conflict', 'name'])
 })
 
-test('a stale If-Match changes nothing', async () => {
+test('refuses a change with a stale If-Match', async () => {
   const { id, version } = await makeProvider()
   const headers = { 'if-match': `"${version}"` }
   expect((await call('PATCH', `${providers}/${id}`, { name: freshName() }, headers)).status).toBe(200)
@@ -199,7 +199,7 @@ test('a stale If-Match changes nothing', async () => {
   expect((await call('DELETE', `${providers}/${id}`, undefined, headers)).status).toBe(412)
 })
 
-test('of many changes from one version, each that is answered 200 is one that was made', async () => {
+test('applies exactly those of many simultaneous changes that it answers with 200', async () => {
   const { id, version } = await makeProvider()
   const answers = await Promise.all(
     Array.from({ length: 5 }, () =>
@@ -225,7 +225,7 @@ test('a provider that models name stays, and one that tokens are bound to keeps 
   expect((await call('DELETE', `${providers}/${model.provider_id}`)).status).toBe(200)
 })
 
-test('a model is made, found by its id with a slash, changed, deleted, and made again', async () => {
+test('creates a model, finds it by its id with a slash, changes it, deletes it and creates it again', async () => {
   const fallback = await makeModel()
   const provider = await makeProvider({ api_key: apiKey })
   const body = {
@@ -250,7 +250,7 @@ test('a model is made, found by its id with a slash, changed, deleted, and made 
   expect((await call('POST', models, body)).json.version).toBeGreaterThan(changed.json.version)
 })
 
-test('a model refuses references to what is not there and families its provider does not serve', async () => {
+test('refuses a model with unknown references or families that its provider does not serve', async () => {
   const provider_id = (await makeProvider({ kind: 'anthropic' })).id
   const wrong: [object, string][] = [
     [{ provider_id: crypto.randomUUID() }, 'provider_id'],
@@ -296,7 +296,7 @@ test('pages of models go on where the last one ended, by their ids', async () =>
   ])
 })
 
-test('a gateway is made, changed and deleted; with tokens in force it stays', async () => {
+test('creates, changes and deletes a gateway, but not one with usable tokens', async () => {
   const provider = await makeProvider()
   const created = await call('POST', gateways, {
     name: 'edge',
@@ -378,7 +378,7 @@ test('a record names no model that could leave its segment of an address', async
   expect([moved.status, moved.json.error.param]).toEqual([422, 'id'])
 })
 
-test('a gateway compiles what the records say', async () => {
+test('a gateway compiles the catalog from the records', async () => {
   const provider = await makeProvider({ api_key: apiKey, timeouts: { idle_seconds: 7 } })
   const fallback = await makeModel()
   await call('POST', models, {

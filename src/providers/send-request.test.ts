@@ -52,7 +52,7 @@ test('messagesBaseOf follows the convention of ANTHROPIC_BASE_URL, which may lea
   expect(messagesBaseOf('https://host/anthropic/')).toBe('https://host/anthropic/v1')
 })
 
-test('openai sends the bytes with the operator’s credential and headers, which nobody can override', async () => {
+test('openai sends the bytes with the operator’s credential and headers, which a caller cannot override', async () => {
   const what = call({ headers: { 'x-org': 'theirs', accept: '*/*', authorization: 'Bearer theirs' } })
   const { url, init } = await sent(openai, provider({ headers: { 'X-Org': 'ours' } }), what)
   expect(url).toBe('https://host/v1/chat/completions')

@@ -1,7 +1,7 @@
 /**
- * The one way a call leaves for a provider: a POST whose credential and headers are the operator's, whatever the caller
- * sent under the same names. A redirect is not followed, since it could carry the credential elsewhere; compression is
- * asked not to be; the gateway's own deadlines hold, so fetch has none.
+ * Sends every call to a provider: a POST whose credential and headers are the operator's, even if the caller sent
+ * headers of the same names. A redirect is not followed, since it could carry the credential elsewhere. Compression
+ * is declined. The gateway's own deadlines hold, so fetch has none.
  */
 import { Failure } from '../failure.ts'
 import { isModelName } from './model-name.ts'
@@ -28,14 +28,16 @@ export function addressBook<Known extends Address>(address: (provider: Provider)
   }
 }
 
-/** The operator's headers of a provider, over what its kind sends by itself. */
+/** The operator's headers of a provider, which override those of its kind. */
 export function operatorHeaders(provider: Provider, credential: Readonly<Record<string, string>>) {
   const headers: Record<string, string> = { 'accept-encoding': 'identity', ...credential }
   for (const [name, value] of Object.entries(provider.headers)) headers[name.toLowerCase()] = value
   return headers
 }
 
-/** Longer bodies are sent in pieces: fetch copies a body that it is given whole, and keeps the copy until the answer. */
+/**
+ * Longer bodies are sent in pieces: fetch copies a body that it is given whole, and keeps the copy until the answer.
+ */
 const largestWhole = 256 * 1024
 const pieceBytes = 64 * 1024
 
@@ -108,7 +110,7 @@ export function baseParts(url: string): { origin: string; path: string } {
   return { origin, path: pathname.replace(/\/+$/, '') }
 }
 
-/** Headers of an answer whose body is made anew: what described the old one is left out. */
+/** Headers of an answer whose body is rewritten: those that describe the old body are left out. */
 export function withoutLength(headers: Headers): Headers {
   const kept = new Headers(headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name)

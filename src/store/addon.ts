@@ -1,5 +1,5 @@
 /**
- * libSQL's native addon inside the executable, and the name of the file it is placed in, which says its content; the build
- * fills it in, from source there is none.
+ * libSQL's native addon inside the executable, and the name of the file that it is written to, which contains its
+ * hash. The build fills this in; there is none when running from source.
  */
 export const embeddedAddon: { path: string; name: string } | null = null

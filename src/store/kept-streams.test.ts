@@ -46,7 +46,7 @@ function clientOf(answer: (sent: Sent, count: number) => Response | Promise<Resp
 const afresh = { baton: null, closes: false }
 const asTheClientDoes = { baton: null, closes: true }
 
-test('a read goes on the stream of the one before it, for as long as the server keeps that', async () => {
+test('reuses the stream of the last read while the server keeps it', async () => {
   let now = 0
   const { read, sent } = clientOf(
     (_, count) => answerOf(`b${count}`, false),
@@ -68,7 +68,7 @@ test('a stream that is used all the time is given up after a minute', async () =
   expect(sent.flatMap(({ baton }, index) => (baton === null ? [index * 4000] : []))).toEqual([0, 60_000])
 })
 
-test('a read whose stream the server does not know any more goes out as the client made it', async () => {
+test('sends a read again without a stream that the server has dropped', async () => {
   const { read, sent } = clientOf(({ baton, closes }) =>
     baton === null
       ? answerOf(closes ? null : 'b', closes)
@@ -80,13 +80,13 @@ test('a read whose stream the server does not know any more goes out as the clie
   expect(sent).toEqual([afresh, { baton: 'b', closes: false }, asTheClientDoes, afresh])
 })
 
-test('what the server says of a call on a new stream is told as it is, and not asked again', async () => {
+test('returns an error of a call on a new stream without a retry', async () => {
   const { read, sent } = clientOf(() => Response.json({ message: 'No', code: 'AUTH_JWT_INVALID' }, { status: 401 }))
   await expect(read()).rejects.toMatchObject({ code: 'SERVER_ERROR' })
   expect(sent).toEqual([afresh])
 })
 
-test('each stream carries one call at a time, and what finds none is closed by its own call', async () => {
+test("uses a stream for one call at a time, and closes a call's own stream if none was free", async () => {
   const held = Promise.withResolvers<void>()
   const { read, sent } = clientOf(async ({ closes }, count) => {
     await held.promise
@@ -120,7 +120,7 @@ test('a server that names another address for its streams is asked as the client
   expect(sent).toEqual([afresh, asTheClientDoes, asTheClientDoes])
 })
 
-test('reads of sqld show what was written meanwhile, its faults, and the server that took its place', async () => {
+test('reads from sqld see later writes, errors and a replacement server', async () => {
   await using primary = await startSqld()
   let calls = 0
   const send = keptStreams(

@@ -93,7 +93,7 @@ export function splitChanged(changed: readonly string[]): { limits: LimitKey[]; 
 export interface ChangedRows {
   /** The version of the state up to which these are the changes. */
   head: number
-  /** The newest first; more than `most` where there may be others. */
+  /** The newest first; one more row than `most` shows that there may be others. */
   keys: LimitKey[]
 }
 

@@ -44,7 +44,7 @@ test('a statement that failed runs again, and its failure is an error of libSQL 
   expect(await failureOf(database.read('select from'))).toMatchObject({ code: 'SQLITE_ERROR' })
 })
 
-test('a value that is not given is null, whatever the statement was run with before', async () => {
+test('binds null for a missing value, also after a run with a value', async () => {
   const sql = 'select ?1 as first, ?2 as second'
   expect(await database.read(sql, ['x', 'y'])).toEqual([{ first: 'x', second: 'y' }])
   expect(await database.read(sql, ['z'])).toEqual([{ first: 'z', second: null }])
@@ -61,7 +61,7 @@ test('a read that ran before a change of its table gives the columns of afterwar
   expect(String(await failureOf(database.read('select * from grows')))).toContain('no such table')
 })
 
-test('rows of any number come whole, with bytes as such, and an integer beyond what JavaScript holds is an error', async () => {
+test('returns any number of rows, keeps bytes, and rejects an integer that JavaScript cannot hold', async () => {
   const numbers = 'with recursive n (i) as (select 1 union all select i + 1 from n where i < ?) select i from n'
   for (const count of [0, 1, 99, 100, 101, 250]) {
     const rows = await database.read<{ i: number }>(`${numbers} limit ?`, [Math.max(1, count), count])
@@ -95,7 +95,7 @@ test('more statements than are kept, and values too large to be kept, run as any
   }
 })
 
-test('what another connection writes is seen at once, and one that holds the file is told of as busy', async () => {
+test("sees another connection's writes at once, and reports a locked file as busy", async () => {
   const file = join(directory, 'shared.db')
   const [one, other] = [await openDatabase(file, directory), await openDatabase(file, directory)]
   await one.write([{ sql: 'create table s (a)', args: [] }])

@@ -1,14 +1,14 @@
 /**
- * One connection to a libSQL file, which keeps the statements it has prepared. To prepare a statement and to ask for its
- * columns takes several times as long as to run it, and @libsql/client does both for every run; otherwise this behaves as
- * a client of one connection does: the same native library, values, and errors.
+ * One connection to a libSQL file, which keeps prepared statements. Preparing a statement and asking for its columns
+ * takes several times as long as running it, and @libsql/client does both for every run. Otherwise this behaves like
+ * a client with one connection: the same native library, values, and errors.
  *
- *   - Everything is done before a call returns, so no call finds a transaction of another.
- *   - Kept are the statements that were used last and that change no table's form; whatever else is run clears them.
- *   - What begins and ends a transaction is kept for good: a `begin` that found the file busy is under way for SQLite
- *     until it is run again, and no transaction could be committed beside it.
- *   - A kept statement still has the values of its last run: it is run with as many values or prepared anew, and not kept
- *     where they are large.
+ * - Everything is done before a call returns, so no call sees a transaction of another.
+ * - The most recently used statements that do not change a table's form are kept; any other statement clears them.
+ * - Statements that begin and end a transaction are always kept: a `begin` that found the file busy stays active for
+ *   SQLite until it is run again, and meanwhile no transaction could be committed.
+ * - A kept statement still holds the values of its last run: it is run with as many values or prepared again, and not
+ *   kept if they are large.
  */
 import type Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
@@ -21,7 +21,7 @@ const bounds = ['begin immediate', 'commit', 'rollback']
 
 interface Prepared {
   native: Libsql.Statement<[Statement['args']]>
-  /** Names of the columns it gives; null where it gives no rows. */
+  /** Names of the columns it returns; null if it returns no rows. */
   columns: string[] | null
   /** How many values it is run with. */
   values: number
@@ -39,7 +39,7 @@ type ErrorMaker = new (message: string, code: string, extendedCode?: string, raw
 
 export interface LocalConnectionOptions {
   native: Libsql.Database
-  /** libSQL's own class of what the native part throws, and what callers know it by. */
+  /** libSQL's own class for errors of the native part, which callers expect. */
   NativeError: typeof Libsql.SqliteError
   LibsqlError: ErrorMaker
 }
@@ -61,8 +61,8 @@ export class LocalConnection {
   }
 
   /**
-   * Runs statements in one write transaction and gives the rows of the last; any failure undoes all. `full` waits until
-   * the disk has it, and all that was written before.
+   * Runs statements in one write transaction and returns the rows of the last; any failure undoes all. `full` waits
+   * until the disk has it, and everything written before.
    */
   transact(statements: readonly Statement[], synchronous: Synchronous = 'full'): Row[] {
     const { native } = this.#options
@@ -81,7 +81,7 @@ export class LocalConnection {
     }
   }
 
-  /** Runs one statement and gives its rows. Throws a LibsqlError. */
+  /** Runs one statement and returns its rows. Throws a LibsqlError. */
   run(sql: string, args: Statement['args'] = []): Row[] {
     const { columns, rows } = this.#run(sql, args)
     return rows.map((values) => {
@@ -132,7 +132,7 @@ export class LocalConnection {
     try {
       if (this.#options.native.inTransaction) this.run('rollback')
     } catch {
-      // What made the transaction fail is told; the next one undoes it before it begins.
+      // The cause of the failure is thrown; the next transaction undoes this one before it begins.
     }
   }
 
@@ -175,8 +175,8 @@ function plainValue(value: unknown): unknown {
 }
 
 /**
- * Gives the characters of all values together. Throws for what no database can hold: at a boolean, which a pending change
- * that somebody altered may have, native code would end the process.
+ * Returns the characters of all values together. Throws for a value that no database can hold: a boolean, which an
+ * altered pending change may contain, would make native code end the process.
  */
 function requireValues(args: Statement['args']): number {
   let characters = 0

@@ -1,7 +1,7 @@
 /**
- * Reads a libSQL database file beside whoever writes it, or while nobody does: nothing is written, and nothing is made
- * where nobody has it open. Not by libSQL's native part, which one process alone opens for writing (open.ts) and which
- * may end a process that reads what somebody altered.
+ * Reads a libSQL database file beside a process that writes it, or without one: it writes nothing, and creates no
+ * file if no process has the database open. It does not use libSQL's native part, which only one process opens for
+ * writing (open.ts) and which may end a process that reads altered data.
  */
 import { constants, Database as Sqlite } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { naming } from './damage/damaged-file.ts'
 import type { Reader } from './open.ts'
 import type { Statement } from './statement.ts'
 
-/** Opens the file for reading; one that nobody has open is read so that nothing is made beside it. Throws SQLite's error. */
+/** Opens the file for reading without creating files beside it. Throws SQLite's error. */
 export function openReadOnly(file: string): Sqlite {
   const closed = !existsSync(`${file}-wal`)
   const name = closed ? `${pathToFileURL(file).href}?immutable=1` : file

@@ -17,8 +17,8 @@ import type { Row, Statement } from './statement.ts'
 import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
 
 /**
- * Whoever lets others write first, and does not wait for the disk: what it wrote is safe from a crash of the host after
- * `flush`, or with anybody's next write that is not patient. `{}` for who needs no word of how long it took.
+ * A low priority write: it lets others write first and does not wait for the disk. Its data survives a crash of the
+ * host after `flush`, or after any other normal write. `{}` if the caller does not need the timing.
  */
 export interface LowPriority {
   /** Told how many milliseconds its transaction held the database, without the way there and back. */
@@ -34,13 +34,16 @@ export interface Database {
    * `patient` lets other writes go first where they have to wait for one another.
    */
   write(statements: readonly Statement[], patient?: LowPriority): Promise<void>
-  /** The same, and gives the rows of the last statement: what a write has made costs no round trip of its own. */
+  /** The same, and returns the rows of the last statement, which saves a round trip. */
   writeAndRead<Shape = Row>(statements: readonly Statement[]): Promise<Shape[]>
-  /** Rows of one read, as plain objects keyed by column name; `Shape` is what the caller knows of its own query. */
+  /** Rows of one read, as plain objects keyed by column name; `Shape` is the caller's own type of the query. */
   read<Shape = Row>(sql: string, args?: Statement['args']): Promise<Shape[]>
   /** The same with each row as a list of its values in the order of the columns, as the query builder takes them. */
   readValues(sql: string, args?: Statement['args']): Promise<unknown[][]>
-  /** Resolves when all that was written before is safe from a crash of the host: to be awaited before it is acknowledged. */
+  /**
+   * Resolves when all that was written before is safe from a crash of the host: to be awaited before it is
+   * acknowledged.
+   */
   flush(): Promise<void>
   close(): void
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { places } from './places.ts'
 
-test('so many run at once, the others in order of arrival, and what is wanted no longer does not run', async () => {
+test('runs a limited number at once and the others in order of arrival, and skips cancelled work', async () => {
   const inPlace = places(2)
   const begun: number[] = []
   const ends: (() => void)[] = []
@@ -26,7 +26,7 @@ test('so many run at once, the others in order of arrival, and what is wanted no
   expect(await Promise.all(all)).toEqual([0, 1, 2, 'TimeoutError', 4])
 })
 
-test('who is patient goes after the others that wait, and before a fourth of them', async () => {
+test('runs low priority work after other waiting work, but after at most three of them', async () => {
   const inPlace = places(1)
   const begun: string[] = []
   const run = (name: string, patient: boolean) =>

@@ -1,9 +1,9 @@
 /**
- * So many at once: whoever comes later waits, in order of arrival. Who is patient lets the others go first, and has every
- * fourth place all the same, so that a crowd keeps nobody out.
+ * Limits how many tasks run at once; later ones wait in order of arrival. A low priority task lets the others go
+ * first, but gets every fourth place, so that it is never blocked for good.
  */
 
-/** Runs `work` once there is a place for it; where it is no longer `wanted` by then, it is left out and rejects. */
+/** Runs `work` once a place is free; if it is no longer `wanted` then, it is skipped and rejects. */
 export type InPlace = <Result>(work: () => Promise<Result>, wanted: () => boolean, patient?: boolean) => Promise<Result>
 
 const othersInARow = 3
@@ -19,7 +19,7 @@ export function places(count: number): InPlace {
     return turn ?? waiting.shift()
   }
   const leave = () => {
-    // A place is handed over, so that nobody who comes now is before those who wait.
+    // A place is handed over directly, so that a new task cannot overtake waiting ones.
     const chosen = next()
     if (chosen === undefined) free += 1
     else chosen()

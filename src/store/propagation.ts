@@ -27,8 +27,8 @@ export type Propagation = z.infer<typeof propagationSchema>
 export interface Fleet {
   /**
    * Tells every connected worker that state is now at `head`, which tokens to refuse at once, and of which of them also
-   * to end what runs. `onlyRevocations`: refusing is all there is to do at once. `changed`: the rows of limits and tokens that
-   * the change made or altered, as `<kind>/<id>`, where that is known. Never waits.
+   * to end what runs. `onlyRevocations`: refusing is all there is to do at once. `changed`: the rows of limits and
+   * tokens that the change made or altered, as `<kind>/<id>`, where that is known. Never waits.
    */
   announce(
     head: Head,
@@ -38,8 +38,8 @@ export interface Fleet {
     changed?: readonly string[] | null,
   ): void
   /**
-   * Waits until every worker that heartbeat within 3 s has acknowledged `version`, or 2 s, and says who has and who has not
-   * (fleet/README.md rule R5).
+   * Waits until every worker that heartbeat within 3 s has acknowledged `version`, or 2 s, and says who has and who
+   * has not (fleet/README.md rule R5).
    */
   propagation(version: number): Promise<Propagation>
 }

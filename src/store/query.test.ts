@@ -75,7 +75,7 @@ test('a join keeps columns of the same name apart', async () => {
   ])
 })
 
-test('get gives one row, or undefined where there is none', async () => {
+test('get returns one row, or undefined if there is none', async () => {
   const found = (id: string) =>
     query(store.ledger).select({ name: users.name }).from(users).where(eq(users.id, id)).get()
   expect(await found('bob')).toEqual({ name: 'Bob' })
@@ -114,7 +114,7 @@ test('a guard that does not hold undoes its batch, and one that holds leaves it'
   expect(await query(store.ledger).select().from(guards)).toEqual([])
 })
 
-test('a condition that is null is one that does not hold', async () => {
+test('treats a null condition as false', async () => {
   await expect(store.ledger.write([guard(sql`null`)])).rejects.toThrow('CHECK constraint failed')
 })
 
@@ -129,13 +129,13 @@ test('a prepared query runs again with other values', async () => {
   for (const id of ['ada', 'bob']) expect(await byId(store.ledger).get({ id })).toEqual({ email: `${id}@example.com` })
 })
 
-test('a batch that fails leaves nothing of itself', async () => {
+test('rolls back a failed batch completely', async () => {
   const team = { id: 'u', name: 'Hulls', createdAt: 1 }
   const written = store.ledger.write([statement(insert(teams).values(team)), statement(insert(teams).values(team))])
   await expect(written).rejects.toThrow('UNIQUE constraint failed')
   expect(await query(store.ledger).select().from(teams).where(eq(teams.id, 'u'))).toEqual([])
 })
 
-test('what no database can hold is refused before it is sent', () => {
+test('refuses a value that no database can hold before sending it', () => {
   expect(() => statement(remove(teams).where(sql`${teams.id} = ${new Date(0)}`))).toThrow('No object can be a value')
 })

@@ -6,8 +6,8 @@
  *   - Writes are batches (README.md rule 3): `ledger.write([statement(insert(users).values(user)), guard(condition)])`.
  *
  * To build a query costs 15 to 80 µs of processor time beside the 10 µs of a short read; one that is prepared once and
- * run with `sql.placeholder` costs no more than SQL text (decisions/0009-queries-by-a-builder.md). A module with SQL text
- * says why in its header, after `SQL text:`.
+ * run with `sql.placeholder` costs no more than SQL text (decisions/0009-queries-by-a-builder.md). A module with SQL
+ * text says why in its header, after `SQL text:`.
  */
 import { type SQL, sql } from 'drizzle-orm'
 import {
@@ -106,7 +106,9 @@ export const hasRow = (table: SQLiteTable, condition: SQL | undefined): SQL =>
     ? sql`exists (select 1 from ${table})`
     : sql`exists (select 1 from ${table} where ${condition})`
 
-/** Whether a column's value is one of many: one parameter however many there are, so that the statement stays prepared. */
+/**
+ * Whether a column's value is one of many: one parameter however many there are, so that the statement stays prepared.
+ */
 export const isOneOf = (column: AnySQLiteColumn, among: readonly (string | number)[]): SQL =>
   sql`${column} in (select value from json_each(${JSON.stringify(among)}))`
 

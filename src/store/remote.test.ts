@@ -33,7 +33,7 @@ const failureOf = async (work: Promise<unknown>): Promise<Failure> => {
   throw new Error(`Not a Failure: ${String(error)}`)
 }
 
-test('a read that a server fails is tried again, a write is not: nobody knows what it has done', async () => {
+test('retries a failed read but not a write, whose effect is unknown', async () => {
   const reads = await withServer(
     () => new Response(null, { status: 502 }),
     async (url) => {
@@ -76,7 +76,7 @@ test('of many writes at once one is on its way, and reads do not wait for them',
   expect(arrived.writes).toBe(20)
 })
 
-test('reads that nobody waits for any more are not sent', async () => {
+test('does not send cancelled reads', async () => {
   let arrived = 0
   const held = Promise.withResolvers<void>()
   await withServer(

@@ -1,7 +1,7 @@
 /**
- * Opens a database of a libSQL server (sqld, Turso Cloud) over HTTP, without the native addon. Every call is one request
- * (reads on streams that are kept: kept-streams.ts); a `write` is one batch, which the server commits or undoes whole, so
- * no transaction is ever held across an await.
+ * Opens a database of a libSQL server (sqld, Turso Cloud) over HTTP, without the native addon. Every call is one
+ * request (reads on streams that are kept: kept-streams.ts); a `write` is one batch, which the server commits or
+ * undoes whole, so no transaction is ever held across an await.
  *
  *   - Every call ends: after `callMilliseconds` it is `dependency_unavailable`, however the server hangs. What a write
  *     that was not answered has done is not known; whoever wrote finds out (events/change.ts).
@@ -41,8 +41,8 @@ const firstPauseMilliseconds = 20
 /** How long a write that its caller has given up is waited for before the next is sent. */
 const endOfWriteMilliseconds = 15_000
 /**
- * Reads on their way at once; further ones wait here within their own time, and are not sent once nobody waits for them.
- * sqld takes 128 requests from all control planes together, and writes would wait behind more reads than that.
+ * Reads on their way at once; further ones wait here within their own time, and are not sent once nobody waits for
+ * them. sqld takes 128 requests from all control planes together, and writes would wait behind more reads than that.
  */
 const readsAtOnce = 32
 
@@ -159,7 +159,9 @@ async function persist<Result>(run: () => Promise<Result>, repeatable: boolean):
   }
 }
 
-/** Gives up in time, after which nothing is `wanted`, and tells what the database said from that it could not be asked. */
+/**
+ * Gives up in time, after which nothing is `wanted`, and tells what the database said from that it could not be asked.
+ */
 async function within<Result>(
   work: (wanted: () => boolean) => Promise<Result>,
   milliseconds: number,

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { RoundTrip } from './round-trip.ts'
 
-test('a write held the database for what it took beyond the quickest read of late, however slow some reads are', async () => {
+test("estimates a write's lock time as its duration minus the fastest recent read", async () => {
   let now = 0
   const way = new RoundTrip(() => now)
   const taking = (milliseconds: number) => async () => {

@@ -73,7 +73,7 @@ test('a flush that succeeds has the disk asked after everything that was written
   )
 })
 
-test('the disk is asked once for all that wait, and not at all where nothing is unsafe', async () => {
+test('flushes once for all waiting writers, and not at all if everything is flushed', async () => {
   let asked = 0
   const log = new WriteAheadLog({
     file,
@@ -91,7 +91,7 @@ test('the disk is asked once for all that wait, and not at all where nothing is 
   log.close()
 })
 
-test('after the disk has failed nothing is called safe again before all of the log is in the database', async () => {
+test('reports nothing as durable after a failed flush until the whole log is in the database', async () => {
   let [asked, isWhole] = [0, false]
   const log = new WriteAheadLog({
     file,
@@ -116,7 +116,7 @@ test('after the disk has failed nothing is called safe again before all of the l
   log.close()
 })
 
-test('a checkpoint is made after so many characters, one at a time, and one that fails does no harm', async () => {
+test('checkpoints after a number of characters, one at a time, and survives a failed checkpoint', async () => {
   const made: PromiseWithResolvers<void>[] = []
   const log = new WriteAheadLog({
     file,
@@ -145,7 +145,7 @@ test('a checkpoint is made after so many characters, one at a time, and one that
   log.close()
 })
 
-test('what is written patiently is in the database before it is closed, and its log begins anew again and again', async () => {
+test('moves low priority writes into the database before closing it and restarts the log each time', async () => {
   const database = await openDatabase(join(directory, 'real.db'), directory)
   await database.write([{ sql: 'create table t (n integer primary key, text text)', args: [] }])
   let longest = 0
@@ -161,7 +161,7 @@ test('what is written patiently is in the database before it is closed, and its 
   database.close()
 })
 
-test('what a log that cannot be flushed has is safe once it is in the database itself', async () => {
+test('data of a log that cannot be flushed is durable once it is in the database', async () => {
   const database = await openDatabase(join(directory, 'lost.db'), directory)
   await database.write([{ sql: 'create table t (n integer)', args: [] }])
   await database.write([{ sql: 'insert into t values (7)', args: [] }], {})

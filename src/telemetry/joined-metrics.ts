@@ -1,6 +1,6 @@
 /**
- * The metrics of several processes as one exposition: each metric once, with every process's samples under a label `worker`
- * that names it.
+ * The metrics of several processes as one exposition: each metric once, with every process's samples under a label
+ * `worker` that names it.
  */
 import { AggregatorRegistry } from 'prom-client'
 import { z } from 'zod'

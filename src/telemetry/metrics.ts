@@ -6,7 +6,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Event } from '../events/event.ts'
 
 export interface ControlPlaneMetrics {
-  /** `path` is the route's pattern, or null where there was no such route. */
+  /** `path` is the route's pattern, or null if no route matched. */
   answered(answer: { method: string; path: string | null; status: number; seconds: number }): void
   /** Events taken from gateways, now and for the first time. */
   ingested(events: readonly Pick<Event, 'event_type'>[]): void

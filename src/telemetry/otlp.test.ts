@@ -24,14 +24,14 @@ afterEach(() => collector.stop())
 
 const load = () => loadOtlpExporter({ endpoint: collector.url, headers: undefined, environment: undefined })
 
-test('a span arrives with its attributes, its state and what went wrong', async () => {
+test('exports a span with its attributes, status and error', async () => {
   await (await load())([span])
   const { name, kind, traceId, spanId, attributes } = span
   const arrived = { name, kind, traceId, spanId, parentSpanId: '00f067aa0ba902b7', attributes }
   expect(collector.spans).toEqual([{ ...arrived, traceState: 'rojo=1,congo=2', status: 'provider.error' }])
 })
 
-test('a collector that takes a part says how many it did not, and why; the next time it may take all', async () => {
+test('reports how many spans a collector rejected and why, and sends the next ones', async () => {
   const send = await load()
   collector.answer = () => partialSuccess(2, 'too old')
   const thrown = await send([span, span, span]).catch((refused: unknown) => refused)

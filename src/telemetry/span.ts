@@ -1,6 +1,7 @@
 /**
- * Spans of an exchange: itself, and under it each call to a provider or MCP server. Names follow the GenAI and MCP semantic
- * conventions of OpenTelemetry, which are still in development, so what is used of them stands here. Never in a span: texts, secrets.
+ * Spans of an exchange: itself, and under it each call to a provider or MCP server. Names follow the GenAI and MCP
+ * semantic conventions of OpenTelemetry, which are still in development, so what is used of them stands here. Never
+ * in a span: texts, secrets.
  */
 
 import { families, isFamily } from '../languages/families.ts'
@@ -23,7 +24,7 @@ export interface Span {
   error: string | null
 }
 
-/** What a family of routes does, by the conventions' well-known values where there is one. */
+/** The operation of a family of routes, in the conventions' well-known values if there is one. */
 export const operationOf = (family: string): string =>
   (isFamily(family) ? families[family].operation : undefined) ?? family
 
@@ -78,7 +79,7 @@ export function hostAttributes(address: string | null | undefined): Span['attrib
   return { [attribute.serverAddress]: url.hostname.replace(/^\[|\]$/g, ''), [attribute.serverPort]: port }
 }
 
-/** The span without what is null. */
+/** The span without null attributes. */
 export const attributes = (given: Readonly<Record<string, AttributeValue | null | undefined>>): Span['attributes'] => {
   const kept: Span['attributes'] = {}
   for (const [name, value] of Object.entries(given)) if (value !== null && value !== undefined) kept[name] = value

@@ -1,4 +1,6 @@
-/** The trace that a request belongs to, as `traceparent` and `tracestate` say it (W3C Trace Context, sections 3.2, 3.3). */
+/**
+ * The trace that a request belongs to, as `traceparent` and `tracestate` say it (W3C Trace Context, sections 3.2, 3.3).
+ */
 
 interface TraceContext {
   /** 32 hexadecimal digits. */
@@ -12,7 +14,7 @@ interface TraceContext {
 const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x20-\x7e]*)?$/
 const nothing = /^0+$/
 
-/** Null where there is no header, or one that must be ignored: a wrong form, version ff, ids of zeros. */
+/** Null without a header, or if it must be ignored: an invalid form, version ff, ids of zeros. */
 export function parseTraceparent(header: string | null): TraceContext | null {
   if (header === null) return null
   const [, version, traceId, spanId, flags, more] = form.exec(header) ?? []
@@ -36,8 +38,8 @@ const mostMembers = 32
 const member = /^([a-z0-9][a-z0-9_\-*/@]{0,255})=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/
 
 /**
- * The list of a `tracestate` that may be passed on; null where it is empty or must be left out: a member of a wrong form,
- * or more than 32. Of a key that is given twice the first holds, which is the latest. To be read only where
+ * The list of a `tracestate` that may be passed on; null where it is empty or must be left out: a member of a wrong
+ * form, or more than 32. Of a key that is given twice the first holds, which is the latest. To be read only where
  * `traceparent` could be.
  */
 export function parseTracestate(header: string | null): string | null {
@@ -45,7 +47,7 @@ export function parseTracestate(header: string | null): string | null {
   const kept = new Map<string, string>()
   let count = 0
   for (const part of header.split(',')) {
-    // Spaces before a value are its own; those around a member are nobody's.
+    // Spaces before a value belong to it; spaces around a member are ignored.
     const text = part.replace(/^[ \t]+|[ \t]+$/g, '')
     if (text === '') continue
     const key = member.exec(text)?.[1]

@@ -15,7 +15,7 @@ import { parseTraceparent, parseTracestate } from './trace-context.ts'
 export interface ExchangeTrace {
   readonly traceId: string
   readonly parentSpanId: string | null
-  /** The exchange's own span; null where the trace is only told, because it is not recorded here. */
+  /** The exchange's own span; null if the trace is only passed on, because it is not recorded here. */
   readonly spanId: string | null
   /** The caller's `traceparent` as it came; null where the trace begins here. */
   readonly caller: string | null

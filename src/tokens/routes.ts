@@ -59,7 +59,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           detail: {
             tags: ['Tokens'],
             summary:
-              'Make a token; what is left out comes from the calling token where that is narrower, more is refused',
+              'Creates a token; missing fields come from the calling token if it is narrower, wider ones are refused',
           },
         },
       )
@@ -74,7 +74,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           access: 'tokens:read',
           query: listTokensQuery,
           response: z.object({ tokens: z.array(tokenRecordSchema), next_cursor: z.string().nullable() }),
-          detail: { tags: ['Tokens'], summary: 'List tokens, newest first' },
+          detail: { tags: ['Tokens'], summary: 'Lists tokens, newest first' },
         },
       )
       .get(
@@ -90,7 +90,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           detail: {
             tags: ['Tokens'],
             summary:
-              'List tokens to look at: near exhaustion or exhausted, expiring, expired, due for rotation, revoked in emergency',
+              'Lists tokens that need attention: near exhaustion or exhausted, expiring, expired, due for rotation, revoked in emergency',
           },
         },
       )
@@ -101,7 +101,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           access: 'tokens:read',
           query: z.strictObject({}),
           response: tokenViewsSchema,
-          detail: { tags: ['Tokens'], summary: 'Count tokens by status, purpose, key class and team' },
+          detail: { tags: ['Tokens'], summary: 'Counts tokens by status, purpose, key class and team' },
         },
       )
       .post(
@@ -111,7 +111,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           access: 'tokens:read',
           body: z.strictObject({ token: z.string().max(1000) }),
           response: validationSchema,
-          detail: { tags: ['Tokens'], summary: 'Say whether a secret is one of a usable token' },
+          detail: { tags: ['Tokens'], summary: 'Says whether a secret belongs to a usable token' },
         },
       )
       .get(
@@ -125,7 +125,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           params: idParams,
           versioned: true,
           response: tokenRecordSchema,
-          detail: { tags: ['Tokens'], summary: 'Read a token' },
+          detail: { tags: ['Tokens'], summary: 'Reads a token' },
         },
       )
       .delete(
@@ -143,7 +143,7 @@ export function tokenRoutes(deps: TokenDependencies): AnyElysia[] {
           response: tokenRecordSchema.extend({ propagation: propagationSchema }),
           detail: {
             tags: ['Tokens'],
-            summary: 'Revoke a token, and no other that it replaced; If-Match names the version that was read',
+            summary: 'Revokes a token, and none that it replaced; If-Match names the version that was read',
           },
         },
       ),

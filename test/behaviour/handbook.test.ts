@@ -1,7 +1,8 @@
 /**
- * Runs what README and handbook say can be run, against one installation. In a page, a block "sh run" is run as it stands
- * and in order, in one shell; a block with "file=NAME" is written beforehand; a block "text prints" must be what the block
- * before it printed, where "…" stands for anything. The addresses of the defaults are replaced by those of this run.
+ * Runs what README and handbook say can be run, against one installation. In a page, a block "sh run" is run as it
+ * stands and in order, in one shell; a block with "file=NAME" is written beforehand; a block "text prints" must be
+ * what the block before it printed, where "…" stands for anything. The addresses of the defaults are replaced by
+ * those of this run.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

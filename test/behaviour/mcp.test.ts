@@ -1,4 +1,6 @@
-/** `/mcp` of a running installation, its servers from the catalog: a remote one of the official library, and a command. */
+/**
+ * `/mcp` of a running installation, its servers from the catalog: a remote one of the official library, and a command.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'

@@ -1,4 +1,6 @@
-/** A sidecar of several workers: one replicator beside them, one replica that all read, and every promise of one holds. */
+/**
+ * A sidecar of several workers: one replicator beside them, one replica that all read, and every promise of one holds.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type ControlPlane, type Primary, startControlPlane, startPrimary } from '../fleet/control-plane.ts'
 import { type FleetGateway, startFleetGateway } from '../fleet/gateway.ts'

@@ -1,4 +1,7 @@
-/** People, from the setup link of a first start to a session of the command line, through the calls that the console makes. */
+/**
+ * People, from the setup link of a first start to a session of the command line, through the calls that the console
+ * makes.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'

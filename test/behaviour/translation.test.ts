@@ -1,6 +1,7 @@
 /**
  * Clients of one language and providers of another through the real executable: what is loaded only then is in it too.
- * What becomes of each feature is in `test/golden`, what the gateway makes of it in `src/gateway/request/translated.test.ts`.
+ * What becomes of each feature is in `test/golden`, what the gateway makes of it in
+ * `src/gateway/request/translated.test.ts`.
  */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'

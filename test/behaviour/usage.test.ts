@@ -30,7 +30,10 @@ afterEach(async () => {
 
 const addresses = () => [gatehouse.gatewayUrl, ...more.map(({ url }) => url)]
 
-/** Sends requests to all gateways in turn, all at once; gives the statuses and error codes, 0 where the connection broke. */
+/**
+ * Sends requests to all gateways in turn, all at once; gives the statuses and error codes, 0 where the connection
+ * broke.
+ */
 const answersToMany = (token: string, count: number, model = 'fake-model') =>
   Promise.all(
     Array.from({ length: count }, async (_, index) => {

@@ -1,4 +1,7 @@
-/** An application that is a page of another origin, in a real browser: it uses PKCE, and what is not for pages stays shut. */
+/**
+ * An application that is a page of another origin, in a real browser: it uses PKCE, and what is not for pages stays
+ * shut.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { launchBrowser } from '../support/browser.ts'

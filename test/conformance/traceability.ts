@@ -1,6 +1,7 @@
 /**
- * Each rule of the OAuth server, where it comes from, and the test that shows it. The rules of the tables of checks stand
- * here under their own names; `traceability.test.ts` holds this list against the tables and the tests against this list.
+ * Each rule of the OAuth server, where it comes from, and the test that shows it. The rules of the tables of checks
+ * stand here under their own names; `traceability.test.ts` holds this list against the tables and the tests against
+ * this list.
  *
  * Longer than most: it is one table.
  */

@@ -1,7 +1,7 @@
 /**
  * The network between one sidecar and the rest, as something that can be cut: bytes pass through ports of this process
- * to control plane and primary, and while it is cut nothing arrives and nobody is told, as with a pulled cable. Where the
- * control plane names the primary, the port before it is named instead.
+ * to control plane and primary, and while it is cut nothing arrives and nobody is told, as with a pulled cable. Where
+ * the control plane names the primary, the port before it is named instead.
  */
 import type { Socket } from 'bun'
 import { freePort } from '../support/free-port.ts'

@@ -3,8 +3,9 @@
  *
  *   bun test/fleet/failure-table.ts --sidecars 20 --kill-seconds 60
  *
- * `--case NAME`, which may be repeated, runs only those. Exit code 1 where a case found anything or could not be run to its
- * end; what this machine lacks the means for is skipped. Disks are filled in a tmpfs of their own: that needs root.
+ * `--case NAME`, which may be repeated, runs only those. Exit code 1 where a case found anything or could not be run
+ * to its end; what this machine lacks the means for is skipped. Disks are filled in a tmpfs of their own: that needs
+ * root.
  */
 import { parseArgs } from 'node:util'
 import { type FailureCase, failureCases, Skipped } from './failure-cases.ts'

@@ -1,4 +1,7 @@
-/** A gateway of a fleet: a sidecar, `gatehouse gateway` with a control plane's address, a runtime token and its own data. */
+/**
+ * A gateway of a fleet: a sidecar, `gatehouse gateway` with a control plane's address, a runtime token and its own
+ * data.
+ */
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/eventually.ts'

@@ -1,6 +1,6 @@
 /**
- * A sidecar under load, and kill -9 of what its events pass on their way: its replicator, the ledger's server, that of the
- * state, all of them at once. Every answer that was completed has its outcome in the ledger then, once.
+ * A sidecar under load, and kill -9 of what its events pass on their way: its replicator, the ledger's server, that
+ * of the state, all of them at once. Every answer that was completed has its outcome in the ledger then, once.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createToken } from '../support/client.ts'

@@ -1,7 +1,7 @@
 /**
- * The wall clock of one host, wrong by so many seconds: a library that stands before the C library's own answers to what
- * time it is (`LD_PRELOAD`), in the process it is given to and all that this starts. Monotonic clocks stay right, as they
- * are on such a host.
+ * The wall clock of one host, wrong by so many seconds: a library that stands before the C library's own answers to
+ * what time it is (`LD_PRELOAD`), in the process it is given to and all that this starts. Monotonic clocks stay
+ * right, as they are on such a host.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,7 @@
 /**
  * What each pair of languages makes of each feature, as files to be read side by side: one input in one language, one
- * output for each other language that it can be put into. `UPDATE_GOLDEN=1 bun test test/golden` writes the outputs again.
+ * output for each other language that it can be put into. `UPDATE_GOLDEN=1 bun test test/golden` writes the outputs
+ * again.
  *
  *     request/FEATURE/CALLER.json     → CALLER.to-PROVIDER.json    `{"refused": …}` where the provider cannot be told
  *     answer/FEATURE/PROVIDER.json    → PROVIDER.to-CALLER.json

@@ -1,4 +1,7 @@
-/** Processes that run beside what is measured: the provider and the bare pass-through, each saying its address in its first line. */
+/**
+ * Processes that run beside what is measured: the provider and the bare pass-through, each saying its address in its
+ * first line.
+ */
 import { join } from 'node:path'
 import { z } from 'zod'
 import { eventually } from '../support/eventually.ts'

@@ -1,6 +1,7 @@
 /**
- * Cost as it grows: `bun test/load/curves.ts [--full] [NAME...]` prints a table for each curve that is named, or for all,
- * with the ratio of each figure to that of the smallest number. Without `--full` it leaves out the points that take long.
+ * Cost as it grows: `bun test/load/curves.ts [--full] [NAME...]` prints a table for each curve that is named, or for
+ * all, with the ratio of each figure to that of the smallest number. Without `--full` it leaves out the points that
+ * take long.
  */
 import { parseArgs } from 'node:util'
 import type { Curve } from './curve.ts'

@@ -1,7 +1,7 @@
 /**
  * What limits cost on the hot path: `bun test/load/limits-cost.ts [seconds a round] [rounds]`. The same requests by a
- * token without limits, by ones with each kind of limit, and by one with all, in alternating rounds; printed are requests
- * a second and their ratio to those without limits.
+ * token without limits, by ones with each kind of limit, and by one with all, in alternating rounds; printed are
+ * requests a second and their ratio to those without limits.
  */
 import { createToken } from '../support/client.ts'
 import { startGatehouse } from '../support/harness.ts'

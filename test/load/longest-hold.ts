@@ -1,7 +1,7 @@
 /**
  * Searches for what makes a policy keep the thread to itself: for each kind the longest time without a turn for others,
- * in milliseconds, over hostile bodies (`hostile-texts.ts`), and the processor time of the worst. One thread reads for all callers, so what one
- * of them makes of it is felt by all. `bun test/load/longest-hold.ts [MiB] [kind]`
+ * in milliseconds, over hostile bodies (`hostile-texts.ts`), and the processor time of the worst. One thread reads
+ * for all callers, so what one of them makes of it is felt by all. `bun test/load/longest-hold.ts [MiB] [kind]`
  */
 import { chat } from '../../src/languages/chat/dialect.ts'
 import { type ActivePolicy, compilePolicySet } from '../../src/policies/chain.ts'

@@ -1,4 +1,6 @@
-/** What a measurement ran on, and how much of it others took meanwhile: absolute figures hold for an idle machine only. */
+/**
+ * What a measurement ran on, and how much of it others took meanwhile: absolute figures hold for an idle machine only.
+ */
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { descendantsOf, familySeconds } from '../support/processes.ts'

@@ -1,8 +1,8 @@
 /**
- * Load that does not slow down with what it measures: a request is sent, a stream begun, when its time has come, whether
- * or not earlier ones were answered, so that a slow answer cannot hide itself. Times are counted from when a request was
- * really sent; how late the generator itself was is given apart, and is a floor of what can be seen. Nothing that was
- * sent is abandoned: it can be counted.
+ * Load that does not slow down with what it measures: a request is sent, a stream begun, when its time has come,
+ * whether or not earlier ones were answered, so that a slow answer cannot hide itself. Times are counted from when a
+ * request was really sent; how late the generator itself was is given apart, and is a floor of what can be seen.
+ * Nothing that was sent is abandoned: it can be counted.
  */
 import { Connections, requestBytes } from './connections.ts'
 import { heldPauseMs, requestBody, streamBody, type Target } from './target.ts'
@@ -73,8 +73,8 @@ const heldFrames = 40
 const fillMs = 1000
 
 /**
- * So many streams held open for so many seconds, each lasting as long and coming as slowly as one of a provider does: as
- * one ends another begins, evenly spread. Judged are those that begin while all are open.
+ * So many streams held open for so many seconds, each lasting as long and coming as slowly as one of a provider does:
+ * as one ends another begins, evenly spread. Judged are those that begin while all are open.
  */
 export async function holdStreams(target: Target, streams: number, seconds: number): Promise<Timed> {
   using connections = new Connections(target)
@@ -103,8 +103,8 @@ export async function holdStreams(target: Target, streams: number, seconds: numb
 }
 
 /**
- * So many callers that ask for a short stream over and over, each as soon as its former one has ended. They are more than
- * the machine can serve at once: the time to a first text is the time that it waits for everybody else's.
+ * So many callers that ask for a short stream over and over, each as soon as its former one has ended. They are more
+ * than the machine can serve at once: the time to a first text is the time that it waits for everybody else's.
  */
 export async function overloadStreams(target: Target, callers: number, rounds: number): Promise<Timed> {
   using connections = new Connections(target)

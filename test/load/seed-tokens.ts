@@ -1,7 +1,7 @@
 /**
- * What many tokens cost: `bun test/load/seed-tokens.ts [N]` starts an installation with few tokens and with N (1 000 000),
- * and prints for both the time of list pages, the gateway's start, the memory of both processes, and of a look-up, which
- * is a request with a token that the gateway has not seen before.
+ * What many tokens cost: `bun test/load/seed-tokens.ts [N]` starts an installation with few tokens and with N (1 000
+ * 000), and prints for both the time of list pages, the gateway's start, the memory of both processes, and of a
+ * look-up, which is a request with a token that the gateway has not seen before.
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'

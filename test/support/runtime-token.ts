@@ -1,4 +1,6 @@
-/** The runtime token that `up` hands to its gateway over a channel of their own: read where the ledger keeps it, sealed. */
+/**
+ * The runtime token that `up` hands to its gateway over a channel of their own: read where the ledger keeps it, sealed.
+ */
 import { Database } from 'bun:sqlite'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -36,8 +36,8 @@ export interface Booked {
 }
 
 /**
- * At rest: whatever reached the provider has one outcome; so has whatever was answered whole, booked at what the provider
- * bills; what was cut off is booked at no more than the most; the sum of all is what the account says.
+ * At rest: whatever reached the provider has one outcome; so has whatever was answered whole, booked at what the
+ * provider bills; what was cut off is booked at no more than the most; the sum of all is what the account says.
  */
 export async function expectSettledOnce(
   gatehouse: Gatehouse,

@@ -3,8 +3,8 @@
  * seen is the next lower bound, which is inclusive, so the events at that timestamp come again and are left out by id.
  * Events that arrive later with an older timestamp are missed: the lower bound has passed them.
  *
- * While nothing was seen the window begins where it did at first, by the control plane's clock: said anew before each poll,
- * a `since` like `5m` would move past what arrives between two polls.
+ * While nothing was seen the window begins where it did at first, by the control plane's clock: said anew before each
+ * poll, a `since` like `5m` would move past what arrives between two polls.
  *
  * Each round is printed oldest first, so the whole reads in one direction; a round is held in memory for that.
  */
@@ -60,7 +60,9 @@ async function readWindow(
   }
 }
 
-/** The instant at which a window begins that was just read; as it was said where the answer does not tell when that was. */
+/**
+ * The instant at which a window begins that was just read; as it was said where the answer does not tell when that was.
+ */
 function beginning(since: string | undefined, headers: Headers): string | undefined {
   const now = Date.parse(headers.get('date') ?? '')
   if (since === undefined || Number.isNaN(now)) return since

@@ -92,6 +92,6 @@ test('creates and deletes teams, and adds and removes members', async () => {
   await expect(run('team', ['delete', 't1'])).rejects.toThrow('--yes')
 })
 
-test('removes what was deleted while typing from a hidden line', () => {
+test('applies backspace in a hidden line', () => {
   expect(edited('pax\u007fssword\b\u007frd')).toBe('password')
 })

@@ -56,7 +56,7 @@ export const rotate = (terminal: Terminal) =>
 
 export const clone = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Make a token of equal or narrower scope; its secret is shown this once' },
+    meta: { description: 'Create a token of equal or narrower scope; its secret is shown this once' },
     args: {
       ...idArgument,
       ...nameFlag,

@@ -1,4 +1,4 @@
-/** What the commands about tokens share: the path, the flags, how a made token's secret is shown. */
+/** What the commands about tokens share: the path, the flags, how a new token's secret is shown. */
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { recordSchema, showRecord } from '../../command/record.ts'
@@ -8,14 +8,14 @@ export const tokenPath = (id: string, action = ''): string => `/v1/tokens/${enco
 
 export const madeSchema = recordSchema.extend({ token_value: z.string() })
 
-/** Throws `usage` unless the command line says that it is meant. */
+/** Throws `usage` unless the command line confirms the action. */
 export function requireYes(yes: boolean | undefined, what: string): void {
   if (!yes) throw new Failure('usage', { message: `${what}: repeat the command with --yes` })
 }
 
 /**
- * Shows a token that was just made. Without `json` stdout gets the secret alone, so that it can be kept by
- * `$(gatehouse token create …)`, and stderr the rest.
+ * Shows a new token. Without `json` stdout gets the secret alone, so that `$(gatehouse token create …)` can store it,
+ * and stderr the rest.
  */
 export async function showMade(
   made: z.infer<typeof madeSchema>,

@@ -54,7 +54,7 @@ export const scopeFlags = {
 
 export type ScopeFlags = { readonly [Name in keyof typeof scopeFlags]: string | undefined }
 
-/** The fields of a request that the flags say. Throws `usage` for what cannot be read. */
+/** The fields of a request from the flags. Throws `usage` for an unreadable value. */
 export function readScope(flags: ScopeFlags): Record<string, unknown> {
   if (flags['expires-in'] !== undefined && flags['expires-at'] !== undefined) {
     throw new Failure('usage', { message: '--expires-in and --expires-at say the same: give one' })

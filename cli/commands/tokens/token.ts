@@ -34,7 +34,7 @@ export const token = (terminal: Terminal, input: Input = processInput) =>
 
 const create = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Make a token; its secret is shown this once' },
+    meta: { description: 'Create a token; its secret is shown this once' },
     args: {
       name: { type: 'string', required: true, description: 'Its name' },
       purpose: { type: 'enum', options: purposes, required: true, description: 'What it is for' },

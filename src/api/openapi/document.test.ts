@@ -102,7 +102,7 @@ describe('the document', () => {
     expect(described.toSorted()).toEqual(expected.toSorted())
   })
 
-  test('says for each operation which permission it needs', () => {
+  test('names the required permission of each operation', () => {
     expect(document).toMatchObject({
       info: { version },
       paths: {
@@ -137,7 +137,7 @@ describe('the document', () => {
     })
   })
 
-  test('leaves out what is between our own processes', () => {
+  test("leaves out routes between Gatehouse's own processes", () => {
     expect(text).not.toContain('/v1/hidden')
   })
 
@@ -158,12 +158,12 @@ describe('the document', () => {
     expect(text).not.toContain('$defs')
   })
 
-  test('forbids unknown members in what is sent and none in what is answered', () => {
+  test('forbids unknown members in requests and allows them in answers', () => {
     const schemas = JSON.stringify(document).match(/"additionalProperties":false/g)
     expect(schemas).toHaveLength(2)
   })
 
-  test('requires of a request what must be sent, not what has a default', () => {
+  test('requires the members of a request that have no default', () => {
     expect(document).toMatchObject({
       paths: { '/v1/things/{id}/copy': { post: { requestBody: { required: false } } } },
     })

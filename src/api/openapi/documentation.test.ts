@@ -3,7 +3,7 @@ import { documentationPage } from './documentation.ts'
 
 const [page, script, styles] = documentationPage()
 
-test('the page names nothing that lies elsewhere', async () => {
+test('the documentation page loads nothing from other hosts', async () => {
   const response = await page?.respond()
   const text = (await response?.text()) ?? ''
   expect(response?.headers.get('content-type')).toBe('text/html; charset=utf-8')

@@ -1,4 +1,7 @@
-/** Zod schemas as JSON Schema (2020-12, which OpenAPI 3.1 takes as it is). A schema with an id becomes a shared component. */
+/**
+ * Zod schemas as JSON Schema (2020-12, which OpenAPI 3.1 takes as it is). A schema with an id becomes a shared
+ * component.
+ */
 import { z } from 'zod'
 
 /** JSON as the document holds it. */
@@ -25,7 +28,7 @@ function leaveOpen({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema })
   if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
 }
 
-/** Zod points at `#/$defs/Name`; in this document what is shared lies in `#/components/schemas/Name`. */
+/** Zod points at `#/$defs/Name`; this document keeps shared schemas in `#/components/schemas/Name`. */
 function pointed(value: Json): Json {
   if (Array.isArray(value)) return value.map(pointed)
   if (!isObject(value)) return value

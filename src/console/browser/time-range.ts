@@ -1,4 +1,7 @@
-/** The time range that governs every chart and table, from the address: the last so long, or from one instant to another. */
+/**
+ * The time range that governs every chart and table, from the address: the last so long, or from one instant to
+ * another.
+ */
 import { queryValue, setQuery } from './address.ts'
 
 export const ranges = [

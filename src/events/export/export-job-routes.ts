@@ -54,7 +54,7 @@ export const exportJobRoutes = (deps: RouteDependencies) =>
           format: z.enum(exportFormats),
         }),
         response: { 202: exportJobSchema },
-        detail: { tags: ['Events'], summary: 'Makes a file of all events of a window in the background' },
+        detail: { tags: ['Events'], summary: 'Creates a file of all events of a time window, in the background' },
       },
     )
     .get(
@@ -77,7 +77,7 @@ export const exportJobRoutes = (deps: RouteDependencies) =>
         access: 'events:export',
         query: z.strictObject({ ...pageQuery, status: z.enum(exportStates).optional() }),
         response: z.object({ jobs: z.array(exportJobSchema), next_cursor: z.string().nullable() }),
-        detail: { tags: ['Events'], summary: 'The exports that the caller has asked for, in the order they were made' },
+        detail: { tags: ['Events'], summary: "Lists the caller's exports, in the order they were created" },
       },
     )
     .get(
@@ -87,7 +87,7 @@ export const exportJobRoutes = (deps: RouteDependencies) =>
         access: 'events:export',
         params: z.object({ id: z.uuid() }),
         response: exportJobSchema,
-        detail: { tags: ['Events'], summary: 'One export: how far it is' },
+        detail: { tags: ['Events'], summary: 'Reads an export and its progress' },
       },
     )
     .get(
@@ -105,7 +105,7 @@ export const exportJobRoutes = (deps: RouteDependencies) =>
         params: z.object({ id: z.uuid() }),
         response: z.looseObject({ events: z.array(z.unknown()) }),
         answers: ['text/csv'],
-        detail: { tags: ['Events'], summary: 'The file of a completed export' },
+        detail: { tags: ['Events'], summary: 'Downloads the file of a completed export' },
       },
     )
 
@@ -154,7 +154,7 @@ async function createJob(
     throw new Failure('conflict', { message: 'Too many exports wait: try again when some are done', cause: error })
   })
   const [job] = await readJobs(ledger, { sql: 'id = ?', args: [id] }, 1)
-  if (job === undefined) throw new Failure('internal', { cause: new Error('An export that was made is missing') })
+  if (job === undefined) throw new Failure('internal', { cause: new Error('A created export is missing') })
   return job
 }
 

@@ -85,7 +85,7 @@ export function verifyRoutes({
         detail: {
           tags: ['Events'],
           summary:
-            'Whether any event was altered, removed or inserted: lines of findings and chains, a sum as the last',
+            'Verifies that no event was altered, removed or inserted: lines of findings and chains, then a summary',
         },
       },
     )
@@ -99,6 +99,6 @@ export function verifyRoutes({
         keys: z.array(keyId).max(maxKeys).default([]),
         witnesses: z.array(signedSchema).max(maxWitnesses).default([]),
       }),
-      detail: { tags: ['Events'], summary: 'The same, held against checkpoints that were seen elsewhere too' },
+      detail: { tags: ['Events'], summary: "Verifies the log against the caller's own checkpoints" },
     })
 }

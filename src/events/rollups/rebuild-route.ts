@@ -44,8 +44,7 @@ export function rollupRebuildRoute({ ledger, clock, log, settings }: Dependencie
       answers: ['application/x-ndjson'],
       detail: {
         tags: ['Events'],
-        summary:
-          'Makes the sums that charts show anew of the events, where they differ: lines of progress, a sum as the last',
+        summary: 'Rebuilds the sums of charts from the events where they differ: lines of progress, then a summary',
       },
     },
   )

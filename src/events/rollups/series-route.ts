@@ -74,7 +74,7 @@ export const seriesRoute = (
       }),
       detail: {
         tags: ['Events'],
-        summary: 'Requests, tokens, cost and times by minute, hour or day, from sums that are kept of all requests',
+        summary: 'Returns requests, tokens, cost and latency by minute, hour or day, from stored sums of all requests',
       },
     },
   )

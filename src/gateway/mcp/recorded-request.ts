@@ -5,7 +5,9 @@ import { recordedOrNull, recordedText } from '../accounting/recorded-text.ts'
 import type { Exchange } from '../exchange.ts'
 import type { McpRequest } from './mcp-request.ts'
 
-/** What is called, as its record names it: the caller may have made the name, or the address, up. Null where nothing is. */
+/**
+ * What is called, as its record names it: the caller may have made the name, or the address, up. Null where nothing is.
+ */
 export function recordedName(exchange: Pick<Exchange, 'chain'>, { server, name }: McpRequest): string | null {
   if (server === null || name === null) return recordedOrNull(exchange, name)
   const prefix = publishedName(server.name, '')

@@ -8,9 +8,9 @@
  *
  * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
  * then the session. A session belongs to the token's account or OAuth grant, and may be another worker's
- * (`other-worker.ts`). HTTP reports what is wrong with origin, credential, headers and session, and why a GET or DELETE is
- * refused; everything else is a JSON-RPC error in a 200. Each request runs through `gateway/pipeline.ts` like one over HTTP, and its
- * answer leaves here in the form that its caller reads.
+ * (`other-worker.ts`). HTTP reports what is wrong with origin, credential, headers and session, and why a GET or
+ * DELETE is refused; everything else is a JSON-RPC error in a 200. Each request runs through `gateway/pipeline.ts`
+ * like one over HTTP, and its answer leaves here in the form that its caller reads.
  *
  * Longer than most: it is the one place that knows the order of these checks.
  *

@@ -43,9 +43,9 @@ const ofProcess = { method: 'GET', permission: null, policyStages: [], failures:
 
 /** What a process answers about itself. The control plane serves all of these but the last. */
 const aboutItself: readonly GatewayRouteDescription[] = [
-  { ...ofProcess, path: '/healthz', summary: 'Whether the process is alive' },
-  { ...ofProcess, path: '/readyz', summary: 'Whether the process can answer, and what is missing' },
-  { ...ofProcess, path: '/metrics', summary: 'What the process counts, for Prometheus' },
+  { ...ofProcess, path: '/healthz', summary: 'Says whether the process is alive' },
+  { ...ofProcess, path: '/readyz', summary: 'Says whether the process is ready, and what is missing' },
+  { ...ofProcess, path: '/metrics', summary: 'Returns the metrics of the process, for Prometheus' },
   { ...ofProcess, path: '/v1/openapi.json', summary: 'This document' },
   {
     ...ofProcess,
@@ -67,7 +67,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'GET',
     path: '/v1/models',
     family: 'models',
-    summary: 'The models that this token may use',
+    summary: 'Lists the models that this token may use',
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelPageReply,
@@ -78,7 +78,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'GET',
     path: '/v1/models/{model_id}',
     family: 'models',
-    summary: 'One model that this token may use; its id may hold slashes',
+    summary: 'Reads one model that this token may use; its id may contain slashes',
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelReply,
@@ -90,7 +90,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'GET',
     path: families.mcp.path,
     family: 'mcp',
-    summary: 'Open the stream of what the MCP surface says by itself',
+    summary: 'Opens the stream of messages that the MCP surface sends on its own',
     permission: families.mcp.permission,
     policyStages: [],
     alsoAnswers: ['text/event-stream'],
@@ -101,7 +101,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'DELETE',
     path: '/mcp',
     family: 'mcp',
-    summary: 'End the session',
+    summary: 'Ends the session',
     permission: 'mcp:invoke',
     policyStages: [],
     otherSuccess: { 200: 'The session has ended' },

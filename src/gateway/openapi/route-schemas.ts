@@ -53,7 +53,7 @@ const chatUsage = z.looseObject({ prompt_tokens: whole, completion_tokens: whole
 const tokenUsage = z.looseObject({ input_tokens: whole, output_tokens: whole }).optional()
 
 const chat: Described = {
-  summary: 'Complete a chat, as JSON or as server-sent events ended by `data: [DONE]`',
+  summary: 'Completes a chat, as JSON or as server-sent events ended by `data: [DONE]`',
   request: z.looseObject({ model, messages: z.array(message), stream, ...sessionMembers }),
   reply: z.looseObject({
     id: z.string(),
@@ -73,7 +73,7 @@ const chat: Described = {
 }
 
 const responses: Described = {
-  summary: 'Make a response, as JSON or as server-sent events',
+  summary: 'Creates a response, as JSON or as server-sent events',
   request: z.looseObject({
     model,
     input: z.union([z.string(), z.array(z.looseObject({ type: z.string().optional() }))]).optional(),
@@ -105,7 +105,7 @@ const responses: Described = {
 }
 
 const messages: Described = {
-  summary: 'Make a message of content blocks, as JSON or as server-sent events; its errors have a form of their own',
+  summary: 'Creates a message of content blocks, as JSON or as server-sent events; its errors have their own form',
   request: z.looseObject({
     model,
     max_tokens: whole.positive(),
@@ -130,7 +130,7 @@ const messages: Described = {
 const tokens = z.array(whole)
 
 const embeddings: Described = {
-  summary: 'Make vectors of texts',
+  summary: 'Creates vectors of texts',
   request: z.looseObject({
     model,
     input: z.union([z.string(), z.array(z.string()), tokens, z.array(tokens)]),
@@ -152,7 +152,7 @@ const embeddings: Described = {
 }
 
 const transcriptions: Described = {
-  summary: 'Write down what is said in a file, as JSON, text, subtitles, or server-sent events',
+  summary: 'Transcribes an audio file, as JSON, text, subtitles, or server-sent events',
   requestType: 'multipart/form-data',
   request: z.looseObject({
     file: z.string().meta({ contentMediaType: 'application/octet-stream' }).describe('The audio, 25 MiB at most'),
@@ -166,7 +166,7 @@ const transcriptions: Described = {
 }
 
 const speech: Described = {
-  summary: 'Say a text aloud; the answer is audio, or server-sent events that hold it',
+  summary: 'Turns a text into speech; the answer is audio, or server-sent events that contain it',
   request: z.looseObject({
     model,
     input: z.string(),
@@ -179,7 +179,7 @@ const speech: Described = {
 }
 
 const completions: Described = {
-  summary: 'Complete a text, for clients of the legacy language; there is no governance of what comes back',
+  summary: 'Completes a text, for clients of the legacy language; policies do not read its answers',
   request: z.looseObject({
     model,
     prompt: z.union([z.string(), z.array(z.string()), tokens, z.array(tokens)]),
@@ -198,7 +198,7 @@ const completions: Described = {
 }
 
 const moderations: Described = {
-  summary: 'Ask whether texts or pictures are harmful',
+  summary: 'Classifies texts or pictures as harmful or not',
   request: z.looseObject({
     model: model.optional(),
     input: z.union([z.string(), z.array(z.string()), z.array(z.looseObject({ type: z.string() }))]),
@@ -212,7 +212,7 @@ const moderations: Described = {
 
 const rpcMembers = { jsonrpc: z.literal('2.0'), id: z.union([z.string(), whole]).optional() }
 const mcp: Described = {
-  summary: 'Send one JSON-RPC message to the MCP surface: all MCP servers of the catalog as one',
+  summary: 'Sends one JSON-RPC message to the MCP surface: all MCP servers of the catalog as one',
   request: z.looseObject({
     ...rpcMembers,
     method: z.string().optional().describe('initialize, tools/list, tools/call, … (MCP 2025-11-25, 2025-06-18)'),

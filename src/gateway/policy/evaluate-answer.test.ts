@@ -1,4 +1,6 @@
-/** What policies make of answers, whole and streamed. Longer than most, because the two are asked the same side by side. */
+/**
+ * What policies make of answers, whole and streamed. Longer than most, because the two are asked the same side by side.
+ */
 import { afterEach, expect, test } from 'bun:test'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import { completion, question, type TestGateway } from '../testing/gateway.ts'

@@ -1,6 +1,6 @@
 /**
- * post_request policies on what a provider of another language sent, pre_response ones on what the caller is sent. Longer
- * than most, because all of it is asked of the same three providers.
+ * post_request policies on what a provider of another language sent, pre_response ones on what the caller is sent.
+ * Longer than most, because all of it is asked of the same three providers.
  */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'

@@ -1,4 +1,6 @@
-/** Each text family against providers of other languages, through the official clients: what arrives, and what is said. */
+/**
+ * Each text family against providers of other languages, through the official clients: what arrives, and what is said.
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'

@@ -1,4 +1,4 @@
-/** Several detectors as one: each reads the text by itself, and what they find is told in one order. */
+/** Several detectors as one: each reads the text by itself, and their matches are reported in one order. */
 
 import type { BufferedText } from '../buffered-text.ts'
 import type { WorkBudget } from '../work-budget.ts'

@@ -1,8 +1,8 @@
 /**
- * What finds something in text. A detector is compiled once for a policy; a scanner is its state in one text, fed bit by
- * bit. Whole texts are read by the same scanner in one piece, so that both ways always find the same.
+ * A detector finds something in text. It is compiled once for a policy; a scanner is its state in one text, fed piece
+ * by piece. The same scanner reads whole texts in one piece, so both ways always find the same.
  *
- * Offsets are UTF-16 units of the source text, as it came: not of what it folds to.
+ * Offsets are UTF-16 units of the source text, not of its folded form.
  */
 import type { BufferedText } from '../buffered-text.ts'
 import type { WorkBudget } from '../work-budget.ts'
@@ -13,27 +13,32 @@ export interface Match {
   readonly end: number
   /** The type, as placeholders and events show it: `EMAIL`. */
   readonly label: string
-  /** Which entry of the policy found it, never the text itself: `terms[3]`. */
+  /** The entry of the policy that found it, never the text itself: `terms[3]`. */
   readonly entry: string
-  /** How far the text had been read when it was known: it orders what several scanners of one text find. */
+  /** How far the text had been read when the match was known: it orders the matches of several scanners of one text. */
   readonly decidedAt: number
 }
 
 export interface Scanner {
-  /** Reads what the text holds beyond what was read before. `ended`: nothing follows. Adds matches, by their end. */
+  /**
+   * Reads the part of the text that was not read before. `ended`: nothing follows. Adds matches, ordered by their end.
+   */
   advance(ended: boolean, found: Match[]): void
-  /** No match that is still to be told starts before this offset. */
+  /** No later match starts before this offset. */
   readonly liveFrom: number
-  /** Where a start stands that has been live for too long (inspection/README.md); null while there is none. */
+  /** The offset of a start that has been live for too long (inspection/README.md); null while there is none. */
   readonly overflowAt: number | null
 }
 
 export interface Detector {
-  /** `work` is what it may make of this and other texts; absent: what one text may cost by itself. */
+  /** `work` is the budget for this and other texts; absent: the limit for one text alone. */
   scanner(text: BufferedText, work?: WorkBudget): Scanner
-  /** Whether a match has a bounded length, without which it cannot be looked for in a stream. */
+  /** Whether a match has a bounded length. A detector without a bound cannot be used in a stream. */
   readonly bounded: boolean
-  /** False of a whole text in which nothing can be found, nor be held for too long; it is read for no more than that. */
+  /**
+   * False if nothing can be found in this whole text, and no start can stay live too long; the text is then not
+   * scanned.
+   */
   mayMatch(text: string): boolean
 }
 
@@ -41,7 +46,7 @@ export interface Detector {
 export const maxMatchLength = 512
 
 /**
- * How many UTF-16 units a start may stay live: twice the longest match, for pairs. Only ignorable characters and marks
- * inside a match, which count, lead beyond it.
+ * How many UTF-16 units a start may stay live: twice the longest match, because of surrogate pairs. Ignorable
+ * characters and marks inside a match count, and only they can exceed it.
  */
 export const maxLiveUnits = 2 * maxMatchLength

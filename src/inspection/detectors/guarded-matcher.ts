@@ -1,9 +1,12 @@
-/** A matcher for streams that tells when it fails, and then finds all of the rest or nothing, as its policy has it. */
+/**
+ * A matcher for streams that reports its failures, and then finds all of the rest or nothing, as its policy's setting
+ * says.
+ */
 import type { Found, TextFollower, TextMatcher } from './text-matcher.ts'
 
 const brokenEntry = 'broken'
 
-/** `broken` is told once for each text that fails, and says whether the rest of it may pass. */
+/** `broken` is called once for each text that fails, and returns whether the rest of it may pass. */
 export const guardedMatcher = (matcher: TextMatcher, broken: (error: unknown) => boolean): TextMatcher => ({
   mayMatch: (text) => matcher.mayMatch(text),
   matches: (text) => matcher.matches(text),

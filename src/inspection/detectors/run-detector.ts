@@ -1,6 +1,6 @@
 /**
- * Finds what begins with a pattern and then goes on, however long, over characters of a set: private keys, signed tokens.
- * Told in segments of a bounded length, so that nothing has to be held until the end is there.
+ * Finds texts that begin with a pattern and continue, at any length, with characters of a set: private keys, signed
+ * tokens. They are reported in segments of bounded length, so that nothing has to be held until the end.
  */
 
 import type { BufferedText } from '../buffered-text.ts'
@@ -10,13 +10,13 @@ import { type Detector, type Match, maxLiveUnits, type Scanner } from './detecto
 
 interface Run {
   readonly openings: readonly PatternSource[]
-  /** What it goes on over, in UTF-16 units. */
+  /** The characters of the continuation, in UTF-16 units. */
   readonly over: CharacterSet
-  /** How its last line ends, tested where a `-` was read; absent where it ends with the set. */
+  /** The form of its last line, tested at each `-`; absent if it ends with the set. */
   readonly closing?: RegExp
 }
 
-/** How much of the text before a `-` is kept to see whether it closes the run. */
+/** How much of the text before a `-` is kept to test for the closing line. */
 const closingUnits = 96
 
 export function runDetector({ openings: sources, over, closing }: Run): Detector {
@@ -34,7 +34,7 @@ class RunScanner implements Scanner {
   readonly #text: BufferedText
   readonly #run: Run
   #position = 0
-  /** Where the segment that is being read began; null outside of a run. */
+  /** The start of the current segment; null outside of a run. */
   #segment: number | null = null
   #opening: Match | null = null
   readonly #found: Match[] = []

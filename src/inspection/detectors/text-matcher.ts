@@ -1,43 +1,44 @@
 /**
- * Follows one text and tells what a detector found in it, in order, each stretch once and as long as it gets: overlapping
- * matches are one stretch. What is told depends on the text alone, never on how it was split.
+ * Follows one text and reports a detector's matches in order, each range once and at its full length: overlapping
+ * matches are one range. The result depends on the text alone, never on its split into pieces.
  *
- * A stretch is told when nothing that is still live could add to it. Where matches overlap on and on, it is told in parts
- * of a bounded length; where a start stays live beyond the bound, everything from there on is one endless stretch.
+ * A range is reported when nothing live could extend it. If matches overlap without end, it is reported in parts of
+ * bounded length; if a start stays live beyond the bound, everything from there on is one endless range.
  */
 
 import { BufferedText } from '../buffered-text.ts'
 import type { WorkBudget } from '../work-budget.ts'
 import { type Detector, type Match, maxLiveUnits, type Scanner } from './detector.ts'
 
-/** A stretch that nothing can add to any more. */
+/** A range that nothing can extend any more. */
 export interface Found extends Omit<Match, 'decidedAt'> {
-  /** It goes on to the end of the text, however long that is: a start stayed live past what can be held. */
+  /** It continues to the end of the text, at any length: a start stayed live for more than can be held. */
   readonly endless?: true
-  /** What it says, where that is not what stands there. */
+  /** The text in the match, if it differs from the text at its place. */
   readonly said?: string
-  /** What takes its place where the action is `rewrite`. */
+  /** The replacement if the action is `rewrite`. */
   readonly replacement?: string
 }
 
 /** One text as it comes in. */
 export interface TextFollower {
   /**
-   * Takes the next piece; `last` says that nothing follows. Gives the stretches that are now certain, in order, and the
-   * offset before which nothing can become part of a match any more. Offsets count from the beginning of the text.
+   * Takes the next piece; `last` says that nothing follows. Returns the ranges that are now certain, in order, and
+   * the offset before which nothing can become part of a match any more. Offsets count from the beginning of the
+   * text.
    */
   push(piece: string, last: boolean): { matches: readonly Found[]; safe: number }
 }
 
-/** Finds stretches of text. Stateless: one is shared by all texts. */
+/** Finds ranges of text. Stateless: all texts share one. */
 export interface TextMatcher {
-  /** False of a whole text in which there is no match: it is asked before a text is followed. */
+  /** False if a whole text has no match: asked before a text is followed. */
   mayMatch(text: string): boolean
   /** All matches of a whole text, by their start, none overlapping another. */
   matches(text: string): readonly Found[]
-  /** No match is longer than what can be held, so that a window of a text shows whether it stands there. */
+  /** No match is longer than the text that can be held, so a window of a text shows whether it has one. */
   readonly bounded?: true
-  /** `work` is what it may make of all texts that it is given for. */
+  /** `work` is the budget for all texts that it is given for. */
   follow(work?: WorkBudget): TextFollower
 }
 
@@ -58,7 +59,7 @@ interface Stretch {
   end: number
   label: string
   entry: string
-  /** The end of the match that gave the label: of those with the first start, the longest. */
+  /** The end of the match that gave the label: the longest of those with the first start. */
   labelled: number
   /** It has become too long to grow further. */
   closed: boolean
@@ -69,9 +70,9 @@ export class Follower implements TextFollower {
   readonly #scanner: Scanner
   readonly #found: Match[] = []
   readonly #stretches: Stretch[] = []
-  /** The end of what was told last. */
+  /** The end of the last reported range. */
   #told = 0
-  /** The end of the last stretch that may not grow further; later matches count from there. */
+  /** The end of the last range that may not grow further; later matches count from there. */
   #floor = 0
   readonly #bounded: boolean
   #endless = false
@@ -96,7 +97,7 @@ export class Follower implements TextFollower {
     return { matches, safe: Math.max(this.#told, Math.min(live, growing?.start ?? live)) }
   }
 
-  /** Joins a match with those it overlaps. What comes out depends on the order of matches only, not on when they come. */
+  /** Joins a match with those it overlaps. The result depends only on the order of matches, not on when they come. */
   #add({ start: begun, end, label, entry }: Match): void {
     const start = Math.max(begun, this.#floor)
     if (start >= end) return
@@ -122,7 +123,7 @@ export class Follower implements TextFollower {
     }
   }
 
-  /** Takes the stretches that nothing from `live` on can add to. */
+  /** Takes the ranges that nothing from `live` on can extend. */
   #certain(live: number): Found[] {
     const certain: Found[] = []
     for (let first = this.#stretches[0]; first !== undefined; first = this.#stretches[0]) {
@@ -143,7 +144,7 @@ export class Follower implements TextFollower {
   }
 }
 
-/** Of two matches with one start the longer one names the stretch; where both are as long, the first by name. */
+/** Of two matches with one start the longer one names the range; if both are equally long, the first by name. */
 function moreSpecific(one: Stretch, other: Stretch): boolean {
   if (one.labelled !== other.labelled) return one.labelled > other.labelled
   return `${one.label} ${one.entry}` < `${other.label} ${other.entry}`

@@ -1,7 +1,7 @@
 /**
- * Letters that look like Latin ones, by the letter they are taken for: what one meets in evaded word lists (after Unicode
- * TR 39's confusables, reduced to the scripts in everyday use). Full-width, mathematical and enclosed forms are not here:
- * compatibility folding already turns those.
+ * Letters that look like Latin ones, by the letter they are taken for: what one meets in evaded word lists (after
+ * Unicode TR 39's confusables, reduced to the scripts in everyday use). Full-width, mathematical and enclosed forms
+ * are not here: compatibility folding already turns those.
  */
 const lookalikes: Readonly<Record<string, string>> = {
   a: 'аɑα',

@@ -1,8 +1,8 @@
 /**
  * All that a program can be in at once, and one step of it for a character (Thompson, CACM 11(6), 1968). What precedes
- * and what follows is known to assertions; which text it is, where its pieces end and what a match is worth is not: a walk
- * only tells which patterns end, with the starts that it was given. So the same steps serve a text, and the table of
- * steps that `lazy-dfa.ts` learns, whose starts are ranks.
+ * and what follows is known to assertions; which text it is, where its pieces end and what a match is worth is not: a
+ * walk only tells which patterns end, with the starts that it was given. So the same steps serve a text, and the
+ * table of steps that `lazy-dfa.ts` learns, whose starts are ranks.
  */
 import { holds, type Leaf, type Node, type Program, reads } from './pattern-program.ts'
 import type { StartTable } from './pattern-starts.ts'

@@ -1,7 +1,7 @@
 /**
- * What a text must hold for a pattern to match somewhere in it: factors, one of each group of which stands in every match
- * (Cox, Regular Expression Matching with a Trigram Index, 2012). Worked out from the pattern, so that most texts need not
- * be read by it. Says "perhaps": what lacks the factors has no match, what has them need not have one.
+ * What a text must hold for a pattern to match somewhere in it: factors, one of each group of which stands in every
+ * match (Cox, Regular Expression Matching with a Trigram Index, 2012). Worked out from the pattern, so that most
+ * texts need not be read by it. Says "perhaps": what lacks the factors has no match, what has them need not have one.
  *
  * Factors are of keys, which leave of a character what patterns seldom ask: letters in lower case, white space as a
  * space.

@@ -77,8 +77,8 @@ export function patternPrefilter(groups: readonly (readonly PatternNode[])[]): (
 const commonplace = /^[a-z ]{0,2}$/
 
 /**
- * What is asked of a text: of the factors that a pattern needs together only those that tell texts apart, where there are
- * such. To note the others at nearly every character costs more than they would ever spare.
+ * What is asked of a text: of the factors that a pattern needs together only those that tell texts apart, where there
+ * are such. To note the others at nearly every character costs more than they would ever spare.
  */
 function telling(need: Need): Need {
   if (need === null || 'some' in need) return need

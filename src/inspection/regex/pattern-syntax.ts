@@ -2,11 +2,12 @@
  * Reads the regular expressions that policies may use: a subset of the usual syntax that needs no backtracking.
  *
  * It knows literals, `.`, classes with ranges and `\p{…}`, `\d \w \s \b` and their opposites, groups, alternation,
- * quantifiers, `^` and `$` (begin and end of the text), a leading `(?i)`, and looking around by one character: `(?=[…])`,
- * `(?![…])`, `(?<=[…])`, `(?<![…])`. Lazy quantifiers are read and mean the same, as every match counts. `\d`, `\w` and
- * `\b` are ASCII. Back references and longer look-around are refused.
+ * quantifiers, `^` and `$` (begin and end of the text), a leading `(?i)`, and looking around by one character:
+ * `(?=[…])`, `(?![…])`, `(?<=[…])`, `(?<![…])`. Lazy quantifiers are read and mean the same, as every match counts.
+ * `\d`, `\w` and `\b` are ASCII. Back references and longer look-around are refused.
  *
- * Text is compared compatibility-folded (`inspection/folding/fold.ts`), so the pattern is normalised (NFKC) and its digits are ASCII first.
+ * Text is compared compatibility-folded (`inspection/folding/fold.ts`), so the pattern is normalised (NFKC) and its
+ * digits are ASCII first.
  */
 import { Failure } from '../../failure.ts'
 import { withAsciiDigits } from '../folding/decimal-digits.ts'

@@ -1,4 +1,6 @@
-/** Harmless sentences of people who correct themselves, in the words of an attempt ("ignore", "previous"), by language. */
+/**
+ * Harmless sentences of people who correct themselves, in the words of an attempt ("ignore", "previous"), by language.
+ */
 export const corrections = {
   english: [
     'Please ignore my previous message, I meant Tuesday.',

@@ -1,6 +1,6 @@
 /**
- * Speech, `POST /v1/audio/speech`: JSON in, audio out, or with `stream_format: "sse"` the same audio in events. Policies
- * read what is to be said and how; what is heard is not read.
+ * Speech, `POST /v1/audio/speech`: JSON in, audio out, or with `stream_format: "sse"` the same audio in events.
+ * Policies read the text to be spoken and its instructions, not the audio.
  */
 
 import { type Dialect, estimateTokens } from '../dialect.ts'

@@ -1,6 +1,6 @@
 /**
  * Transcriptions, `POST /v1/audio/transcriptions`: a form with a file in; JSON, plain text, subtitles or events out.
- * Policies read the prompt and every field that is not known to be none; what is heard and written down is not read.
+ * Policies read the prompt and every unknown field, not the audio and not the transcript.
  */
 import { Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'
@@ -13,7 +13,7 @@ import type { TextSlot } from '../reading/texts/text-slot.ts'
 import { transcriptionsMembers } from './members.ts'
 import { readAudioUsage } from './usage.ts'
 
-/** Ten tokens a second of audio at 128 kbit a second: an estimate, for answers that report no usage. */
+/** 128 kbit of audio last one second and make ten tokens: an estimate, for answers that report no usage. */
 const bytesPerToken = 1600
 
 export const transcriptions: Dialect = {
@@ -34,7 +34,8 @@ export const transcriptions: Dialect = {
   requestText(body) {
     const slots: TextSlot[] = []
     for (const name in body) {
-      // Fields of the table are no text; every other is read, whatever its name. Of a file, and of those among a field's values, there is nothing to be read.
+      // The table lists the fields that hold no text; every other field is read, whatever its name. Files, and values
+      // from a fixed list, are not read.
       if (!Object.hasOwn(transcriptionsMembers, name) && !isObject(body[name]))
         addMember(slots, body, name, { role: 'user', listed: true })
     }
@@ -56,7 +57,7 @@ export const transcriptions: Dialect = {
     }),
 }
 
-/** A form's fields are text. What might be read one way here and another there is refused. */
+/** A form's fields are text. A value that two parsers could read differently is refused. */
 function isTrue(field: unknown): boolean {
   if (field === undefined || field === '' || field === 'false' || field === 'False' || field === '0') return false
   if (field === 'true' || field === 'True' || field === '1') return true

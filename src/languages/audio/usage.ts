@@ -2,7 +2,7 @@
 import type { Usage } from '../dialect.ts'
 import { countOf, isObject } from '../reading/json-value.ts'
 
-/** Null where there is none, or nothing in it that can be counted. */
+/** Null if there is no usage, or nothing in it can be counted. */
 export function readAudioUsage(usage: unknown): Usage | null {
   if (!isObject(usage)) return null
   const { input_token_details: input, output_token_details: output } = usage
@@ -20,10 +20,10 @@ export function readAudioUsage(usage: unknown): Usage | null {
   return read.inputTokens === null && read.outputTokens === null && seconds === null ? null : read
 }
 
-/** A year: no upload that is accepted lasts as long. */
+/** A year: longer than any accepted upload. */
 const mostSeconds = 31_536_000
 
-/** Seconds of audio, which some providers report as text; null where the value is no possible duration. */
+/** Seconds of audio, which some providers report as text; null if the value is not a possible duration. */
 function durationOf(value: unknown): number | null {
   const seconds = typeof value === 'string' && /^\d{1,9}(?:\.\d{1,9})?$/.test(value) ? Number(value) : value
   return typeof seconds === 'number' && seconds >= 0 && seconds <= mostSeconds ? seconds : null

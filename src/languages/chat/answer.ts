@@ -5,7 +5,7 @@ import { calledHolder, type Holder, partHolder } from '../reading/texts/text-mem
 import { textLength } from '../reading/texts/texts.ts'
 import { spokenNames } from './members.ts'
 
-/** What holds the texts of a choice; `said` names its delta, or its message. */
+/** The object that holds the texts of a choice; `said` is the name of its delta, or of its message. */
 export function choiceHolders(choice: JsonObject, said: 'delta' | 'message'): readonly Holder[] {
   const { [said]: spoken } = choice
   const beside = { of: choice, members: ['text'] }

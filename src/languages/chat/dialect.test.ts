@@ -62,7 +62,7 @@ test('chat.errorFrames say the envelope and end the stream', () => {
   expect(last).toBe('data: [DONE]')
 })
 
-test('chat.read says limits, what is beyond the body, and what has no bound', () => {
+test('chat.read finds limits, input beyond the body, and members without a bound', () => {
   const read = (more: object) => chat.read({ model: 'm', ...more })
   expect(read({ max_tokens: 3, max_completion_tokens: 5, n: 2, session_id: 's' })).toMatchObject({
     outputLimit: 5,
@@ -90,7 +90,7 @@ test('chat.read says limits, what is beyond the body, and what has no bound', ()
   }
 })
 
-test('chat.requestText gives every text and replaces it in place, names too; encoded bytes are none', () => {
+test('chat.requestText returns and replaces every text, also names, but not encoded bytes', () => {
   const body = {
     messages: [
       { role: 'system', content: 'one', name: 'name' },
@@ -141,7 +141,7 @@ test('chat.requestText gives every text and replaces it in place, names too; enc
   expect(new Set(chat.requestText(body).map(({ text }) => text))).toEqual(new Set(['X']))
 })
 
-test('a request holds text in tokens wherever a list of whole numbers stands for a text', () => {
+test('finds token text wherever a list of whole numbers replaces a text', () => {
   const user = (content: unknown) => ({ messages: [{ role: 'user', content }] })
   for (const [dialect, body, member] of [
     [chat, { prompt_token_ids: [1, 2] }, 'prompt_token_ids'],
@@ -185,7 +185,7 @@ const chunk = (choices: readonly object[], more: object = {}) =>
 const choice = (index: number, delta: object, more: object = {}) => ({ index, delta, finish_reason: null, ...more })
 const streamOf = (...chunks: readonly string[]) => framesOf(Buffer.from(`${chunks.join('')}data: [DONE]\n\n`))
 
-test('usage that only the gateway asked for is its own frame, and no other frame is', () => {
+test('marks only the usage frame that the gateway asked for', () => {
   const usage = { prompt_tokens: 1, completion_tokens: 2 }
   const frames = streamOf(
     chunk([], { prompt_filter_results: [] }),
@@ -241,7 +241,7 @@ test('a channel is a field of a choice and ends with its finish_reason', () => {
   ])
 })
 
-test('content that comes as typed parts is one text for each type', () => {
+test('joins typed content parts to one text for each type', () => {
   const part = (type: string, text: string) => ({ type, [type]: text })
   const frames = streamOf(
     chunk([choice(0, { content: [part('thinking', 'h')] })]),
@@ -257,7 +257,7 @@ test('content that comes as typed parts is one text for each type', () => {
   expect(added).toMatchObject({ choices: [choice(0, { content: [part('text', 'x')] })] })
 })
 
-test('a frame that is no JSON is one text to policies', () => {
+test('reads a frame that is not JSON as one text', () => {
   const reader = chat.reader(start)
   const [frame] = framesOf(Buffer.from('id: 7\ndata: plain words\n\n'))
   const opened = frame === undefined ? null : openNext(reader, frame)
@@ -280,7 +280,7 @@ test('an escalation is a chunk without content and the end', () => {
   expect(body).toMatchObject({ choices: [{ message: { content: null }, finish_reason: 'content_filter' }], verdictan })
 })
 
-test('chunks that say that nothing has finished yet end no text', () => {
+test('a finish reason of "null" or "" ends no text', () => {
   for (const [finish_reason, ends] of [
     ['', 0],
     ['null', 0],

@@ -1,6 +1,7 @@
 /**
- * Chat completions, the language of `POST /v1/chat/completions`: JSON or SSE, a stream ended by `data: [DONE]`, errors in
- * the product's error envelope. Bodies are the provider's and the caller's own; only what the gateway acts on is read.
+ * Chat completions, the language of `POST /v1/chat/completions`: JSON or SSE, a stream ended by `data: [DONE]`,
+ * errors in the product's error envelope. Bodies stay as the provider and the caller wrote them; only fields that the
+ * gateway acts on are read.
  */
 import { envelope, type Verdictan } from '../../failure.ts'
 import { type Dialect, estimateTokens, type RequestFacts } from '../dialect.ts'
@@ -64,13 +65,13 @@ export const chat: Dialect = {
 
 const isHosted = (type: string): boolean => type !== 'function' && type !== 'custom'
 
-/** An earlier answer's audio is named by its id only. */
+/** An earlier answer's audio is referenced by id only. */
 function refersToAudio(messages: unknown): boolean {
   for (const { audio } of objectsOf(messages)) if (isObject(audio) && audio.id !== undefined) return true
   return false
 }
 
-/** A member that makes the cost depend on what nobody knows beforehand. */
+/** A member that makes the cost impossible to bound in advance. */
 function unboundedMember(body: Readonly<JsonObject>): string | null {
   if (isObject(body.web_search_options)) return 'web_search_options'
   if (Array.isArray(body.modalities) && body.modalities.includes('audio')) return 'modalities'
@@ -89,7 +90,7 @@ function addMessages(slots: TextSlot[], body: JsonObject): void {
 }
 
 function addChoice(slots: TextSlot[], choice: JsonObject): void {
-  // Log probabilities spell the text once more.
+  // Log probabilities repeat the text.
   const onReplace = () => {
     if (choice.logprobs !== undefined) choice.logprobs = null
   }

@@ -1,24 +1,24 @@
-/** The members of a chat completion request, and those of its messages that hold what the model says. */
+/** The members of a chat completion request, and the members of its messages that hold the model's text. */
 import type { MemberTable } from '../member-table.ts'
 import type { TextKind } from '../reading/texts/text-slot.ts'
 
-/** Members that providers of the other OpenAI language take too, and no answer depends on. */
+/** Members that providers of the other OpenAI language take too, and that do not change the answer. */
 export const hints = {
-  metadata: { hint: "it is a label of the provider's own logs, and no answer depends on it" },
-  prompt_cache_key: { hint: 'other providers find common beginnings without it' },
-  prompt_cache_retention: { hint: 'elsewhere `cache_control` says how long' },
+  metadata: { hint: "it is a label in the provider's own logs and does not change the answer" },
+  prompt_cache_key: { hint: 'other providers find cached prefixes without it' },
+  prompt_cache_retention: { hint: 'other languages set the time in `cache_control`' },
 }
 
-/** Why both OpenAI languages refuse what they refuse. */
-export const stateless = 'answers are kept by no provider but the one that made them'
-export const noLogprobs = 'other providers give no log probabilities'
-const oneText = 'other providers answer with one text'
+/** Why both OpenAI languages refuse certain members. */
+export const stateless = 'only the provider that made an answer stores it'
+export const noLogprobs = 'other providers return no log probabilities'
+const oneText = 'other providers can only answer with text'
 const retired = 'is retired: use tools'
 
 export const chatMembers = {
   model: { text: 'none', translation: 'carried' },
   messages: { text: 'own', role: 'conversation', translation: 'carried' },
-  prediction: { text: 'assistant', translation: { refused: 'other providers take no prediction' } },
+  prediction: { text: 'assistant', translation: { refused: 'other providers do not accept a prediction' } },
   tools: { text: 'description', translation: 'carried' },
   tool_choice: { text: 'description', translation: 'carried' },
   function_call: { text: 'description', translation: { refused: retired } },
@@ -37,14 +37,14 @@ export const chatMembers = {
   stream: { text: 'none', role: 'stream', translation: 'carried' },
   stream_options: {
     role: 'usage frame',
-    translation: { withoutEffect: 'the gateway itself asks for usage, and tells it where the caller asked' },
+    translation: { withoutEffect: 'the gateway itself asks for usage, and passes it on if the caller asked' },
   },
-  n: { role: 'choices', translation: { onlyAs: [1], refused: 'other providers give one answer' } },
+  n: { role: 'choices', translation: { onlyAs: [1], refused: 'other providers return only one answer' } },
   service_tier: { text: 'none', role: 'service tier', translation: 'carried' },
   session_id: {
     text: 'none',
     role: 'session',
-    translation: { withoutEffect: "it is the gateway's own, read before" },
+    translation: { withoutEffect: "it is the gateway's own member, which is read before" },
   },
   cache_control: { role: 'prompt cache', translation: 'carried' },
   parallel_tool_calls: { translation: 'carried' },
@@ -59,17 +59,17 @@ export const chatMembers = {
   store: { text: 'none', translation: { onlyAs: [false], refused: stateless } },
   logprobs: { translation: { onlyAs: [false], refused: noLogprobs } },
   top_logprobs: { translation: { onlyAs: [0], refused: noLogprobs } },
-  logit_bias: { translation: { onlyAs: [{}], refused: 'tokens are numbered otherwise by other providers' } },
+  logit_bias: { translation: { onlyAs: [{}], refused: 'other providers number tokens differently' } },
   modalities: { text: 'none', translation: { onlyAs: [['text']], refused: oneText } },
   audio: { text: 'none', translation: { refused: oneText } },
-  web_search_options: { translation: { refused: 'the search is run by providers of this language alone' } },
-  moderation: { translation: { refused: 'it is done by providers of this language alone' } },
-  prompt_cache_options: { translation: { refused: 'it is known to providers of this language alone' } },
+  web_search_options: { translation: { refused: 'only providers of this language run the search' } },
+  moderation: { translation: { refused: 'only providers of this language do it' } },
+  prompt_cache_options: { translation: { refused: 'only providers of this language know it' } },
 } as const satisfies MemberTable
 
 /**
- * Members of a message, and of a stream's delta, that hold what the model says. Of several that hold its reasoning, the
- * first one given counts, and the gateway writes the first.
+ * Members of a message, and of a stream's delta, that hold the model's text. If several hold its reasoning, the first
+ * one given counts, and the gateway writes the first of the table.
  */
 export const spokenMembers = {
   content: 'content',
@@ -80,6 +80,6 @@ export const spokenMembers = {
 
 export const spokenNames: readonly string[] = Object.keys(spokenMembers)
 
-/** Those of one kind, in the table's order. */
+/** The members of one kind, in the table's order. */
 export const membersSpeaking = (wanted: TextKind): readonly string[] =>
   Object.entries(spokenMembers).flatMap(([name, kind]) => (kind === wanted ? [name] : []))

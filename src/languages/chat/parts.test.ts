@@ -46,7 +46,7 @@ const partsOf = (stream: string | Buffer) =>
     part.kind === 'tool_call' ? [part.kind, part.arguments] : [part.kind, 'text' in part ? part.text : ''],
   )
 
-test('an answer in parts is the same in parts, whatever turns they take and whatever stands in one frame', () => {
+test('splits an answer into the same parts for any order and any frames', () => {
   const member = fc.constantFrom('content', 'reasoning_content', 'refusal', 'tool_calls')
   const said = fc.dictionary(member, fc.stringMatching(/^[a-z]{1,3}$/), { minKeys: 1, maxKeys: 3 })
   fc.assert(

@@ -1,14 +1,15 @@
 /**
- * A chat stream tells the parts of an answer by their order: thoughts, text, a refusal or a call end the words before
- * them (`read-stream.ts`). Who holds text of such a stream back before it is translated must let go of it in its
- * part's turn: here each part is a channel of its own, which ends where the next begins. Calls go on beside each other to
- * the end; one begins with its first arguments, so that words behind it come first where all of those are held.
+ * A chat stream separates the parts of an answer by their order: thoughts, text, a refusal or a call end the part of
+ * words before them (`read-stream.ts`). If text of such a stream is held back before translation, it must be released
+ * while its part is current. So each part is a channel of its own here, which ends where the next begins. Calls
+ * continue in parallel to the end. A call begins with its first arguments, so if all arguments are held back, words
+ * that follow them come first.
  */
 import type { StreamPiece, StreamReader } from '../dialect.ts'
 
 type Turn = 'thought' | 'text' | 'refusal' | 'call'
 
-/** In the order in which those of one frame are read. */
+/** The order in which the parts of one frame are read. */
 const turns: readonly (readonly [Turn, RegExp])[] = [
   ['thought', /^\d+\/reasoning/],
   ['text', /^\d+\/content$/],
@@ -16,12 +17,12 @@ const turns: readonly (readonly [Turn, RegExp])[] = [
   ['call', /^\d+\/tool_calls\b/],
 ]
 
-/** The same reader, with the words of each part as a channel. */
+/** The same reader, with each part of words as a channel. */
 export function inParts(reader: StreamReader): Pick<StreamReader, 'open' | 'delta'> {
   let turn: Turn | null = null
-  /** The reader's own channels, by the name that each of their parts has, or had. */
+  /** The reader's own channels, by the name that each of their parts has or had. */
   const known = new Map<string, string>()
-  /** The names of the parts whose turn it is, by the reader's channel. */
+  /** The names of the current parts, by the reader's channel. */
   const open = new Map<string, string>()
 
   const nameOf = (channel: string): string => {

@@ -1,13 +1,13 @@
 /**
- * The `reasoning_details` of one streamed choice: thoughts in pieces, `{type, text, index}`, joined by their `index`, or
- * by their type where they have none. The piece that brings a thought's signature is its last, so that what is held of its
- * text leaves before it or in it.
+ * The `reasoning_details` of one streamed choice: thoughts in pieces, `{type, text, index}`, joined by their `index`,
+ * or by their type if they have none. The piece with a thought's signature is its last, so text that is held back
+ * must leave before it or in it.
  */
 import type { JsonObject } from '../reading/json-value.ts'
 import { isMarked, isSigned, PassedText, unsignDetail } from '../reading/texts/signed-reasoning.ts'
 import { type FoundText, stepOf } from '../reading/texts/texts.ts'
 
-/** What clients join pieces by, or take from the last of them. */
+/** The members by which clients join pieces, or that they take from the last one. */
 const labels = ['type', 'id', 'format', 'index'] as const
 
 /** One thought. */
@@ -26,12 +26,15 @@ export class Detail {
     this.alone = alone
   }
 
-  /** Goes on with a piece, whose texts come next. */
+  /** Continues the thought with a piece, whose texts come next. */
   goOn(piece: JsonObject): void {
     this.#last = piece
   }
 
-  /** Takes note of a text that came, its place that in the piece. Gives what is to be told what is sent of it. */
+  /**
+   * Records a text that came; the place is its place in the piece. Returns the function to call with the text that is
+   * sent instead.
+   */
   came({ place, text, kind }: FoundText): ((sent: string) => void) | undefined {
     if (text === '' || kind === 'name') return undefined
     const passed = this.#texts.get(place) ?? new PassedText()
@@ -41,17 +44,17 @@ export class Detail {
     return (sent) => passed.passed(sent)
   }
 
-  /** Takes note of text that was held back and leaves in a piece of ours. */
+  /** Records text that was held back and leaves in a piece that the gateway writes. */
   passed(place: string, text: string): void {
     this.#texts.get(place)?.passed(text)
   }
 
-  /** Takes the signature out of a piece where it no longer vouches for the text. Says whether there was one. */
+  /** Removes the signature from a piece whose text it no longer matches. Returns whether there was one. */
   unsign(piece: JsonObject): boolean {
     return [...this.#texts.values()].some(({ isWhole }) => !isWhole) && unsignDetail(piece)
   }
 
-  /** What a piece of ours says beside its text. */
+  /** The members of a piece that the gateway writes, beside its text. */
   labels(): JsonObject {
     const said: JsonObject = {}
     for (const label of labels) if (this.#piece[label] !== undefined) said[label] = this.#piece[label]
@@ -65,23 +68,24 @@ export interface Signed {
   readonly piece: JsonObject
 }
 
-/** Takes out the signatures of thoughts that were altered. Says whether there were any. */
+/** Removes the signatures of thoughts that were altered. Returns whether there were any. */
 export const withoutBroken = (signed: readonly Signed[]): boolean =>
   signed.filter(({ detail, piece }) => detail.unsign(piece)).length > 0
 
 export class ReasoningDetails {
-  /** By what joins their pieces, those that were begun last. */
+  /** The latest thoughts, by the key that joins their pieces. */
   readonly #details = new Map<string, Detail>()
   #begun = 0
 
-  /** Gives the thought that a piece is of, and whether the piece ends it. */
+  /** Returns the thought that a piece belongs to, and whether the piece ends it. */
   take(piece: JsonObject, position: number): { detail: Detail; ends: boolean } {
     const step = stepOf(piece, position, { joinParts: true })
     const known = this.#details.get(step)
     const detail = known ?? this.#begin(step)
     detail.goOn(piece)
     const ends = isSigned(piece)
-    // Details of ours are whole; pieces of others with the same index or type are one text to clients, however signed.
+    // Details that the gateway writes are whole. Clients join other providers' pieces with the same index or type into
+    // one text, whatever their signatures.
     if (ends && isMarked(piece)) this.#details.delete(step)
     else this.#details.set(step, detail)
     return { detail, ends }

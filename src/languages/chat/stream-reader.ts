@@ -1,12 +1,13 @@
 /**
  * Follows a stream of chat completion chunks. A channel is one field of one choice, `0/content`; it ends with the
- * choice's `finish_reason`, or with the stream. Fields that nobody has heard of are channels like the others.
+ * choice's `finish_reason`, or with the stream. Unknown fields are channels too.
  *
- * A name is a text like the others: it ends where what it names begins (arguments, be they empty: a call may have none,
- * and nothing else says so before the choice ends), or with the choice. Providers say it whole, once or with every delta
- * of its call, and their clients join it, take the first or the last: a name that says what has come of it so far is the
- * name again, and its member is left out, so that all of them have it once. So a name in equal pieces (`da`, `da`) leaves
- * as one of them, `da`; no provider is known to cut one so. One that goes on behind its end contradicts.
+ * A name is a text as well. It ends when the arguments of its call begin (they may be empty: a call may have none,
+ * and nothing else shows it before the choice ends), or with the choice. Providers send a name whole, once or with
+ * every delta of its call, and clients join the pieces, or take the first or the last. So a piece that equals the
+ * name so far is taken as a repetition and its member is left out, and every client gets the name once. A name in
+ * equal pieces (`da`, `da`) therefore leaves as one of them, `da`; no known provider cuts a name like that. A name
+ * that continues after its end is a contradiction.
  */
 import { envelope } from '../../failure.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
@@ -34,31 +35,31 @@ const lastFrame = new TextEncoder().encode(doneFrame)
 const readApart: ReadonlySet<string> = new Set(['choices'])
 const deltaOnly: ReadonlySet<string> = new Set(['delta'])
 
-/** What the places begin with of texts that stand in a choice beside its delta; no member's name is written so. */
+/** The prefix of places for texts that are in a choice beside its delta; no member's name has this form. */
 const beside = '~choice/'
 
 interface Channel extends Speaker {
-  /** Where the text stands in the delta, in the call, or in the detail. */
+  /** The text's place in the delta, in the call, or in the detail. */
   place: string
   ended: boolean
-  /** What came of a name; empty for other texts. */
+  /** The name so far; empty for other texts. */
   name: string
 }
 
 class ChatReader implements StreamReader {
   readonly #start: StreamStart
-  /** By choice, by call, by detail, and the names by what they name. */
+  /** Channels by choice, by call, by detail, and names by the call they belong to. */
   readonly #channels = new OpenChannels<Channel, number | Call | Detail | string>()
-  /** Whether each choice that came has finished. */
+  /** Whether each known choice has finished. */
   readonly #choices = new Map<number, boolean>()
   readonly #calls = new Map<number, ChatCalls>()
   readonly #details = new Map<number, ReasoningDetails>()
   #usage: Usage | null = null
-  /** The frame last followed, parsed: it is opened next, if at all. */
+  /** The last followed frame, parsed: `open` can only be called for this one. */
   #chunk: JsonObject | null = null
   readonly #alike = new FrameTemplateCache(() => new ChatReader(this.#start))
   readonly #unforeseen = new Unforeseen()
-  /** What the provider's chunks say of the answer as a whole. */
+  /** The members that the provider's chunks give for the whole answer. */
   #head: JsonObject | null = null
 
   constructor(start: StreamStart) {
@@ -82,7 +83,7 @@ class ChatReader implements StreamReader {
     }
     const foreign = isForeign('chat', textOf(chunk.type) ?? event ?? '', chunk) && { foreign: true }
     if (isUnforeseen(chunk)) return { ...unknownFrameFacts(chunk, this.#noted(chunk)), ...foreign }
-    // A first chunk may have nothing but what a filter says of the prompt, and no name of its own.
+    // A first chunk may hold only a filter's result for the prompt, and no id of its own.
     if (this.#head === null && textOf(chunk.id)) this.#head = chunk
     for (const [position, choice] of objectsOf(chunk.choices).entries()) {
       const index = indexOf(choice, position)
@@ -126,7 +127,7 @@ class ChatReader implements StreamReader {
   #openChunk(opened: OpenFrame, chunk: JsonObject, signed: Signed[]): void {
     const choices = objectsOf(chunk.choices)
     for (const [position, choice] of choices.entries()) this.#openChoice(opened, choice, position, signed)
-    // A choice that is none has no place where its text could be read.
+    // A choice that is not an object has no place where its text could be read.
     if (Array.isArray(chunk.choices) && choices.length < chunk.choices.length) opened.contradicts = true
     if (isUnforeseen(chunk)) this.#unforeseen.open(opened, chunk, '')
     else for (const found of textsIn(chunk, { except: readApart })) opened.add(found, found.place, true)
@@ -140,7 +141,7 @@ class ChatReader implements StreamReader {
     if (isObject(delta)) this.#openDelta(opened, delta, index, signed)
     for (const found of textsIn(choice, isObject(delta) ? { except: deltaOnly } : {})) {
       const channel = `${index}/${beside}${found.place}`
-      // As legacy completions say their text, and some providers the delta's once more.
+      // Legacy completions have their text here, and some providers repeat the delta's text here.
       const continued = found.place === 'text'
       if (continued)
         this.#goOn(channel, { choice: index, call: null }, { place: beside + found.place, kind: found.kind })
@@ -219,12 +220,12 @@ class ChatReader implements StreamReader {
     return learned
   }
 
-  /** A text that goes on has not ended, whatever was said of it. */
+  /** Text that continues has not ended, whatever the provider said before. */
   #goOn(name: string, speaker: Speaker, found: Pick<FoundText, 'place' | 'kind'>): void {
     if (this.#learn(name, speaker, found).ended) this.#channels.reopen(name)
   }
 
-  /** Ends a choice's channels, or all; gives those that had not ended. */
+  /** Ends the channels of one choice, or all channels; returns those that were open. */
   #end(choice: number | null): string[] {
     return choice === null ? this.#channels.endAll() : this.#channels.end([choice])
   }

@@ -1,21 +1,24 @@
 /**
- * Which call each element of a delta's `tool_calls` belongs to, in one choice. Providers number calls, or name them by an
- * id, or leave both out and mean the one at that position; some change their way midway, number every call 0, or make up
- * an id for each delta. Clients join by number, by id or by position: where these agree, or only one is given, it is
- * that call. Where they do not, clients differ in what they join, and the delta is said to contradict.
+ * Finds the call that each element of a delta's `tool_calls` belongs to, in one choice. Providers number calls, or
+ * give them an id, or leave both out and mean the call at that position. Some switch methods midway, number every
+ * call 0, or make up an id for each delta. Clients join by number, by id or by position. If these agree, or only one
+ * is given, the call is clear. If they do not, clients join differently, and the delta is marked as contradicting.
  */
 import { isObject, type JsonObject, textOf } from '../reading/json-value.ts'
 
 export interface Call {
-  /** Its part of its channels' names: `tool_calls[0]`, `tool_calls#0`; `.1` behind it where a call stood there before. */
+  /**
+   * Its part of its channels' names: `tool_calls[0]`, `tool_calls#0`; `.1` is added if another call had that place
+   * before.
+   */
   readonly key: string
-  /** Where it stands in a delta. */
+  /** Its place in a delta. */
   place: string
   index: number | null
   id: string | null
-  /** The name as it has come so far. */
+  /** The name so far. */
   name: string
-  /** The last character of its arguments that is no space; empty where none came. */
+  /** The last character of its arguments that is not white space; empty if none came. */
   end: string
 }
 
@@ -26,7 +29,7 @@ export interface Taken {
   contradicts: boolean
 }
 
-/** What one element says of itself. */
+/** The identity that one element gives. */
 interface Said {
   position: number
   index: number | null
@@ -39,7 +42,7 @@ interface Said {
 export class ChatCalls {
   readonly #byIndex = new Map<number, Call>()
   readonly #byId = new Map<string, Call>()
-  /** The call that stood last at each position. */
+  /** The last call at each position. */
   readonly #byPosition = new Map<number, Call>()
   #begun = 0
 
@@ -113,8 +116,9 @@ export class ChatCalls {
 const same = (call: Call): Taken => ({ call, before: null, contradicts: false })
 
 /**
- * Whether an element at a call's place begins another one: it has a name, and an id or that name is not the call's. It is
- * clear to all where the arguments of the one are whole and the other brings its own: joined, those are none.
+ * Whether an element at a call's place begins another call: it has a name, and its id or name differs from the
+ * call's. No client can join the two if the first call's arguments are complete and the second brings its own:
+ * joined, they are not valid JSON.
  */
 function isAnother(call: Call, { id, name }: Said): boolean {
   if (name === null) return false

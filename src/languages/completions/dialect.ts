@@ -1,6 +1,6 @@
 /**
- * Completions, `POST /v1/completions`: the legacy text language, JSON or SSE ended by `data: [DONE]`. Policies read the
- * prompt and the suffix; there is no governance of what comes back (policies/README.md).
+ * Completions, `POST /v1/completions`: the legacy text language, JSON or SSE ended by `data: [DONE]`. Policies read
+ * the prompt and the suffix; answers are not governed (policies/README.md).
  */
 import type { Verdictan } from '../../failure.ts'
 import { readUsage } from '../chat/answer.ts'
@@ -53,7 +53,7 @@ export const completions: Dialect = {
   escalation: ({ model }, verdictan, exchangeId) => waitingAnswer(model, verdictan, exchangeId),
 }
 
-/** Each prompt of a list is completed by itself; a list of numbers is one prompt made of tokens. */
+/** Each prompt of a list is completed separately; a list of numbers is one prompt made of tokens. */
 function promptsOf(prompt: unknown): number {
   if (!Array.isArray(prompt) || typeof prompt[0] === 'number') return 1
   return Math.max(1, prompt.length)

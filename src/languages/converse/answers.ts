@@ -8,7 +8,7 @@ import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../readin
 import { finishWith } from '../translation/finish.ts'
 import { argumentsText, unusable } from '../translation/translation-errors.ts'
 
-/** Throws `upstream_provider_error` where there is no message. */
+/** Throws `upstream_provider_error` if there is no message. */
 export function readConverseAnswer(body: unknown): NeutralAnswer {
   const message = isObject(body) && isObject(body.output) ? body.output.message : null
   if (!isObject(body) || !isObject(message)) throw unusable('The provider sent no message')
@@ -43,7 +43,7 @@ export const mediaMessage = 'The provider answered with media, which is not tran
 
 const media = ['image', 'document', 'video', 'audio'] as const
 
-/** Whether a block of an answer, or a stream's piece of one, is what no caller's language has a place for. */
+/** Whether no caller's language has a place for this block, or piece of a block. */
 export const holdsMedia = (block: JsonObject): boolean => media.some((kind) => isObject(block[kind]))
 
 function thoughtOf({ reasoningText, redactedContent }: JsonObject, at: string): NeutralPart {
@@ -70,7 +70,7 @@ const joined = (texts: unknown): string =>
     .map(({ text }) => textOf(text) ?? '')
     .join('')
 
-/** A Citation of an answer, or the whole of it in a stream's CitationsDelta. */
+/** A Citation of an answer, or one in a stream's CitationsDelta. */
 export function citationOf(original: JsonObject): NeutralCitation {
   const { title, source, sourceContent, location } = original
   const web = isObject(location) && isObject(location.web) ? location.web : {}
@@ -82,7 +82,7 @@ export function citationOf(original: JsonObject): NeutralCitation {
   }
 }
 
-/** StopReason; `refusal` is Anthropic's own, which that list does not have: it is understood where it is passed on. */
+/** StopReason; `refusal` is Anthropic's own, which Converse does not list but may pass on. */
 const reasons: Readonly<Record<string, FinishReason>> = {
   tool_use: 'tool_calls',
   max_tokens: 'length',
@@ -99,11 +99,11 @@ export function finishOf(reason: unknown, called: boolean): FinishReason {
   return finishWith(known ?? 'stop', called && reason !== 'stop_sequence')
 }
 
-/** Of the fields that the request asked the model for (`models.ts`). */
+/** The values of the fields that the request asked the model for (`models.ts`). */
 export const stopSequenceOf = ({ additionalModelResponseFields: fields }: JsonObject): string | null =>
   isObject(fields) ? textOf(fields.stop_sequence) : null
 
-/** Converse counts what was read from a cache or written to one beside the input. */
+/** Converse does not include cache reads and writes in its input count. */
 export function usageOf(usage: unknown): Usage | null {
   if (!isObject(usage)) return null
   const [input, read, write] = [usage.inputTokens, usage.cacheReadInputTokens, usage.cacheWriteInputTokens].map(countOf)

@@ -3,7 +3,8 @@
  *
  * - Amazon Titan Text Embeddings: `inputText`, one text a call, `dimensions` from the second version on; answered by
  *   `embedding` and `inputTextTokenCount`.
- * - Cohere Embed: `texts`, up to 96, and `input_type`, which it has to be told: documents to be searched where the caller
+ * - Cohere Embed: `texts`, up to 96, and `input_type`, which it has to be told: documents to be searched where the
+ *   caller
  *   gives none; `output_dimension` from the fourth version on. Answered by `embeddings`, an array of vectors or, from the
  *   third version on, one for each type that was asked for. Its tokens are told in a header.
  *
@@ -61,7 +62,7 @@ const cohere = (model: string): EmbeddingLanguage => ({
   readError: readConverseError,
 })
 
-/** Throws `model_family_unsupported` for a model that is not known to make vectors of texts. */
+/** Throws `model_family_unsupported` for a model that is not a known embedding model. */
 export function bedrockEmbeddings(model: string): EmbeddingLanguage {
   if (/(?:^|[./])amazon\.titan-embed-text/.test(model)) return titan(model)
   if (/(?:^|[./])cohere\.embed/.test(model)) return cohere(model)

@@ -11,7 +11,7 @@ import { unsupported } from '../translation/translation-errors.ts'
 
 type Maker = 'anthropic' | 'nova' | 'gpt-oss' | 'other'
 
-/** Of a model's id, of an inference profile's (`eu.anthropic.…`), or of the ARN of either. */
+/** Matches a model's id, an inference profile's (`eu.anthropic.…`), or the ARN of either. */
 function makerOf(model: string): Maker {
   if (/(^|[./])anthropic\./.test(model)) return 'anthropic'
   if (/(^|[./])amazon\.nova/.test(model)) return 'nova'

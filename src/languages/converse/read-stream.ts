@@ -1,7 +1,8 @@
 /**
- * Follows a streamed answer of Converse (AWS Bedrock Runtime API, ConverseStreamOutput), whose events come as frames with
- * the event's name and its JSON. Only blocks of tool calls say that they begin; others begin with their first piece. The
- * stream is whole with its metadata, or where it ends after `messageStop`; exceptions may come at any time.
+ * Follows a streamed answer of Converse (AWS Bedrock Runtime API, ConverseStreamOutput), whose events come as frames
+ * with the event's name and its JSON. Only blocks of tool calls have a start event; others begin with their first
+ * piece. The stream is complete with its metadata, or if it ends after `messageStop`; exceptions may come at any
+ * time.
  */
 
 import type { NeutralEvent } from '../neutral.ts'
@@ -19,7 +20,7 @@ import {
 } from './answers.ts'
 
 export class ConverseStreamReader implements NeutralStreamReader {
-  /** The part that each block has become. */
+  /** The part of each block. */
   readonly #parts = new Map<unknown, number>()
   #begun = 0
   #called = false
@@ -88,7 +89,7 @@ export class ConverseStreamReader implements NeutralStreamReader {
     ]
   }
 
-  /** A piece of a block, and the block's beginning where this is its first. */
+  /** A piece of a block, after the block's beginning if this is its first piece. */
   #piece(block: unknown, kind: 'text' | 'thought', text: string): NeutralEvent[] {
     const events: NeutralEvent[] = []
     if (!this.#parts.has(block)) {

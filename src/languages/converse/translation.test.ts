@@ -21,7 +21,7 @@ function refused(request: Partial<NeutralRequest>): string | null {
   return 'not refused'
 }
 
-test('a turn of nothing but what another provider thought is no message', () => {
+test("leaves out a turn that contains only another provider's thoughts", () => {
   const thought = { kind: 'thought', text: 'Hm', signature: 's', redacted: null, language: 'gemini', at: 'a' } as const
   const foreign = turn('assistant', thought)
   expect(write({ turns: [turn('user', text('Hi')), foreign, turn('user', text('Go on'))] })).toEqual({
@@ -123,7 +123,7 @@ test('media that Converse does not fetch are refused by that, whatever their for
   expect(refusal({ url: 'http://a.example/a' })).toThrow('Converse fetches no other address')
 })
 
-test('settings, a schema, metadata, and what Anthropic’s models read beside them', () => {
+test('writes settings, a schema, metadata, and the extra members of Anthropic’s models', () => {
   const schema = { type: 'object' }
   expect(
     write({
@@ -152,7 +152,7 @@ test('settings, a schema, metadata, and what Anthropic’s models read beside th
   })
 })
 
-test('what the language cannot say is refused by the caller’s field', () => {
+test('refuses what the language cannot express, and names the caller’s field', () => {
   const image = { kind: 'image', mediaType: 'image/png', at: 'here' } as const
   const call: NeutralPart = { kind: 'tool_call', id: 'c', name: 'n', arguments: '[1]', at: 'here' }
   const tools = [{ name: 'n', description: null, parameters: null, strict: null, at: 'tools.0' }]
@@ -278,7 +278,7 @@ test('an exception in a stream is an error with its name', () => {
   ])
 })
 
-test('whatever an error is, something is said', () => {
+test('an error of any form has a message', () => {
   const read = converse.provider.readError
   expect(read(403, { __type: 'AccessDeniedException', Message: 'No' })).toEqual({
     status: 403,
@@ -289,7 +289,7 @@ test('whatever an error is, something is said', () => {
   expect(read(500, null).message).not.toBe('')
 })
 
-test('what another provider thought is left out', () => {
+test("leaves out another provider's thoughts", () => {
   const foreign = { kind: 'thought', text: 'hm', signature: 's', redacted: null, language: 'gemini', at: '' } as const
   const own = { ...foreign, language: 'converse' } as const
   const { messages } = write({ turns: [turn('assistant', foreign, own)] })

@@ -18,7 +18,7 @@ import { plainCallId } from '../translation/call-id.ts'
 import { converseLocation } from '../translation/citation-locations.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 
-/** A block and, where it carries a marker, the cache point behind it. */
+/** A block, followed by its cache point if it carries a marker. */
 export function withCachePoint(block: JsonObject, cache: NeutralPart['cache']): JsonObject[] {
   if (cache === undefined) return [block]
   const { ttl } = cache.value
@@ -28,13 +28,13 @@ export function withCachePoint(block: JsonObject, cache: NeutralPart['cache']): 
 export const systemBlocks = (instructions: readonly NeutralText[]): JsonObject[] =>
   instructions.flatMap((part) => (part.text === '' ? [] : withCachePoint({ text: part.text }, part.cache)))
 
-/** `names` are those that documents of the request already have: each needs its own. */
+/** `names`: names that earlier documents of the request use; each document needs its own. */
 export function contentBlocks(part: NeutralPart, names: Set<string>): JsonObject[] {
   const block = contentBlock(part, names)
   return block === null ? [] : withCachePoint(block, part.cache)
 }
 
-/** Null for an empty text, which Converse refuses and which says nothing, and for what another provider thought. */
+/** Null for an empty text, which Converse refuses, and for another provider's thoughts. */
 function contentBlock(part: NeutralPart, names: Set<string>): JsonObject | null {
   switch (part.kind) {
     case 'text':
@@ -81,7 +81,7 @@ function toolResult({ callId, parts, isError }: NeutralToolResult, names: Set<st
   return { toolResult: { toolUseId: plainCallId(callId), content, ...(isError && { status: 'error' }) } }
 }
 
-/** Whose signatures can be brought back: Anthropic's hold with Anthropic and at Bedrock alike. */
+/** The languages whose signatures can be brought back: Anthropic's are valid at Anthropic and at Bedrock. */
 const ownThoughts: ReadonlySet<unknown> = new Set(['converse', 'messages'])
 
 function reasoning({ text, signature, redacted, language }: NeutralThought): JsonObject | null {
@@ -149,7 +149,7 @@ function formatOf({ kind, mediaType, source, at }: NeutralMedia): string {
   return found
 }
 
-/** Bytes are base64 in JSON; of addresses Converse fetches only those of S3. */
+/** Bytes are base64 in JSON; Converse fetches only addresses of S3. */
 function sourceOf({ kind, source, at }: NeutralMedia): JsonObject {
   if ('base64' in source) return { bytes: source.base64 }
   if ('text' in source && kind === 'document') return { text: source.text }
@@ -159,7 +159,7 @@ function sourceOf({ kind, source, at }: NeutralMedia): JsonObject {
   throw unsupported(at, `${cause}: send the bytes, or an address that begins with s3://`)
 }
 
-/** Converse takes letters, digits, single spaces, hyphens, parentheses and brackets, and each name once a request. */
+/** Converse accepts letters, digits, single spaces, hyphens, parentheses and brackets, and each name once a request. */
 function documentName(title: string | undefined, names: Set<string>): string {
   const plain = (title ?? 'document')
     .replace(/[^a-zA-Z0-9\s()[\]-]+/g, '-')

@@ -1,10 +1,10 @@
 /**
- * A request in the language of Bedrock's Converse (AWS Bedrock Runtime API, Converse and ConverseStream, whose bodies are
- * alike: ConverseRequest, InferenceConfiguration, ToolConfiguration, OutputConfig, ServiceTier). Turns of one side that
- * follow each other become one message, since the two sides have to take turns.
+ * A request in the language of Bedrock's Converse (AWS Bedrock Runtime API, Converse and ConverseStream, whose bodies
+ * have the same form: ConverseRequest, InferenceConfiguration, ToolConfiguration, OutputConfig, ServiceTier).
+ * Consecutive turns of one side become one message, because Converse requires alternating turns.
  *
- * What the API itself has no member for goes into `additionalModelRequestFields` where the model's maker is known to read
- * it there (`models.ts`), and is refused for the others.
+ * Settings for which the API has no member go into `additionalModelRequestFields` if the model's maker is known to
+ * read them there (`models.ts`); for other makers they are refused.
  */
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
@@ -37,7 +37,7 @@ export function writeConverseRequest(request: NeutralRequest): JsonObject {
   }
 }
 
-/** Members of other languages that mean nothing here, and what no model of Bedrock's is told in one way. */
+/** Members of other languages that mean nothing here, or for which Bedrock's models have no common form. */
 function refuseUnheard({ extras, parallelTools }: NeutralRequest): void {
   for (const [name, { at }] of extras) {
     if (name !== 'service_tier') throw unsupported(at, 'Converse has no such member: leave it out')
@@ -68,12 +68,12 @@ function inferenceConfig({ sampling }: NeutralRequest): JsonObject {
 }
 
 const settingsOf = settingWriter(inferenceConfigMembers, ({ value, at }, setting) => {
-  // The makers of some models have it (`models.ts`).
+  // The models of some makers have it (`models.ts`).
   if (setting === 'topK' || (setting !== 'seed' && value === 0)) return
   throw unsupported(at, 'Converse has no such setting: leave it out')
 })
 
-/** Choosing none is to have none, which a conversation with tool calls in it does not allow. */
+/** The choice "none" is written as no tools. A conversation that contains tool calls does not allow that. */
 function toolConfig({ tools, toolChoice, turns }: NeutralRequest): JsonObject | null {
   if (tools.length === 0) return null
   const choice = toolChoice?.value
@@ -121,7 +121,10 @@ function serviceTier({ extras }: NeutralRequest): JsonObject | null {
   return { type: tier.value }
 }
 
-/** What Converse takes as a value of its metadata, by which an account's own logs of calls are filtered; no answer. */
+/**
+ * A value that Converse accepts as metadata. An account filters its own call logs by it; the answer does not depend on
+ * it.
+ */
 const metadataValue = /^[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}$/
 
 function requestMetadata({ endUser }: NeutralRequest): JsonObject | null {

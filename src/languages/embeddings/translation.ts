@@ -1,12 +1,12 @@
 /**
- * Embeddings as OpenAI's clients ask for them, of providers that have another language for them (`languages/gemini/embeddings.ts`,
- * `languages/converse/embeddings.ts`): the one family beside the text families that is translated. Providers of the kind anthropic
- * have none.
+ * Embeddings as OpenAI's clients ask for them, of providers that have another language for them
+ * (`languages/gemini/embeddings.ts`, `languages/converse/embeddings.ts`): the one family beside the text families
+ * that is translated. Providers of the kind anthropic have none.
  *
  * Where one call of the provider takes fewer texts than the caller sends it is several calls, whose vectors and tokens
- * are put together in the order of the texts. Vectors go out as numbers or, as the official client asks unless it is told
- * otherwise, as the base64 of 32-bit floats. What is no vector of such numbers, or of another length than the rest, is
- * the provider's failure.
+ * are put together in the order of the texts. Vectors go out as numbers or, as the official client asks unless it is
+ * told otherwise, as the base64 of 32-bit floats. What is no vector of such numbers, or of another length than the
+ * rest, is the provider's failure.
  */
 import { estimateTokens } from '../dialect.ts'
 import type { MemberTable } from '../member-table.ts'
@@ -20,7 +20,7 @@ export interface EmbeddingLanguage {
   members: MemberTable
   /** Texts that one call takes at most. */
   mostTexts: number
-  /** Throws for what the model cannot be told, the field named. */
+  /** Throws, naming the field, for what the model has no member for. */
   write(texts: readonly string[], settings: EmbeddingSettings): JsonObject
   read(answer: unknown, headers: Headers): Embedded
   readError(status: number, body: unknown): NeutralError
@@ -28,13 +28,13 @@ export interface EmbeddingLanguage {
 
 export interface EmbeddingSettings {
   dimensions: Stated<number> | null
-  /** What the vectors are for, where the provider's models tell such uses apart. */
+  /** The purpose of the vectors, for models that distinguish purposes. */
   inputType: Stated<string> | null
 }
 
 export interface Embedded {
   vectors: readonly unknown[]
-  /** Of the input; null where the provider does not say. */
+  /** Tokens of the input; null if the provider does not report them. */
   tokens: number | null
 }
 
@@ -43,11 +43,11 @@ export interface EmbeddingCall {
   body: JsonObject
   /** How many texts it holds. */
   texts: number
-  /** About how many tokens they are. */
+  /** Estimated tokens of its texts. */
   estimate: number
 }
 
-/** The calls that the request takes. Throws for what the provider cannot be told, the field named. */
+/** The calls that the request needs. Throws, naming the field, for what the provider cannot express. */
 export function writeEmbeddings(body: Readonly<JsonObject>, language: EmbeddingLanguage): EmbeddingCall[] {
   checkMembers(body, language.members)
   formatOf(body)
@@ -66,7 +66,7 @@ export function writeEmbeddings(body: Readonly<JsonObject>, language: EmbeddingL
   })
 }
 
-/** As OpenAI has it (API reference, Create embeddings): one request would be calls without number. */
+/** OpenAI's limit (API reference, Create embeddings); without one, a request could cause any number of calls. */
 const mostInput = 2048
 
 function textsOf(input: unknown): string[] {
@@ -95,14 +95,14 @@ export interface EmbeddingItem {
   size: number
 }
 
-/** A vector in the form that the request `asked` for. Throws where it is none. */
+/** A vector in the form that the request `asked` for. Throws if it is not a vector. */
 export function writeItem(vector: unknown, index: number, asked: Readonly<JsonObject>): EmbeddingItem {
   if (!isVector(vector)) throw new UnreadableAnswer('The provider sent no vector')
   const embedding = formatOf(asked) === 'base64' ? base64Of(vector) : vector
   return { text: JSON.stringify({ object: 'embedding', index, embedding }), size: vector.length }
 }
 
-/** Numbers, at least one, each within what a 32-bit float can be. */
+/** At least one number, each within the range of a 32-bit float. */
 const isVector = (vector: unknown): vector is number[] =>
   Array.isArray(vector) &&
   vector.length > 0 &&
@@ -110,7 +110,7 @@ const isVector = (vector: unknown): vector is number[] =>
 
 const base64Of = (vector: readonly number[]): string => Buffer.from(Float32Array.from(vector).buffer).toString('base64')
 
-/** What stands around the items in the answer's JSON; `tokens` of the input. */
+/** The members around the items in the answer's JSON; `tokens` of the input. */
 export const aroundItems = (asked: Readonly<JsonObject>, tokens: number): { before: string; after: string } => ({
   before: '{"object":"list","data":[',
   after: `],"model":${JSON.stringify(asked.model)},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`,

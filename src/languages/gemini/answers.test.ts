@@ -93,7 +93,7 @@ describe('an answer of Gemini', () => {
     expect(eventsOf(bytesOf(stream.slice(0, 5))).map(({ type }) => type)).not.toContain('end')
   })
 
-  test('says why it is over', () => {
+  test('reports why it ended', () => {
     const finish = (finishReason: string) => provider.readAnswer(chunk([], { finishReason })).finish
     expect(['STOP', 'MAX_TOKENS', 'SAFETY', 'RECITATION', 'MALFORMED_FUNCTION_CALL', 'OTHER'].map(finish)).toEqual([
       'stop',
@@ -121,7 +121,7 @@ describe('an answer of Gemini', () => {
     ])
   })
 
-  test('that fails says how', () => {
+  test('reports its failure', () => {
     const error = { code: 429, message: 'Quota exceeded', status: 'RESOURCE_EXHAUSTED' }
     const read = { status: 429, code: 'resource_exhausted', message: 'Quota exceeded' }
     expect(provider.readError(429, { error })).toEqual(read)
@@ -131,7 +131,7 @@ describe('an answer of Gemini', () => {
   })
 })
 
-test('signatures come back to Gemini through a caller of messages who sends the answer back as it came', async () => {
+test('returns signatures to Gemini through a messages caller that sends the answer back unchanged', async () => {
   const writer = messages.caller?.streamWriter({ model: 'm', exchangeId: 'e', includeUsage: true })
   const signedText = [chunk([{ text: 'Done', thoughtSignature: 'of-text' }]), ...stream.slice(4)]
   const bytes = eventsOf(bytesOf(signedText))

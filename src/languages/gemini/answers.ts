@@ -8,7 +8,7 @@ import type { FinishReason, NeutralError } from '../neutral.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { finishWith } from '../translation/finish.ts'
 
-/** `LANGUAGE`: the answer was flagged for a language that is not supported. `MODEL_ARMOR` is said by Vertex AI alone. */
+/** `LANGUAGE`: the answer was flagged for a language that is not supported. Only Vertex AI sends `MODEL_ARMOR`. */
 const finishes: ReadonlyMap<string, FinishReason> = new Map([
   ['STOP', 'stop'],
   ['MAX_TOKENS', 'length'],
@@ -25,8 +25,8 @@ const finishes: ReadonlyMap<string, FinishReason> = new Map([
 ])
 
 /**
- * Why an answer is over; null where it is not. Any other reason (`OTHER`, `MALFORMED_FUNCTION_CALL`,
- * `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS`, those of images) is an error. A prompt that was blocked has no candidate.
+ * Why an answer ended; null if it has not. Any other reason (`OTHER`, `MALFORMED_FUNCTION_CALL`,
+ * `UNEXPECTED_TOOL_CALL`, `TOO_MANY_TOOL_CALLS`, those of images) is an error. A blocked prompt has no candidate.
  */
 export function finishOf(candidate: JsonObject | undefined, feedback: unknown, called: boolean): FinishReason | null {
   const reason = textOf(candidate?.finishReason)
@@ -37,8 +37,8 @@ export function finishOf(candidate: JsonObject | undefined, feedback: unknown, c
 }
 
 /**
- * Input holds what was read from a cache, and what the results of the provider's own tools added; output holds the
- * thoughts, which Gemini counts beside it.
+ * Input includes tokens read from a cache and results of the provider's own tools; output includes the thoughts, which
+ * Gemini counts separately.
  */
 export function readGeminiUsage(metadata: unknown): Usage | null {
   if (!isObject(metadata)) return null
@@ -67,7 +67,9 @@ export function readGeminiError(status: number | null, body: unknown): NeutralEr
   return { status, code, message: textOf(error.message) ?? 'The provider refused the request' }
 }
 
-/** Whole seconds after which an error says to try again (`google.rpc.RetryInfo`, a delay like `34.07s`); null without. */
+/**
+ * Whole seconds after which an error says to try again (`google.rpc.RetryInfo`, a delay like `34.07s`); null without.
+ */
 export function geminiRetryDelay(body: JsonObject | null): number | null {
   const error = body !== null && isObject(body.error) ? body.error : {}
   for (const { retryDelay } of objectsOf(error.details)) {

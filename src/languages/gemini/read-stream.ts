@@ -1,9 +1,9 @@
 /**
- * Follows a streamed answer of Gemini, which is a series of `GenerateContentResponse`s; a whole answer is one of them.
- * Texts go on over several; a function call comes whole in one. Calls have no id of their own with most models: theirs
- * is made of the answer's id and their number in it, so that reading an answer again gives the same.
+ * Follows a streamed answer of Gemini, which is a series of `GenerateContentResponse`s; a whole answer is one of
+ * them. Texts continue over several responses; a function call is whole in one. Most models give calls no id: the
+ * gateway builds one from the answer's id and the call's number, so reading an answer again gives the same ids.
  *
- * The language has no end of its own: a stream is whole once a reason to finish was said and the provider closed it.
+ * The language has no end marker: a stream is complete once a finish reason has come and the provider closed it.
  */
 
 import type { FinishReason, NeutralAnswer, NeutralEvent } from '../neutral.ts'
@@ -18,7 +18,7 @@ interface OpenPart {
   kind: 'text' | 'thought'
 }
 
-/** A whole answer is the one response of a stream. Throws where it is none, or has no end. */
+/** A whole answer is the one response of a stream. Throws if it is not a response, or has no end. */
 export function readGeminiAnswer(body: unknown): NeutralAnswer {
   const events = isObject(body) ? new GeminiStreamReader().response(body) : []
   const error = events.find((event) => event.type === 'error')
@@ -69,7 +69,7 @@ export class GeminiStreamReader implements NeutralStreamReader {
     return [{ type: 'start', id: this.#id, model: textOf(modelVersion) }]
   }
 
-  /** `sources`: those of the text, which go out before it ends; whoever takes one takes it away. */
+  /** `sources`: those of the text, which go out before it ends. A reader that takes one removes it. */
   #part(part: JsonObject, sources: JsonObject[]): NeutralEvent[] {
     const signature = textOf(part.thoughtSignature)
     if (isObject(part.functionCall)) return this.#call(part.functionCall, signature)
@@ -83,7 +83,7 @@ export class GeminiStreamReader implements NeutralStreamReader {
     const events = text === '' ? [] : this.#text(kind, text)
     if (signature === null) return events
     if (kind === 'thought') return [...events, ...this.#signThought(signature)]
-    // A text's signature is a thought without words, which follows it.
+    // A text's signature is a thought without words, which follows the text.
     return [...events, ...this.#cite(sources), ...this.#close(), ...this.#signThought(signature), ...this.#close()]
   }
 
@@ -134,7 +134,7 @@ export class GeminiStreamReader implements NeutralStreamReader {
     return events
   }
 
-  /** An answer without an id is told apart by what it calls. */
+  /** Call ids of an answer without an id are derived from the call itself. */
   #callId(name: string, args: string): string {
     const answer = this.#id ?? Bun.hash(name + args).toString(36)
     return `call_${answer.replace(/[^\w-]/g, '_')}_${this.#calls}`
@@ -151,6 +151,6 @@ export class GeminiStreamReader implements NeutralStreamReader {
   }
 }
 
-/** The Gemini API says `citationSources`, Vertex AI `citations`, with a title (CitationMetadata of either). */
+/** The Gemini API has `citationSources`, Vertex AI `citations`, with a title (CitationMetadata of either). */
 const sourcesIn = (metadata: unknown): JsonObject[] =>
   isObject(metadata) ? [...objectsOf(metadata.citationSources ?? metadata.citations)] : []

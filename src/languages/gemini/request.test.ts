@@ -45,7 +45,7 @@ const result = (callId: string, isError = false): NeutralPart => ({
 })
 
 describe('a request for Gemini', () => {
-  test('says nothing of a choice among tools where there are none', () => {
+  test('sends no tool choice without tools', () => {
     const toolChoice = { value: 'auto' as const, at: 'tool_choice' }
     expect(provider.writeRequest(request({ toolChoice }))).not.toHaveProperty('toolConfig')
   })
@@ -139,7 +139,7 @@ describe('a request for Gemini', () => {
     expect(JSON.stringify(parts('gemini-2.5-pro'))).not.toContain('skip_thought_signature_validator')
   })
 
-  test('leaves out what it has not signed itself', () => {
+  test('leaves out thoughts that Gemini has not signed', () => {
     const thought = { kind: 'thought', text: 'hm', signature: 's', redacted: null, at } as const
     const parts: NeutralPart[] = [
       { ...thought, language: 'messages' },
@@ -186,7 +186,7 @@ describe('a request for Gemini', () => {
     expect(refused(asking({ ...png, ...low }, png))).toBe(`${at}.detail`)
   })
 
-  test('refuses what it cannot say, and names the caller’s field', () => {
+  test('refuses what the language cannot express, and names the caller’s field', () => {
     const tools = [{ name: 'look', description: null, parameters: null, strict: null, at: 'tools.0' }]
     expect(refused({ parallelTools: { value: false, at: 'parallel_tool_calls' }, tools })).toBe('parallel_tool_calls')
     expect(refused({ turns: [{ role: 'system', parts: [], at: 'messages.3' }] })).toBe('messages.3')

@@ -1,11 +1,12 @@
 /**
  * A conversation as Gemini's contents: turns of `user` and `model`, function responses in the user's turn right after
- * the calls. Turns of one side that follow each other become one.
+ * the calls. Consecutive turns of one side become one.
  *
- * Thought signatures stand on parts and come back on them (Gemini API, Thought signatures): a call's on the call, a
- * thought's on the thought, and that of a text on an empty text after it, as streams bring it. From the third generation
- * on a model refuses a step whose first call has none; for calls that another model made, or whose caller could not keep
- * it, the documented text that skips the check takes its place. Thoughts that Gemini has not signed are left out.
+ * Thought signatures are on parts and come back on them (Gemini API, Thought signatures): a call's on the call, a
+ * thought's on the thought, and a text's on an empty text after it, as streams bring it. From the third generation on
+ * a model refuses a step whose first call has no signature. For calls that another model made, or whose caller could
+ * not keep the signature, the gateway writes the documented text that skips the check. Thoughts that Gemini has not
+ * signed are left out.
  */
 
 import { parseExactObject } from '../../lib/json/exact-json.ts'
@@ -27,7 +28,7 @@ interface Content {
 
 const skipsCheck = 'skip_thought_signature_validator'
 
-/** Models whose thinking is told by a budget, and which check no signatures: those before the third generation. */
+/** Models before the third generation: their thinking has a budget, and they check no signatures. */
 export const isBeforeThird = (model: string): boolean => /gemini-(?:1|2)[.-]/.test(model)
 
 export function contentsOf(turns: readonly NeutralTurn[], model: string): Content[] {
@@ -55,7 +56,7 @@ function signFirstCall(parts: JsonObject[]): void {
     parts[index] = { ...call, thoughtSignature: skipsCheck }
 }
 
-/** `names` of calls by their ids, learned on the way. */
+/** `names` of calls by their ids, collected on the way. */
 function partsOf(part: NeutralPart, names: Map<string, string>): JsonObject[] {
   switch (part.kind) {
     case 'text':
@@ -105,7 +106,7 @@ function resultPart({ callId, parts, isError, at }: NeutralToolResult, name: str
   return { functionResponse: { id: callId, name, response, ...(media.length > 0 && { parts: media }) } }
 }
 
-/** A document's title has no member: it stands before the document as a text. */
+/** A document's title has no member: it is a text before the document. */
 function mediaParts(media: NeutralMedia): JsonObject[] {
   const { source, mediaType, title, citations, at } = media
   if (citations?.value) throw unsupported(citations.at, 'this provider does not cite documents')

@@ -46,7 +46,7 @@ const declarationOf = ({ name, description, parameters }: NeutralTool): JsonObje
   ...(parameters !== null && { parametersJsonSchema: parameters }),
 })
 
-/** Arguments keep to their schemas where a call is required, and in the mode VALIDATED (FunctionCallingConfig.Mode). */
+/** Arguments match their schemas if a call is required, and in the mode VALIDATED (FunctionCallingConfig.Mode). */
 function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
   if (parallelTools !== null && !parallelTools.value && tools.length > 0) {
     throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
@@ -99,7 +99,7 @@ const resolutions: ReadonlyMap<string, string> = new Map([
   ['high', 'MEDIA_RESOLUTION_HIGH'],
 ])
 
-/** How closely images are looked at holds for all media of a request. */
+/** The media resolution applies to all media of a request. */
 function resolutionOf(media: readonly NeutralMedia[]): JsonObject {
   const stated = media.map(({ detail }) => detail).find((detail) => detail !== undefined && detail.value !== 'auto')
   if (stated === undefined) return {}
@@ -111,7 +111,10 @@ function resolutionOf(media: readonly NeutralMedia[]): JsonObject {
   return { mediaResolution }
 }
 
-/** Gemini API reference, ThinkingLevel: its values are in upper case, what the guides write in lower case is taken too. */
+/**
+ * Gemini API reference, ThinkingLevel: its values are in upper case. The guides write lower case, which is accepted
+ * too.
+ */
 const levels: ReadonlySet<string> = new Set(['minimal', 'low', 'medium', 'high'])
 
 const budgets: ReadonlyMap<string, number> = new Map([
@@ -129,7 +132,7 @@ function thinkingOf(model: string, { value, at }: Stated<NeutralReasoning>): Jso
   return Object.keys(thinkingConfig).length === 0 ? {} : { thinkingConfig }
 }
 
-/** A budget says more than an effort, and both together are refused by the API. */
+/** A budget is more exact than an effort, and the API refuses both together. */
 function amountOf(model: string, effort: NeutralReasoning['effort'], budget: number | null, at: string): JsonObject {
   if (budget !== null && effort !== 'none') return { thinkingBudget: budget }
   if (effort === null) return isBeforeThird(model) ? { thinkingBudget: -1 } : {}

@@ -8,9 +8,9 @@
  *   answer    the result, or `{message, data}` of an error; what a server asks of the caller is an answer too, and what
  *             the caller says to that a request.
  *
- * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON. What a
- * result holds in base64 is a text where its media type says so, and otherwise not looked at. Errors
- * are JSON-RPC errors in answers that succeed, but those of the credential, which HTTP says. There are no streams of
+ * Objects whose members a server makes up (arguments, structured results, schemas) are one text each, their JSON.
+ * What a result holds in base64 is a text where its media type says so, and otherwise not looked at. Errors are
+ * JSON-RPC errors in answers that succeed, but those of the credential, which HTTP says. There are no streams of
  * text: what SSE carries here are whole messages.
  */
 import type { Failure, Verdictan } from '../../failure.ts'
@@ -36,23 +36,24 @@ export const mcp: Dialect = {
   errorStatus,
 }
 
-/** Of what is no request of JSON-RPC (GET, DELETE) HTTP says what went wrong. */
+/** For requests that are not JSON-RPC (GET, DELETE), the HTTP status reports the failure. */
 export const withoutRequest: Dialect = { ...mcp, errorStatus: ({ status }) => status }
 
-/** The request that is answered; `id` is null while it is not known, or where nothing is answered. */
+/** The request that is answered; `id` is null while it is unknown, or if nothing is answered. */
 interface Asked {
   readonly id: RpcId | null
   readonly method: string
-  /** Whether the server was asked: what a person decides about is then its answer. */
+  /** Whether the server was called: a person then decides about its answer. */
   readonly sent: boolean
 }
 
 /**
- * The language of the answer to one request: errors carry its id. What a model should read so that it can go on is a
- * result: that a call waits for a person, and that a server has no such tool, as the official library's servers say it.
+ * The language of the answer to one request: errors carry its id. Failures that a model should read so that it can
+ * continue are results, not errors: a call that waits for a person, and an unknown tool, as the official library's
+ * servers report it.
  */
 export const answering = (asked: Asked): Dialect =>
-  // Made for each request, and twice: what all have in common is not copied.
+  // Created twice for each request, so the common members are not copied.
   Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
     errorBody: (failure, requestId) =>
       failure.code === 'mcp.unknown_tool'
@@ -79,12 +80,15 @@ function factsOf(body: Readonly<JsonObject>): RequestFacts {
   }
 }
 
-/** The HTTP status of an answer: a refused credential, and a missing scope, are HTTP's to say (RFC 6750), as clients act on that. */
+/**
+ * The HTTP status of an answer: a refused credential and a missing scope need an HTTP status (RFC 6750), because
+ * clients act on it.
+ */
 export function errorStatus({ code, status }: Failure): number {
   return status === 401 || code === 'insufficient_scope' ? status : 200
 }
 
-/** A failure as JSON-RPC says it; what a program can act on stands in `data`. `id` is null where no request is answered. */
+/** A failure as a JSON-RPC error; data for programs is in `data`. `id` is null if no request is answered. */
 export function rpcFailure(
   id: RpcId | null,
   failure: Failure,
@@ -114,7 +118,7 @@ const waitingText = 'A person has to decide about this call before it is made. I
 const heldText =
   'This was done, and a person has to decide about its result, which is held. To send it again with leave does it again.'
 
-/** What a model reads where a person has to decide (gateway/README.md, Escalations). */
+/** The text for the model if a person has to decide (gateway/README.md, Escalations). */
 const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
   ...failedResult(sent ? heldText : waitingText),
   verdictan,
@@ -122,10 +126,10 @@ const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
 
 const failedResult = (text: string): JsonObject => ({ content: [{ type: 'text', text }], isError: true })
 
-/** Members whose shape the protocol says: their strings are texts, each by itself. */
+/** Members whose shape the protocol defines: each of their strings is a text of its own. */
 const shaped: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'roots'])
 
-/** The texts of an object's members. `member` is the outermost member it stands in; null where it is the body itself. */
+/** The texts of an object's members. `member` is the outermost member; null for the body itself. */
 function memberSlots(holder: JsonObject, member: string | null, role: string): TextSlot[] {
   return Object.entries(holder).flatMap(([name, value]): TextSlot[] => {
     const place = member ?? name
@@ -155,8 +159,8 @@ function memberSlots(holder: JsonObject, member: string | null, role: string): T
 }
 
 /**
- * The address that a request names, as a server reads it: percent-encoding hides nothing from policies. Where one changes
- * it, the address is no longer what the caller named, and the call is refused.
+ * The address that a request names, decoded as a server decodes it, so that percent-encoding hides nothing from
+ * policies. If a policy changes it, it is no longer the caller's address, and the call is refused.
  */
 function decodedAddress(params: JsonObject): TextSlot[] {
   const { uri, ref } = params
@@ -171,16 +175,16 @@ function decodedAddress(params: JsonObject): TextSlot[] {
   return [{ member: 'params', kind: 'content', role: 'assistant', text, replace }]
 }
 
-/** Decoded once. Bytes that are no UTF-8 hide none of the others: each becomes U+FFFD. */
+/** Decoded once. Invalid UTF-8 does not hide the other bytes: each invalid byte becomes U+FFFD. */
 const percentDecoded = (address: string): string =>
   address.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) => Buffer.from(run.replaceAll('%', ''), 'hex').toString('utf8'))
 
-/** Of what a text stands in: its block, its labels. */
+/** The container of a text: its block, its labels. */
 const mostAroundText = 8
 
 /**
- * Whether a message, or the parameters of one, has so many parts that it must have more texts than `most`; found without
- * reading any, because to make slots of a million is what there is to avoid.
+ * Whether a message, or its parameters, has so many parts that it must have more than `most` texts. It reads none of
+ * them, because creating a million slots is the cost to avoid.
  */
 export function isScattered(holder: JsonObject, most: number): boolean {
   let left = most * mostAroundText
@@ -196,7 +200,7 @@ export function isScattered(holder: JsonObject, most: number): boolean {
   return left < 0
 }
 
-/** What base64 spells that says it is text; other media are not looked at. */
+/** The text in base64 whose media type says that it is text; other media are not read. */
 function blobSlots(value: unknown, member: string, role: string): TextSlot[] {
   if (Array.isArray(value)) return value.flatMap((element) => blobSlots(element, member, role))
   if (!isObject(value)) return []

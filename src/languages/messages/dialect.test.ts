@@ -18,7 +18,7 @@ const blockStart = (index: number, block: object) => ({ type: 'content_block_sta
 const blockDelta = (index: number, delta: object) => ({ type: 'content_block_delta', index, delta })
 const blockStop = (index: number) => ({ type: 'content_block_stop', index })
 
-test('messages.read takes what the gateway acts on', () => {
+test('messages.read reads the fields that the gateway acts on', () => {
   const body = {
     model: 'm',
     max_tokens: 9,
@@ -98,7 +98,7 @@ test('messages.requestText gives every text, tool input as JSON, and replaces it
   ] as never)
 })
 
-test('usage is the last figure of each count, input with what the cache read and wrote', () => {
+test('takes the last figure of each count as usage, with cache reads and writes in the input', () => {
   const frames = sse(
     opening,
     { type: 'message_delta', delta: {}, usage: { output_tokens: 4 } },
@@ -244,7 +244,7 @@ test("a provider's error in chat form is rewritten, and one in any other stays",
   expect(messages.providerError(400, 'text', 'r')).toBeNull()
 })
 
-test('an escalation opens what is not open and closes what is', () => {
+test('an escalation opens missing events and closes open blocks', () => {
   const verdictan = { verdict: 'ESCALATE', reason_code: 'review' }
   const fresh = dataOf(framesOf(messages.reader(start).escalationFrames(verdictan, false)))
   expect(fresh.map(({ type }) => type)).toEqual(['message_start', 'message_delta', 'message_stop'])

@@ -22,7 +22,7 @@ export function errorTypeOf(status: number, code: string | null): string {
   return types[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
 }
 
-/** An error of the gateway's own. */
+/** An error from the gateway itself. */
 export function errorBody(failure: Failure, requestId: string): JsonObject {
   const shown = failure.code === 'provider_primary_path_error' ? new Failure('upstream_error') : failure
   const { error, ...rest } = envelope(shown, requestId)
@@ -34,7 +34,7 @@ export function errorBody(failure: Failure, requestId: string): JsonObject {
   }
 }
 
-/** A provider's error in chat form, rewritten; null for one that has the form already, or no known one. */
+/** A provider's error in chat form, rewritten; null if it has this language's form already, or an unknown form. */
 export function rewrittenError(status: number, body: unknown, requestId: string): JsonObject | null {
   if (!isObject(body)) return null
   const { error, ...rest } = body

@@ -1,4 +1,4 @@
-/** The members of a messages request, and those of its blocks that hold what the model says. */
+/** The members of a messages request, and the members of its blocks that hold the model's text. */
 import type { MemberTable } from '../member-table.ts'
 
 const ownServer = { refused: 'only its own provider runs this' }
@@ -21,21 +21,21 @@ export const messagesMembers = {
 
   stream: { text: 'none', role: 'stream', translation: 'carried' },
   service_tier: { text: 'none', role: 'service tier', translation: 'carried' },
-  // It has a price of its own, whatever the tier is.
+  // It has its own price, whatever the tier is.
   speed: { role: 'service tier', usual: 'standard', translation: { ...ownPlace, onlyAs: ['standard'] } },
   cache_control: { translation: 'carried' },
   output_config: { translation: 'carried' },
   output_format: { translation: 'carried' },
   metadata: { translation: 'carried' },
 
-  diagnostics: { translation: { withoutEffect: "it asks about the provider's cache" } },
-  betas: { text: 'none', translation: { withoutEffect: 'it names features, of which each is told by its own member' } },
+  diagnostics: { translation: { withoutEffect: "it only asks about the provider's cache" } },
+  betas: { text: 'none', translation: { withoutEffect: 'it names features that have their own members' } },
   container: { text: 'none', translation: ownServer },
   context_management: { translation: ownServer },
   inference_geo: { translation: ownPlace },
-  // Some places that serve these models take the version here.
+  // Some hosts of these models take the version in the body.
   anthropic_version: { text: 'none' },
 } as const satisfies MemberTable
 
-/** Members of a content block, and of a delta of one, that hold what the model says. */
+/** Members of a content block, and of a delta of one, that hold the model's text. */
 export const spokenNames = ['text', 'thinking', 'partial_json', 'name'] as const

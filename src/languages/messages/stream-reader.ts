@@ -1,6 +1,6 @@
 /**
  * Follows a stream of message events. A channel is one field of one content block, `1/text`, and ends with
- * `content_block_stop`; what is thought ends with its signature, which holds for the whole of it.
+ * `content_block_stop`; a thought ends with its signature, which signs the whole thought.
  */
 import type { SseFrame } from '../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
@@ -20,19 +20,19 @@ import { blockHolder, blockTexts, deltaLength, ownMessage, readUsage, textAlone 
 interface Channel {
   name: string
   block: Block
-  /** `text_delta`, and where in the delta the text stands. */
+  /** The delta type, for example `text_delta`, and the place of the text in the delta. */
   deltaType: string
   place: string
   ended: boolean
   passed: PassedText
 }
 
-/** A content block. Some providers begin a message again with the same numbers: those are other blocks. */
+/** A content block. Some providers start a message again with the same numbers: those are other blocks. */
 interface Block {
   index: number
   /** The block's part of its channels' names. */
   name: string
-  /** The empty input that a call begins with, while its deltas have brought none: theirs is in its place. */
+  /** The empty input in the call's start event, until deltas bring the real input. */
   emptyInput: FoundText | null
 }
 
@@ -42,7 +42,7 @@ const deltas: Readonly<Record<string, string>> = { text: 'text_delta', thinking:
 class MessagesReader implements StreamReader {
   readonly #start: StreamStart
   readonly #channels = new OpenChannels<Channel, Block>()
-  /** By index, the one that was started last. */
+  /** The latest block with each index. */
   readonly #blocks = new Map<number, Block>()
   /** The indices of blocks that the message has begun. */
   readonly #ofMessage = new Set<number>()
@@ -76,7 +76,7 @@ class MessagesReader implements StreamReader {
     if (isUnforeseen(this.#type, event)) return { ...facts, ...unknownFrameFacts(event, this.#usage) }
     if (this.#type === 'message_start' && isObject(event.message)) {
       this.#hasBegun = true
-      // Its output count is of what was produced when it was sent, nothing, and says nothing of the end.
+      // Its output count is from the start of the message, before any output, so it does not count as the final usage.
       this.#noteUsage(event.message.usage, false)
     }
     if (this.#type === 'message_delta') this.#noteUsage(event.usage, true)
@@ -94,8 +94,8 @@ class MessagesReader implements StreamReader {
   }
 
   /**
-   * Each report holds what it tells; what it leaves out stands as it was. No input at the start is none that is known: a
-   * translated stream begins before its provider has told it.
+   * Each report replaces the counts that it contains; other counts keep their value. A zero input at the start means
+   * unknown: a translated stream begins before its provider has reported it.
    */
   #noteUsage(reported: unknown, withOutput: boolean): void {
     const told = readUsage(reported)
@@ -141,7 +141,7 @@ class MessagesReader implements StreamReader {
     } else if (this.#type === 'content_block_start' && isObject(event.content_block)) {
       const before = this.#blocks.get(indexOf(event))
       if (before !== undefined) opened.ends.push(...this.#end(before))
-      // Within a message clients put the deltas of both behind each other, whatever ended between them.
+      // Within a message clients append the deltas of both, whatever ended between them.
       if (this.#ofMessage.has(indexOf(event))) opened.contradicts = true
       this.#ofMessage.add(indexOf(event))
       addAround(opened, event, 'content_block')
@@ -181,7 +181,7 @@ class MessagesReader implements StreamReader {
     const isSignature = type === 'signature_delta'
     const opened = new OpenFrame(frame, event, () => {
       if (!isSignature || thinking === undefined || thinking.passed.isWhole) return false
-      // A provider refuses signed thinking whose text is not what it signed.
+      // A provider refuses signed thinking if the text does not match its signature.
       delta.signature = alteredSignature(textOf(delta.signature) ?? '')
       return true
     })
@@ -198,7 +198,7 @@ class MessagesReader implements StreamReader {
     return opened
   }
 
-  /** What a block begins with; results of tools come whole, in one frame. */
+  /** The texts in a block's start event; results of tools are whole, in one frame. */
   #addBlock(opened: OpenFrame, content: JsonObject, index: number): void {
     if (holdsNoText(blockHolder(content))) opened.contradicts = true
     const block = this.#begin(index)
@@ -226,7 +226,7 @@ class MessagesReader implements StreamReader {
     return known
   }
 
-  /** Ends a block's channels, or all; gives those that had not ended. */
+  /** Ends the channels of one block, or all channels; returns those that were open. */
   #end(block: Block | null): string[] {
     return block === null ? this.#channels.endAll() : this.#channels.end([block])
   }
@@ -276,21 +276,21 @@ class MessagesReader implements StreamReader {
 
 export const messagesReader = (start: StreamStart): StreamReader => new MessagesReader(start)
 
-/** No event that the language has, and no error: what it may be nobody knows. */
+/** Neither an event of the language nor an error: its meaning is unknown. */
 const isUnforeseen = (type: string, { error }: JsonObject): boolean =>
   !(messageEvents.has(type) || type === 'ping' || type === 'error' || isObject(error))
 
 const isEmptyInput = ({ place, kind, text }: FoundText): boolean =>
   place === 'input' && kind === 'tool_arguments' && text === '{}'
 
-/** A call that ends without deltas of its input has the empty one that it began with, as a whole answer says it. */
+/** A call that ends without deltas of its input has the empty input it began with, as in a whole answer. */
 function addEmptyInput(opened: OpenFrame, block: Block): void {
   const { emptyInput, name } = block
   block.emptyInput = null
   if (emptyInput !== null) opened.add(emptyInput, `${name}/${emptyInput.place}`, true)
 }
 
-/** Texts that stand beside the ones that are streamed, whole. */
+/** Whole texts beside the streamed ones. */
 function addAround(opened: OpenFrame, holder: JsonObject, ...except: readonly string[]): void {
   for (const found of textsIn(holder, { except: new Set(except) })) opened.add(found, `event/${found.place}`, true)
 }

@@ -1,4 +1,4 @@
-/** What the gateway reads of the messages language: its blocks, its usage, and what it runs at the provider. */
+/** What the gateway reads of the messages language: its blocks, its usage, and the tools that the provider runs. */
 import type { Usage } from '../dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId } from '../reading/request-fields.ts'
@@ -9,7 +9,7 @@ import type { TextKind, TextSlot } from '../reading/texts/text-slot.ts'
 import { FoundSlot, type FoundText, slotsOf, textsIn, textsOfMember, whereAltered } from '../reading/texts/texts.ts'
 import { spokenNames } from './members.ts'
 
-/** What a content block holds, by its type. */
+/** The text members of a content block, by its type. */
 export function kindOfBlock(type: unknown): TextKind {
   const name = textOf(type) ?? ''
   if (name.endsWith('tool_result')) return 'tool_result'
@@ -27,13 +27,13 @@ export function blockTexts(block: JsonObject, files = false): FoundText[] {
   return texts.map((found) => (found.place === 'thinking' ? whereAltered(found, unsign) : found))
 }
 
-/** Whose a content's texts are. */
+/** The role of a content's texts. */
 interface Owner {
   member: string
   role: string | null
 }
 
-/** Adds the texts of a `content`, which is blocks, or a string, or whatever else. */
+/** Adds the texts of a `content`: blocks, a string, or a value of another type. */
 export function addContent(slots: TextSlot[], holder: JsonObject, key: string, owner: Owner): void {
   const content = holder[key]
   const blocks = objectsOf(content)
@@ -46,7 +46,7 @@ export function addContent(slots: TextSlot[], holder: JsonObject, key: string, o
   for (const found of textsOfMember(holder, key, { files: true, listed: key })) slots.push(new FoundSlot(found, owner))
 }
 
-/** Adds the texts of a request's messages, of each its content first. */
+/** Adds the texts of a request's messages; the content of each message comes first. */
 export function addMessages(slots: TextSlot[], body: JsonObject): void {
   const messages = objectsOf(body.messages)
   for (const message of messages) {
@@ -68,7 +68,7 @@ export const blockSlots = (content: unknown, member: string, role: string | null
 const roleOfBlock = (block: JsonObject, role: string | null): string | null =>
   kindOfBlock(block.type) === 'tool_result' ? 'tool' : role
 
-/** What holds the texts of a content block, or of a delta of one. */
+/** The members that hold the texts of a content block, or of a delta of one. */
 export const blockHolder = (of: JsonObject): Holder => ({ of, members: spokenNames })
 
 /** Characters of the generated text in content blocks. */
@@ -85,11 +85,11 @@ export function generatedLength(content: unknown): number {
 export const deltaLength = (delta: JsonObject): number =>
   (textOf(delta.text) ?? textOf(delta.thinking) ?? textOf(delta.partial_json) ?? '').length
 
-/** The text of a delta of text: what is owed of it is of no interest to a signature. */
+/** The text of a text delta. Text that is held back never affects a signature here. */
 export const textAlone = (type: string, { delta }: JsonObject): string | null =>
   type === 'content_block_delta' && isObject(delta) && delta.type === 'text_delta' ? textOf(delta.text) : null
 
-/** Counts as one object reports them; input is all of it, what came from the cache and went into it included. */
+/** Counts as one object reports them; input includes cache reads and writes. */
 export function readUsage(usage: unknown): Usage | null {
   if (!isObject(usage)) return null
   const counts = [usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens].map(countOf)
@@ -107,14 +107,14 @@ export function readUsage(usage: unknown): Usage | null {
   const searches = isObject(tools) ? countOf(tools.web_search_requests) : null
   if (forHour) told.cacheWriteHourTokens = forHour
   if (searches) told.toolUses = searches
-  // Fast mode is told beside the tier, and has a price of its own.
+  // Fast mode is reported beside the tier, and has its own price.
   const tier = usage.speed === 'fast' ? 'fast' : textOf(usage.service_tier)
   if (tier) told.serviceTier = tier
-  // Nothing is read for nothing: zeros stand where clients need a number and none is known.
+  // Clients need a number here; zero means that the count is unknown.
   return (told.inputTokens ?? 0) + (told.outputTokens ?? 0) === 0 ? null : told
 }
 
-/** A message of ours, as `message_start` and answers hold one. */
+/** A message that the gateway writes, as `message_start` and answers hold one. */
 export const ownMessage = (model: string, exchangeId: string): JsonObject => ({
   id: `msg_${plainId(exchangeId)}`,
   type: 'message',

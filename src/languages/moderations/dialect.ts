@@ -1,6 +1,6 @@
 /**
- * Moderations, `POST /v1/moderations`: text or pictures in, categories out as JSON, never a stream. Its model may be left
- * out; the gateway then takes the one that the provider would.
+ * Moderations, `POST /v1/moderations`: text or pictures in, categories out as JSON, never a stream. If the caller
+ * gives no model, the gateway takes the provider's default.
  */
 import { type Dialect, estimateTokens } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'

@@ -66,7 +66,7 @@ test('the texts of a request are found and replaced wherever they stand', () => 
   expect(shouted(transcriptions, { prompt: 'names', language: 'de' })).toEqual({ prompt: 'NAMES', language: 'de' })
 })
 
-test('what bounds the cost is read: prompts, answers for each, their limit', () => {
+test('reads the members that bound the cost: prompts, answers for each, their limit', () => {
   const read = (body: object) => completions.read({ model: 'm', ...body })
   expect(read({ prompt: 'a', max_tokens: 5, n: 2, best_of: 3 })).toMatchObject({ outputLimit: 5, choices: 3 })
   expect(read({ prompt: ['a', 'b'], n: 2 })).toMatchObject({ outputLimit: null, choices: 4 })
@@ -78,7 +78,7 @@ test('what bounds the cost is read: prompts, answers for each, their limit', () 
   expect(moderations.read({ input: [{ type: 'image_url' }] }).beyondBody).toBe(true)
 })
 
-test('whether a stream is asked for is read as the family says it', () => {
+test('reads the stream flag of each family', () => {
   expect(embeddings.read({ model: 'm', stream: true }).stream).toBe(false)
   expect(speech.read({ model: 'm', stream_format: 'sse' }).stream).toBe(true)
   expect(speech.read({ model: 'm', stream_format: 'audio' }).stream).toBe(false)
@@ -143,7 +143,7 @@ test('each stream tells its text, its usage, its end and its errors', () => {
   }
 })
 
-test('a frame that is there only because the gateway asked for usage is told apart', () => {
+test('marks a frame that exists only because the gateway asked for usage', () => {
   const data = '{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}'
   expect(frameOf(completions, data, { usageAdded: true })).toMatchObject({ ours: true, usage: { outputTokens: 2 } })
   expect(frameOf(completions, data)).toMatchObject({ ours: false, usage: { outputTokens: 2 } })

@@ -1,6 +1,6 @@
 /**
- * The form of the output that a request asks for (handbook/reference/http.md): `response_format` of chat and responses,
- * and `text.format`, in which responses says the same with the schema's members beside the type.
+ * The output format of a request (handbook/reference/http.md): `response_format` of chat and responses, and
+ * `text.format` of responses, which is the same with the schema's members beside the type.
  */
 import { Failure } from '../../failure.ts'
 import { isObject } from './json-value.ts'
@@ -9,7 +9,7 @@ const types = ['text', 'json_object', 'json_schema']
 
 const wrong = (param: string, rule: string) => new Failure('invalid_parameter', { param, message: `${param} ${rule}` })
 
-/** Throws `invalid_parameter`, the field named, for a `response_format` of another form; null is as if it were absent. */
+/** Throws `invalid_parameter`, naming the field, for a `response_format` of another form; null counts as absent. */
 export function checkResponseFormat(format: unknown): void {
   const at = 'response_format'
   const schemaAt = `${at}.json_schema`

@@ -2,14 +2,14 @@
 import { type Family, familyNames, membersWith } from '../families.ts'
 import { isGiven } from './json-value.ts'
 
-/** Each of a family's members alone: for a request no array is made. */
+/** A list for each single member of a family, so that no array is created for a request. */
 const alone: ReadonlyMap<Family, readonly (readonly string[])[]> = new Map(
   familyNames.map((family) => [family, membersWith(family, 'output limit').map((name) => [name])]),
 )
 
 /**
- * Those that the caller gave, because a provider may follow any; the first of the family's where it gave none. Empty
- * where the family has none.
+ * Every member that the caller gave, because a provider may follow any; the first of the family's if it gave none.
+ * Empty if the family has none.
  */
 export function outputLimitMembers(family: Family, body: Readonly<Record<string, unknown>>): readonly string[] {
   const names = membersWith(family, 'output limit')

@@ -52,7 +52,7 @@ describe('recorded streams', () => {
       )
     })
 
-    test(`${name}: opened and unchanged, its bytes are what came`, () => {
+    test(`${name}: keeps its bytes if it is opened and not changed`, () => {
       const frames = framesOf(bytes).filter(({ data }) => !data?.includes('"logprobs":[{'))
       const passed = heldBack(dialect, frames, () => 0)
       expect(Buffer.concat(passed.map((frame) => frame.bytes)).toString()).toBe(

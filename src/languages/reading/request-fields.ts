@@ -1,4 +1,4 @@
-/** What the text dialects read alike of a request. */
+/** What the text dialects have in common when they read a request. */
 import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../dialect.ts'
 import { type MemberRole, type MemberTable, membersWhere } from '../member-table.ts'
@@ -6,14 +6,14 @@ import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_parameter', { param, message })
 
-/** The model's id. Throws `invalid_parameter` where there is none. */
+/** The model's id. Throws `invalid_parameter` if there is none. */
 export function modelOf(body: Readonly<JsonObject>): string {
   const { model } = body
   if (typeof model !== 'string' || model === '') throw invalid('model', 'model must be a non-empty string')
   return model
 }
 
-/** A number that bounds what a request may cost; null where it is left out. Throws where it is no whole number. */
+/** A number that bounds the cost of a request; null if it is left out. Throws if it is not a whole number. */
 export function wholeNumber(body: Readonly<JsonObject>, name: string, least: number): number | null {
   const value = body[name]
   if (value === undefined || value === null) return null
@@ -50,7 +50,7 @@ export function fieldReader(
     for (const name of choices) fields.choices = Math.max(fields.choices, wholeNumber(body, name, 1) ?? 1)
     for (const name of tiers) {
       const value = body[name]
-      // What is no string is a tier that nobody knows.
+      // A tier that is not a string is unknown.
       const tier = typeof value === 'string' ? value : ''
       if (isGiven(value) && value !== table[name]?.usual) fields.serviceTier = { name: tier, param: name }
     }
@@ -60,8 +60,8 @@ export function fieldReader(
 }
 
 /**
- * The largest limit that is given, because a provider may follow any; null where one is none. A negative number means no
- * limit to some providers, and others ignore a 0: neither bounds what a request may cost.
+ * The largest limit that is given, because a provider may follow any; null if one of them sets no limit. A negative
+ * number means no limit to some providers, and others ignore a 0: neither bounds the cost of a request.
  */
 function largestLimit(body: Readonly<JsonObject>, names: readonly string[], least: number): number | null {
   let largest: number | null = null
@@ -81,8 +81,8 @@ function sessionOf(value: unknown, name: string): string | null {
 }
 
 /**
- * Parts whose tokens the body's bytes do not bound: what is fetched from elsewhere, and images and documents, which
- * cost by their size in pixels and pages.
+ * Parts whose tokens the body's bytes do not bound: fetched content, and images and documents, which are charged by
+ * their size in pixels and pages.
  */
 const beyondParts = new Set([
   'image',
@@ -112,19 +112,19 @@ export function reachesBeyond(value: unknown, depth = 0): boolean {
   return false
 }
 
-/** A document whose text stands in the body. */
+/** A document whose text is in the body. */
 const isPlainDocument = ({ type, source }: JsonObject): boolean =>
   type === 'document' && isObject(source) && (source.type === 'text' || source.type === 'content')
 
-/** What the tools that the provider runs itself may do. */
+/** The limits of the tools that the provider runs itself. */
 export interface HostedTools {
-  /** The most uses of them all; 0 where there are none. */
+  /** The most uses of all of them; 0 if there are none. */
   uses: number
   /** One of them has no maximum. */
   unbounded: boolean
 }
 
-/** Counts the provider's own tools by their `max_uses`; `isHosted` tells them from those the caller runs. */
+/** Adds up the `max_uses` of the provider's own tools; `isHosted` separates them from the caller's tools. */
 export function hostedTools(tools: unknown, isHosted: (type: string) => boolean): HostedTools {
   let uses = 0
   let unbounded = false
@@ -136,9 +136,9 @@ export function hostedTools(tools: unknown, isHosted: (type: string) => boolean)
   return { uses, unbounded }
 }
 
-/** Seconds since the epoch at which an exchange began, as its id (UUIDv7, RFC 9562 section 5.7) tells. */
+/** Seconds since the epoch at which an exchange began, from its id (UUIDv7, RFC 9562 section 5.7). */
 export const startedAt = (exchangeId: string): number =>
   Math.floor(Number.parseInt(exchangeId.slice(0, 8) + exchangeId.slice(9, 13), 16) / 1000)
 
-/** An exchange's id as a provider would write one after its prefix. */
+/** An exchange's id in the form of a provider's id, after its prefix. */
 export const plainId = (exchangeId: string): string => exchangeId.replaceAll('-', '')

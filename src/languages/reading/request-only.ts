@@ -1,6 +1,6 @@
 /**
- * What the families have in common whose answers no policy reads (policies/README.md): policies see the request alone,
- * errors are in the envelope, a request that waits for a person is refused with 403 `policy.escalated`.
+ * What families whose answers no policy reads have in common (policies/README.md): policies see the request alone,
+ * errors are in the envelope, and a request that waits for a person is refused with 403 `policy.escalated`.
  */
 import { envelope } from '../../failure.ts'
 import type { Dialect } from '../dialect.ts'
@@ -13,7 +13,7 @@ export const requestOnly = {
   escalation: () => null,
 } as const satisfies Partial<Dialect>
 
-/** About how many characters an input has: of its texts, or four for each number of one that is made of tokens. */
+/** The estimated characters of an input: of its texts, or four for each token number. */
 export function inputLength(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value === 'number') return 4
@@ -21,21 +21,22 @@ export function inputLength(value: unknown): number {
   return isObject(value) && typeof value.text === 'string' ? value.text.length : 0
 }
 
-/** Whether an input is made of tokens, the whole of it or a part. */
+/** Whether an input, or a part of it, is made of tokens. */
 export const holdsTokens = (value: unknown): boolean =>
   typeof value === 'number' || (Array.isArray(value) && value.some(holdsTokens))
 
-/** Lists of whole numbers that are no text: what may or may not be said. */
+/** Lists of whole numbers that are not text: tokens that the model may or may not use. */
 const choosing: ReadonlySet<string> = new Set(['allowed_token_ids', 'stop_token_ids', 'bad_words_ids', 'logit_bias'])
-/** Members within which the caller's text stands; arguments of tools and log probabilities hold numbers of their own. */
+/** Members that contain the caller's text; arguments of tools and log probabilities contain numbers of their own. */
 const textual = /^(?:content|text|input|prompt|system|instructions)$|ids$|tokens?$/
 const ownNumbers: ReadonlySet<string> = new Set([
   ...['logprobs', 'arguments', 'tools', 'functions', 'response_format', 'format'],
 ])
 
 /**
- * The outermost member that holds text in tokens: one of `texts` as numbers in any form, or any with a list of whole
- * numbers for a value (`prompt_token_ids`) or where a text would stand in it (`content: [1, 2]`); null where none does.
+ * The outermost member that holds text as tokens: one of `texts` with numbers in any form, or any member with a list
+ * of whole numbers as its value (`prompt_token_ids`) or in place of a text inside it (`content: [1, 2]`); null if
+ * there is none.
  */
 export function tokenMember(body: Readonly<JsonObject>, ...texts: readonly string[]): string | null {
   for (const member in body) {

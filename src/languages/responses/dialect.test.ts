@@ -14,7 +14,7 @@ const fieldAtFault = (body: Record<string, unknown>): string | null => {
 const sse = (...events: readonly { type: string; [member: string]: unknown }[]) =>
   framesOf(Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')))
 
-test('responses.read takes what the gateway acts on', () => {
+test('responses.read reads the fields that the gateway acts on', () => {
   const body = {
     model: 'm',
     stream: true,
@@ -39,7 +39,7 @@ test('responses.read takes what the gateway acts on', () => {
   expect(responses.read({ model: 'm', input: 'abcdefgh' }).inputEstimate).toBe(2)
 })
 
-test('responses.read says which input is more than the body, and which cost has no bound', () => {
+test('responses.read finds input beyond the body and members without a cost bound', () => {
   const beyond = [
     { previous_response_id: 'r' },
     { conversation: 'c' },
@@ -59,7 +59,7 @@ test('responses.read says which input is more than the body, and which cost has 
   })
 })
 
-test('responses.read refuses what cannot be acted on, by field', () => {
+test('responses.read refuses values that it cannot act on, and names the field', () => {
   const schema = { name: 'n', strict: true, schema: { type: 'object' } }
   const asked = { model: 'm', response_format: { type: 'json_schema', json_schema: schema } }
   expect(fieldAtFault(asked)).toBeNull()
@@ -72,7 +72,7 @@ test('responses.read refuses what cannot be acted on, by field', () => {
   expect(textFormatOf({ type: 'json_object' })).toEqual({ type: 'json_object' })
 })
 
-test('what fills a stored prompt and what a schema describes is read, whatever it is called', () => {
+test("reads the variables of a stored prompt and a schema's descriptions, under any name", () => {
   const input = { type: 'input_text', text: 'said' }
   const parameters = { type: 'object', properties: { logprobs: { type: 'number', description: 'told' } } }
   const tools = [{ type: 'function', name: 'f', parameters }]
@@ -149,7 +149,7 @@ const delta = (number: number, text: string) => ({
   logprobs: [{ token: text }],
 })
 
-test('a frame of ours takes the number of the frame it stands before, and all that follow move on', () => {
+test('an inserted frame takes the number of the next frame, and later numbers move up', () => {
   const reader = responses.reader(start)
   const done = { type: 'response.output_text.done', sequence_number: 3, ...address, text: 'abc', logprobs: [] }
   const completed = {
@@ -177,7 +177,7 @@ test('a frame of ours takes the number of the frame it stands before, and all th
   expect(JSON.stringify(events)).not.toContain('token')
 })
 
-test('the same text comes again whole, as pieces of the same channel', () => {
+test('reads a repeated whole text as part of the same channel', () => {
   const item = { id: 'msg_1', type: 'message', content: [{ type: 'output_text', text: 'abc' }] }
   const frames = sse(
     opening,
@@ -194,7 +194,7 @@ test('the same text comes again whole, as pieces of the same channel', () => {
   })
 })
 
-test('fields and events that nobody has heard of are inspected too', () => {
+test('inspects unknown fields and events', () => {
   const frames = sse(
     opening,
     { type: 'response.new_text.delta', output_index: 2, delta: 'part' },
@@ -211,7 +211,7 @@ test('fields and events that nobody has heard of are inspected too', () => {
   expect(wholes.map((whole) => whole.split('=')[1])).toEqual(['response.news'])
 })
 
-test('an error is said flat, nested and with the extension, under the next number', () => {
+test('writes an error flat, nested and with the extension, under the next number', () => {
   const reader = responses.reader(start)
   for (const frame of sse(opening, delta(1, 'a'))) openNext(reader, frame)
   const failure = new Failure('content_policy_violation', { verdictan: { verdict: 'BLOCK', reason_code: 'terms' } })
@@ -234,7 +234,7 @@ test('an error is said flat, nested and with the extension, under the next numbe
   })
 })
 
-test('an escalation says its opening only where the provider has not', () => {
+test('an escalation sends its opening events only if the provider has not', () => {
   const verdictan = { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e', status: 'queued' as const } }
   const fresh = dataOf(framesOf(responses.reader(start).escalationFrames(verdictan, false)))
   expect(fresh.map(({ type, sequence_number: number }) => [type, number])).toEqual([

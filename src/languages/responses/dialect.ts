@@ -1,6 +1,6 @@
 /**
- * The responses language of `POST /v1/responses`: items in, items out, JSON or SSE. A stream's every frame has a type and
- * a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
+ * The responses language of `POST /v1/responses`: items in, items out, JSON or SSE. A stream's every frame has a type
+ * and a number, and ends with `response.completed`, `response.incomplete` or `response.failed`.
  */
 import { envelope, Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'

@@ -10,7 +10,7 @@ export const responsesMembers = {
   input: { text: 'own', role: 'conversation', translation: 'carried', repeated: 'words' },
   prompt: {
     text: 'user description',
-    translation: { refused: 'stored prompts are kept by the provider that has them' },
+    translation: { refused: 'only the provider that stores a prompt can use it' },
     repeated: 'setting',
   },
   tools: { text: 'description', translation: 'carried', repeated: 'setting' },
@@ -30,7 +30,7 @@ export const responsesMembers = {
   session_id: {
     text: 'none',
     role: 'session',
-    translation: { withoutEffect: "it is the gateway's own, read before" },
+    translation: { withoutEffect: "it is the gateway's own member, which is read before" },
   },
   cache_control: { role: 'prompt cache', translation: 'carried' },
   parallel_tool_calls: { translation: 'carried' },
@@ -44,7 +44,7 @@ export const responsesMembers = {
     text: 'none',
     translation: {
       onlyAs: [[], ['reasoning.encrypted_content']],
-      refused: 'nothing but reasoning.encrypted_content, which is always in the answer, can be included',
+      refused: 'only reasoning.encrypted_content can be included, and it is always in the answer',
     },
   },
   store: { text: 'none', translation: { onlyAs: [false], refused: stateless } },
@@ -60,7 +60,7 @@ export const responsesMembers = {
   max_tool_calls: { translation: { refused: hosted } },
   context_management: { translation: { refused: hosted } },
   moderation: { translation: { refused: hosted } },
-  prompt_cache_options: { translation: { refused: 'it is known to providers of this language alone' } },
+  prompt_cache_options: { translation: { refused: 'only providers of this language know it' } },
 } as const satisfies MemberTable
 
 /** Members of an output item that hold what the model says, beside its parts. */

@@ -23,9 +23,9 @@ const settings = [...membersWhere(responsesMembers, ({ repeated }) => repeated =
 export const readApart: ReadonlySet<string> = new Set(['output', ...echoes, ...settings])
 
 /**
- * The texts where a response says the request again, but for those that the request has: only what the caller did not say
- * itself is told to it. Of settings words of the language and names of properties are none either, and what else stands
- * there is as a name: no word of the answer's.
+ * The texts where a response says the request again, but for those that the request has: only what the caller did not
+ * say itself is told to it. Of settings words of the language and names of properties are none either, and what else
+ * stands there is as a name: no word of the answer's.
  */
 export function echoedTexts(response: JsonObject, asked: RequestEcho | undefined): FoundText[] {
   const texts: FoundText[] = []

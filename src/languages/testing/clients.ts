@@ -1,4 +1,7 @@
-/** A streamed answer as its events tell it, and as the official client of each language that applications speak reads it. */
+/**
+ * A streamed answer as its events tell it, and as the official client of each language that applications speak reads
+ * it.
+ */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { Usage } from '../dialect.ts'

@@ -1,10 +1,13 @@
-/** Markers that all up to here may be kept in the provider's cache, in the form that callers of every language send. */
+/**
+ * Cache markers: the provider may keep everything up to here in its cache. Callers of every language send them in the
+ * same form.
+ */
 
 import type { FieldPath, NeutralPart, NeutralTurn } from '../neutral.ts'
 import { isGiven, isObject } from '../reading/json-value.ts'
 import { unsupported } from './translation-errors.ts'
 
-/** What `cache_control` says, to be spread into what it marks; nothing where there is none. */
+/** The members for `cache_control`, to spread into the marked part; empty without a marker. */
 export function cacheOf(value: unknown, at: FieldPath): Pick<NeutralPart, 'cache'> {
   if (!isGiven(value)) return {}
   const ttl = isObject(value) && value.type === 'ephemeral' ? (value.ttl ?? null) : undefined
@@ -12,7 +15,7 @@ export function cacheOf(value: unknown, at: FieldPath): Pick<NeutralPart, 'cache
   throw unsupported(at, 'cache_control must be {"type": "ephemeral"}, with a ttl of "5m" or "1h" where it has one')
 }
 
-/** A marker for the whole body stands for all of the conversation: it marks the last part, where that has none itself. */
+/** A marker for the whole body covers all of the conversation: it marks the last part, unless that has its own. */
 export function withCacheAtEnd(turns: readonly NeutralTurn[], marker: unknown): readonly NeutralTurn[] {
   const marked = cacheOf(marker, 'cache_control')
   const last = turns.at(-1)

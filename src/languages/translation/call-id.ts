@@ -1,7 +1,6 @@
 /**
- * Anthropic and Bedrock take ids of calls of letters, digits, `_` and `-`, at most 64 of them (Bedrock Runtime API,
- * ToolUseBlock, ToolResultBlock). Other providers make others: they become one made of them, the same for a call and its
- * result.
+ * Anthropic and Bedrock accept call ids of letters, digits, `_` and `-`, at most 64 of them (Bedrock Runtime API,
+ * ToolUseBlock, ToolResultBlock). Other ids are converted to this form, the same way for a call and its result.
  */
 const plain = /^[\w-]{1,64}$/
 

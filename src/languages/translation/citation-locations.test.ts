@@ -20,7 +20,7 @@ const places = [
   ],
 ] as const
 
-test('a place that Converse cites is Anthropic’s for a caller of messages, and comes back as it was', () => {
+test('converts a Converse citation to Anthropic’s form and back unchanged', () => {
   for (const [location, expected] of places) {
     const citation = { title: 'T', location, sourceContent: [{ text: 'src' }] }
     const content = [{ citationsContent: { content: [{ text: 'cited' }], citations: [citation] } }]
@@ -39,7 +39,7 @@ test('a place that Converse cites is Anthropic’s for a caller of messages, and
   }
 })
 
-test('an address is left out for a caller of messages, whole and streamed: its provider takes none that it did not seal', () => {
+test('leaves out a web citation for a messages caller, because Anthropic only accepts sealed ones', () => {
   const url = {
     type: 'url_citation',
     url_citation: { url: 'https://u.example', title: 't', start_index: 0, end_index: 1 },

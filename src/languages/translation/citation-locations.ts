@@ -1,7 +1,8 @@
 /**
- * Where in a document a citation points, between Anthropic's citations (Messages API, TextCitation: `char_location`,
- * `page_location`, `content_block_location`) and Converse's (AWS Bedrock Runtime API, CitationLocation). Both count from
- * the same places. A citation of the web needs what only Anthropic's own search makes, and has no form there.
+ * Converts the place that a citation points to between Anthropic's citations (Messages API, TextCitation:
+ * `char_location`, `page_location`, `content_block_location`) and Converse's (AWS Bedrock Runtime API,
+ * CitationLocation). Both count from the same start. A web citation needs a value that only Anthropic's own search
+ * makes, and has no form there.
  */
 
 import type { NeutralCitation } from '../neutral.ts'
@@ -13,7 +14,7 @@ const forms = [
   { type: 'content_block_location', member: 'documentChunk', start: 'start_block_index', end: 'end_block_index' },
 ] as const
 
-/** Anthropic's form of a citation that has another; null where it has none there. */
+/** A citation in Anthropic's form; null if it has none there. */
 export function messagesCitation({ title, citedText, original }: NeutralCitation): JsonObject | null {
   const location = isObject(original.location) ? original.location : {}
   for (const { type, member, start, end } of forms) {
@@ -31,7 +32,7 @@ export function messagesCitation({ title, citedText, original }: NeutralCitation
   return null
 }
 
-/** Converse's location of a citation; null where it has none there. */
+/** Converse's location of a citation; null if it has none there. */
 export function converseLocation({ url, original }: NeutralCitation): JsonObject | null {
   if (isObject(original.location)) return original.location
   for (const { type, member, start, end } of forms) {

@@ -1,10 +1,10 @@
-/** A streamed answer as a whole one: its events, gathered. */
+/** Collects the events of a streamed answer into a whole one. */
 import type { NeutralAnswer, NeutralEvent, NeutralPart } from '../neutral.ts'
 
 type PartBegin = Extract<NeutralEvent, { type: 'part' }>
 type PartEvent = Extract<NeutralEvent, { part: number }>
 
-/** Parts in the order in which they began. Errors are left to who reads the events; `finish` is `error` without one. */
+/** Parts in the order in which they began. The reader of the events handles errors; `finish` is `error` without one. */
 export function collected(events: Iterable<NeutralEvent>): NeutralAnswer {
   const answer: NeutralAnswer = { id: null, model: null, parts: [], finish: 'error', stopSequence: null, usage: null }
   const parts = new Map<number, NeutralPart>()

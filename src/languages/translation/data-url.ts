@@ -5,7 +5,10 @@ export interface EncodedBytes {
   base64: string
 }
 
-/** Null where it is no `data:` URL in base64. Parameters of the media type are left out: providers know types without. */
+/**
+ * Null if it is not a `data:` URL in base64. Parameters of the media type are left out: providers know types without
+ * them.
+ */
 export function parseDataUrl(url: string): EncodedBytes | null {
   const comma = url.indexOf(',')
   if (!/^data:/i.test(url) || comma < 0) return null

@@ -59,7 +59,7 @@ for (const { provider, features: table } of Object.values(languages)) {
           expect(written(request)).not.toBe(written(bareOf(feature, sample, plain)))
         })
         const beside = refusedBeside[provider.name][feature]
-        test(`refuses of ${feature} what it says it does`, () => {
+        test(`refuses the parts of ${feature} that the table lists`, () => {
           expect(beside !== undefined).toBe(support.refused !== undefined)
           if (beside !== undefined) expectRefusal(() => provider.writeRequest({ ...plain, ...beside }))
         })
@@ -78,7 +78,7 @@ for (const { caller, members } of Object.values(languages)) {
   describe(`of a ${caller.name} request`, () => {
     const refusal = (param: string) => expect.objectContaining({ code: 'translation_unsupported', param })
 
-    test('a member that nobody has heard of is refused by its name', () => {
+    test('refuses an unknown member and names it', () => {
       expect(() => caller.readRequest({ ...question, brand_new: 1 })).toThrow(refusal('brand_new'))
     })
 
@@ -99,12 +99,12 @@ for (const { caller, members } of Object.values(languages)) {
         continue
       }
       if ('withoutEffect' in translation) {
-        test(`${member} changes nothing`, () => {
+        test(`${member} is left out without effect`, () => {
           expect(caller.readRequest({ ...question, [member]: {} })).toEqual(caller.readRequest(question))
         })
         continue
       }
-      test(`${member} is refused by its name, but for the values that change nothing`, () => {
+      test(`${member} is refused by name, except for values without effect`, () => {
         expect(() => caller.readRequest({ ...question, [member]: 'anything else' })).toThrow(refusal(member))
         for (const value of translation.onlyAs ?? []) {
           expect(caller.readRequest({ ...question, [member]: value })).toEqual(caller.readRequest(question))

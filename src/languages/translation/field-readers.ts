@@ -1,6 +1,6 @@
 /**
- * Reading the members of a caller's body so that none is dropped: a member is read, or known to have no effect, or
- * refused by its name. A member that is null was left out.
+ * Reads the members of a caller's body so that none is dropped: a member is read, or known to have no effect, or
+ * refused by its name. A null member counts as left out.
  */
 
 import { settingOf } from '../../lib/json/exact-json.ts'
@@ -9,7 +9,7 @@ import type { FieldPath, Stated } from '../neutral.ts'
 import { isGiven, isObject, type JsonObject } from '../reading/json-value.ts'
 import { malformed, unsupported } from './translation-errors.ts'
 
-/** Refuses the members that the table refuses, and those that it does not know. */
+/** Refuses the members that the table refuses, and unknown ones. */
 export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): void {
   for (const name in body) {
     const value = body[name]
@@ -54,9 +54,9 @@ const typed =
     return { value, at }
   }
 
-/** A value and its field; null where it was left out. Throws `invalid_parameter` where it is another type. */
+/** A value and its field; null if it was left out. Throws `invalid_parameter` if it has another type. */
 export const statedString = typed((value) => typeof value === 'string', 'a string')
-/** One that would be another number after a double's rounding is none of the settings. */
+/** A number that a double cannot hold exactly is not a valid setting. */
 export function statedNumber(value: unknown, at: FieldPath): Stated<number> | null {
   if (!isGiven(value)) return null
   const number = settingOf(value)
@@ -66,14 +66,14 @@ export function statedNumber(value: unknown, at: FieldPath): Stated<number> | nu
 export const statedBoolean = typed((value) => typeof value === 'boolean', 'true or false')
 export const statedObject = typed(isObject, 'an object')
 
-/** The most output tokens. Some callers say by a negative number that there is no limit, which is no number to others. */
+/** The most output tokens. Some callers send a negative number for "no limit"; other languages have no such value. */
 export function statedLimit(value: unknown, at: FieldPath): Stated<number> | null {
   const limit = statedNumber(value, at)
   if (limit !== null && limit.value < 0) throw unsupported(at, 'must not be negative: leave it out where there is none')
   return limit
 }
 
-/** Notes those of the caller's members that were given under their own names. */
+/** Records the caller's members that were given under their own names. */
 export function gathered(
   body: Readonly<JsonObject>,
   names: readonly string[],

@@ -15,7 +15,7 @@ const called = (text: string): NeutralAnswer['parts'] => [
   { kind: 'tool_call', id: 'c', name: 'f', arguments: text, at: '' },
 ]
 
-test('an answer that failed in the model is none, for every caller', () => {
+test('reports an answer that failed in the model as an error to every caller', () => {
   for (const reason of ['MALFORMED_FUNCTION_CALL', 'OTHER', 'SOMETHING_NEW']) {
     const candidates = [{ content: { parts: [{ text: 'a' }] }, finishReason: reason }]
     const answer = gemini.provider.readAnswer({ candidates })
@@ -34,7 +34,7 @@ test('a call in the form before there were tools is no answer, whole or streamed
   }
 })
 
-test('an answer that holds calls ends with them, also where its provider says that it just stopped', () => {
+test('gives an answer with calls the finish reason of calls, even if its provider reports a stop', () => {
   const call = { id: 'c', index: 0, function: { name: 'f', arguments: '{}' } }
   const whole: [Language, unknown][] = [
     [chat, { choices: [{ message: { tool_calls: [call] }, finish_reason: 'stop' }] }],
@@ -70,7 +70,7 @@ test('an answer that holds calls ends with them, also where its provider says th
   }
 })
 
-test('arguments that are no object are no answer for messages, and a call that a limit cut off is left out', () => {
+test('refuses arguments that are not an object for messages, and leaves out a call that a limit cut off', () => {
   for (const text of ['{bad', '"text"', '[1]']) {
     const answer = { ...blank, parts: called(text), finish: 'tool_calls' as const }
     expect(() => messages.caller?.writeAnswer(answer, asked)).toThrow('no JSON object')
@@ -93,7 +93,7 @@ test('arguments that are no object are no answer for messages, and a call that a
   expect(write('length')).toContain('max_tokens')
 })
 
-test('tokens that nobody counted are zero for clients of messages, and not counted by the gateway', () => {
+test('sends unknown token counts as zero to messages clients and does not count them', () => {
   const answer = messages.caller?.writeAnswer(blank, asked)
   expect(answer?.usage).toEqual({ input_tokens: 0, output_tokens: 0 })
   expect(messages.provider.readAnswer(answer).usage).toBeNull()

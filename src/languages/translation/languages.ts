@@ -1,4 +1,4 @@
-/** Every language that the translation knows. Adding one is its file and its line here. */
+/** Every language that the translation knows. To add one: its file and its line here. */
 import { chat } from '../chat/translation/language.ts'
 import { converse } from '../converse/language.ts'
 import { gemini } from '../gemini/language.ts'

@@ -1,7 +1,7 @@
 /**
- * Renders what the languages say of themselves as the Markdown of `languages.md`: for each pair of caller and provider
- * what is carried, left out and refused, and why; how callers say it and how providers are asked and answer; and what
- * becomes of each member of a caller's body.
+ * Renders the languages' own tables as the Markdown of `languages.md`: for each pair of caller and provider the
+ * features that are carried, left out and refused, and why; their wire forms; and what becomes of each member of a
+ * caller's body.
  */
 import { bedrockEmbeddingMembers } from '../converse/embeddings.ts'
 import { embeddingMembers } from '../embeddings/members.ts'
@@ -47,8 +47,8 @@ export function renderLanguages(): string {
 }
 
 /**
- * One mark for each feature of each pair, and under the table why something is refused or left out. Requests go from the
- * caller's words to the provider's, answers the other way.
+ * One mark for each feature of each pair, and under the table the reasons why something is refused or left out.
+ * Requests go from the caller's form to the provider's, answers the other way.
  */
 function pairTable(callers: readonly [string, Language][], providers: readonly [string, Language][]): string {
   const pairs = callers.flatMap(([from, caller]) =>

@@ -1,4 +1,4 @@
-/** What chat and responses say alike: errors, efforts, schemas of output, tools' names for what they choose. */
+/** What chat and responses have in common: errors, efforts, output schemas, names in tool choices. */
 
 import { hints } from '../chat/members.ts'
 import {
@@ -44,8 +44,8 @@ export function readEffort(given: unknown, at: FieldPath): Effort | null {
 }
 
 /**
- * A budget has no member here: it becomes the effort whose thinking is about as long. Of none nothing is said, since
- * models that do not think refuse any effort.
+ * A budget has no member here: it becomes the effort whose thinking is about as long. A budget of zero is not sent,
+ * because models that do not think refuse any effort.
  */
 export function effortOf({ effort, budgetTokens }: NeutralReasoning): Effort | null {
   if (budgetTokens === 0) return null
@@ -54,7 +54,7 @@ export function effortOf({ effort, budgetTokens }: NeutralReasoning): Effort | n
   return budgetTokens <= 16_384 ? 'medium' : 'high'
 }
 
-/** Members that both languages have alike, and that pass between them under their names. */
+/** Members that both languages have in the same form, and that pass between them under their names. */
 const hintMembers = Object.keys(hints)
 
 export const readHints = (body: Readonly<JsonObject>): Map<string, Stated<unknown>> => gathered(body, hintMembers)
@@ -91,7 +91,7 @@ export function readFormat(format: Readonly<JsonObject>, schema: unknown, at: Fi
   }
 }
 
-/** What stands beside `type: json_schema`; the language wants a name. */
+/** The members beside `type: json_schema`; the language requires a name. */
 export const schemaWords = (output: NeutralOutput & { form: 'schema' }): JsonObject => ({
   name: output.name ?? 'output',
   ...(output.description !== null && { description: output.description }),
@@ -111,5 +111,5 @@ export const audioFormats: ReadonlyMap<string, string> = new Map([
 export const fileName = (title: string | undefined, mediaType: string): string =>
   title ?? `document.${mediaType === 'text/plain' ? 'txt' : (mediaType.split('/')[1]?.split(';')[0] ?? 'bin')}`
 
-/** Neither language has a mark for a result that is an error: its text says so. */
+/** Neither language can mark a result as an error: its text says so. */
 export const errorText = (text: string, isError: boolean): string => (isError ? `Error: ${text}` : text)

@@ -116,7 +116,7 @@ describe('recorded streams', () => {
     }
   }
 
-  test('a message that begins twice is one answer', () => {
+  test('joins a message that begins twice into one answer', () => {
     const spliced = all.find(({ name }) => name.startsWith('spliced'))?.bytes ?? Buffer.alloc(0)
     const { parts, finish } = collected(eventsOf(messages.provider, spliced))
     expect(parts.map(({ kind }) => kind)).toEqual(['thought', 'tool_call', 'thought', 'tool_call'])

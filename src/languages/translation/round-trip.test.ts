@@ -130,7 +130,7 @@ describe('requests', () => {
     )
   })
 
-  test('what chat and responses can both say survives the way through responses', () => {
+  test('keeps everything that chat and responses share on the way through responses', () => {
     fc.assert(
       fc.property(requestOf(commonMembers), (body) => {
         const read = chat.caller.readRequest(body)

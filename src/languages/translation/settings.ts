@@ -1,4 +1,7 @@
-/** The settings of a request (`Setting` of `member-table.ts`), read from a caller's body and written for a provider, by name. */
+/**
+ * The settings of a request (`Setting` of `member-table.ts`), read from a caller's body and written for a provider, by
+ * name.
+ */
 
 import { type MemberTable, membersWhere, type Setting } from '../member-table.ts'
 import type { NeutralRequest, Stated } from '../neutral.ts'
@@ -8,7 +11,7 @@ import { statedLimit, statedNumber } from './field-readers.ts'
 
 type Settings = NeutralRequest['sampling']
 
-/** The feature of `languages.md` that each setting is. */
+/** The feature of `languages.md` for each setting. */
 const featureOf = {
   maxOutputTokens: 'max_output_tokens',
   temperature: 'temperature',
@@ -23,7 +26,7 @@ const featureOf = {
 const settingsOf = (table: MemberTable): { name: string; setting: Setting }[] =>
   Object.entries(table).flatMap(([name, { setting }]) => (setting === undefined ? [] : [{ name, setting }]))
 
-/** A reader of the settings that are numbers; of several names of one the first that is given counts. */
+/** A reader of the numeric settings; of several names the first given counts. */
 export function numberReader(table: MemberTable): (body: Readonly<JsonObject>) => Omit<Settings, 'stop'> {
   const numbers = settingsOf(table).flatMap(({ name, setting }) => (setting === 'stop' ? [] : [{ name, setting }]))
   return (body) => {
@@ -39,7 +42,7 @@ export function numberReader(table: MemberTable): (body: Readonly<JsonObject>) =
 
 /**
  * A writer of the settings, each by its first name in the table. `refuse` throws for one that has no name there; absent
- * where all have.
+ * if all have one.
  */
 export function settingWriter(
   table: MemberTable,
@@ -65,8 +68,8 @@ export function settingWriter(
 }
 
 /**
- * What a language makes of every feature: of its settings by their names, in `within` where they stand deeper, and of all
- * others as given. Throws for a feature of which nothing is said.
+ * A language's entry for every feature: settings by their names, in `within` if they are nested, and all others as
+ * given. Throws for a feature without an entry.
  */
 export function featureTable(
   { members, within = '' }: { members: MemberTable; within?: string },

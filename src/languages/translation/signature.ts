@@ -1,15 +1,16 @@
 /**
- * Thoughts of one provider in the language of another. What signs thinking is opaque and only its provider can check it,
- * but it has to come back to that provider in a later turn, through a caller whose language does not say whose it is. So
- * whatever another provider signed, or thought without signing, goes out with a mark:
+ * Thoughts of one provider in the language of another. A signature of thinking is opaque and only its provider can
+ * check it, but it must come back to that provider in a later turn, through a caller whose language has no member for
+ * the provider's name. So everything that another provider signed, or thought without signing, goes out with a mark:
  *
- *     gatehouse.LANGUAGE.CALL.SIGNATURE             of a thought, CALL empty; of a tool call, CALL its id in base64url
- *     gatehouse.LANGUAGE-hidden.CALL.SIGNATURE      thinking that only its provider can read
+ * gatehouse.LANGUAGE.CALL.SIGNATURE: of a thought, CALL empty; of a tool call, CALL its id in base64url
+ * gatehouse.LANGUAGE-hidden.CALL.SIGNATURE: thinking that only its provider can read
  *
- * One without the mark is of the language it stands in. It has only characters that encoded bytes have too, because that
- * is what clients and policies expect of a signature. It proves nothing by itself: the provider checks its own signature.
+ * A signature without the mark belongs to the language it is in. The mark has only characters of encoded bytes,
+ * because clients and policies expect that of a signature. It proves nothing by itself: the provider checks its own
+ * signature.
  *
- * A turn that goes to a provider of the caller's own language leaves out what is marked (`strip-foreign-reasoning.ts`).
+ * A turn that goes to a provider of the caller's own language leaves out marked blocks (`strip-foreign-reasoning.ts`).
  */
 
 import { type LanguageName, languageNames } from '../neutral.ts'
@@ -17,11 +18,11 @@ import { markBegins } from '../reading/texts/signed-reasoning.ts'
 
 export interface MarkedSignature {
   language: LanguageName
-  /** The tool call that it belongs to; null where it is a thought's. */
+  /** The tool call that it belongs to; null for a thought. */
   callId: string | null
   /** Thinking that only its provider can read, in place of a signature. */
   redacted: boolean
-  /** Empty where the thought was not signed. */
+  /** Empty if the thought was not signed. */
   signature: string
 }
 
@@ -32,7 +33,7 @@ export const markSignature = ({ language, callId, redacted, signature }: MarkedS
   return `${markBegins}${language}${redacted ? '-hidden' : ''}.${call}.${signature}`
 }
 
-/** null where the text has no mark. */
+/** null if the text has no mark. */
 export function readMarkedSignature(text: string): MarkedSignature | null {
   if (!text.startsWith(markBegins)) return null
   const [, name, hidden, call = '', signature = ''] = mark.exec(text) ?? []
@@ -42,26 +43,26 @@ export function readMarkedSignature(text: string): MarkedSignature | null {
   return { language, callId, redacted: hidden !== undefined, signature }
 }
 
-/** A thought's opaque part, as it stands in the one field that a language has for it. */
+/** A thought's opaque part, as written in the one field that a language has for it. */
 export interface Opaque {
   signature: string | null
   redacted: string | null
   language: LanguageName | null
 }
 
-/** What goes out in the language `own`: its own as it is, another's marked; null where its own has none. */
+/** The value that goes out in the language `own`: its own unchanged, another's marked; null if its own has none. */
 export function writtenOpaque({ signature, redacted, language }: Opaque, own: LanguageName): string | null {
   if (language === null || language === own) return redacted ?? signature
   return markSignature({ language, callId: null, redacted: redacted !== null, signature: redacted ?? signature ?? '' })
 }
 
-/** What a provider said in its own language. `redacted`: it is thinking that only the provider can read. */
+/** A provider's value in its own language. `redacted`: thinking that only the provider can read. */
 export const ownOpaque = (text: string | null, own: LanguageName, redacted: boolean): Opaque => {
   const said = text === '' ? null : text
   return { signature: redacted ? null : said, redacted: redacted ? said : null, language: own }
 }
 
-/** What a caller brought back in the language `own`, which may be another's and marked. */
+/** A value that a caller brought back in the language `own`; it may be another language's, marked. */
 export function broughtOpaque(text: string | null, own: LanguageName, redacted: boolean): Opaque {
   const marked = text === null ? null : readMarkedSignature(text)
   return marked === null

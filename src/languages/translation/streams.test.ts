@@ -22,8 +22,8 @@ const ending = (reason: string) => `${chunk({}, { finish_reason: reason })}data:
 
 const piecesOf = (text: string, size: number): string[] => text.match(new RegExp(`.{1,${size}}`, 'gsu')) ?? []
 
-describe('made streams', () => {
-  test('parallel calls whose pieces come mixed are the same calls, for both clients', async () => {
+describe('generated streams', () => {
+  test('both clients read interleaved parallel calls as the same calls', async () => {
     const calls = fc.array(
       fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), arguments: fc.json({ maxDepth: 2 }) }),
       {
@@ -128,7 +128,7 @@ describe('made streams', () => {
     expect(eventsOf(chat.provider, Buffer.from(begun + chunk({}, { finish_reason: 'stop' }))).at(-1)?.type).toBe('end')
   })
 
-  test('what ends a stream for the native reader ends it here, whatever stands around [DONE]', () => {
+  test('ends a stream at the same [DONE] as the native reader', () => {
     const begun = chunk({ content: 'so far' }, { finish_reason: 'stop' })
     for (const end of ['[DONE]', ' [DONE]', '[DONE] ', '[DONE] bye']) {
       expect(chatDialect.reader(start).frame({ event: null, data: end }).terminal).toBe(true)
@@ -137,7 +137,7 @@ describe('made streams', () => {
     }
   })
 
-  test('items that come with the last event only are all of them read', () => {
+  test('reads items that come only with the last event', () => {
     const output = [
       { type: 'reasoning', id: 'rs_1', summary: [{ type: 'summary_text', text: 'Hm' }], encrypted_content: 'c2ln' },
       { type: 'message', id: 'm1', content: [{ type: 'output_text', text: 'Let me see', annotations: [] }] },
@@ -165,7 +165,7 @@ describe('made streams', () => {
     }
   })
 
-  test('what was written to a cache is told, so that it is priced', () => {
+  test('reports cache writes, so that they are priced', () => {
     const usage: Usage = {
       ...{ inputTokens: 9, outputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 3, reasoningTokens: 0 },
       cacheWriteHourTokens: 1,
@@ -179,7 +179,7 @@ describe('made streams', () => {
     }
   })
 
-  test('errors are said in the envelope of the language, and read from it', () => {
+  test("writes and reads errors in the language's envelope", () => {
     for (const language of [chat, responses]) {
       const body = language.caller.writeError({ status: 429, code: 'rate_limit_exceeded', message: 'Slow down' })
       expect(isObject(body.error) && body.error.type).toBe('rate_limit_error')
@@ -194,7 +194,7 @@ describe('made streams', () => {
   })
 })
 
-test('a frame that cannot be read is an error in every language: what it held is not left out', () => {
+test('reports an unreadable frame as an error in every language', () => {
   for (const { provider } of Object.values(languages)) {
     for (const data of ['{"candidates":[{"content":{"parts":[{"text":"lo', 'garbage', '[]']) {
       expect(() => provider.streamReader().frame('contentBlockDelta', data)).toThrow('holds no object')

@@ -37,7 +37,7 @@ function broughtBack(family: 'chat' | 'responses' | 'messages', parts: readonly 
 }
 
 for (const family of ['chat', 'responses', 'messages'] as const) {
-  test(`${family}: another provider’s thoughts are left out, and all else stays`, () => {
+  test(`${family}: leaves out another provider’s thoughts and keeps the rest`, () => {
     const body = broughtBack(family, [...foreign, ...spoken])
     expect(mayHoldMarks(Buffer.from(JSON.stringify(body)))).toBe(true)
     const without = withoutForeignReasoning(family, body)
@@ -57,12 +57,12 @@ for (const family of ['chat', 'responses', 'messages'] as const) {
 }
 
 for (const family of ['chat', 'responses', 'messages'] as const) {
-  test(`${family}: a message of nothing but another provider’s thoughts is left out`, () => {
+  test(`${family}: leaves out a message that contains only another provider’s thoughts`, () => {
     expect(withoutForeignReasoning(family, broughtBack(family, foreign))?.value).toEqual([])
   })
 }
 
-test('a call whose signature has no mark keeps it, also where the mark stands elsewhere', () => {
+test('keeps an unmarked call signature, also if the mark is elsewhere in the body', () => {
   const own = { extra_content: { google: { thought_signature: 'Y2FsbA' } } }
   const other = { extra_content: { google: { thought_signature: 'gatehouse.gemini..Y2FsbA' } } }
   const item = { type: 'function_call', call_id: 'call_1', name: 'look', arguments: '{}' }

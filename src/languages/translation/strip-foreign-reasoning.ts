@@ -1,15 +1,15 @@
 /**
- * A conversation that a provider of another language took part in goes on at one of the caller's own. Bytes pass there,
- * but what the gateway itself put into earlier answers, thoughts of the other provider with its mark (`signature.ts`),
- * would be refused: only who signed a thought takes it back. So these blocks are left out, as the translation leaves them
- * out for every other provider; a body without the mark is not touched. The caller keeps them: they come back to their
- * own provider with the next turn that goes to it.
+ * Prepares a conversation in which a provider of another language took part for a provider of the caller's own
+ * language. Bytes pass there, but thoughts of the other provider, which the gateway wrote into earlier answers with
+ * its mark (`signature.ts`), would be refused: only the provider that signed a thought accepts it. So these blocks
+ * are left out, as the translation leaves them out for every other provider; a body without the mark is not touched.
+ * The caller keeps the blocks: they come back to their own provider with its next turn.
  *
- * Left out as well, and for good, are thoughts of a messages provider that a policy altered: nobody signed what they say
- * now (`src/languages/reading/texts/signed-reasoning.ts`).
+ * Thoughts of a messages provider that a policy altered are also left out, for good: their new text has no signature
+ * (`src/languages/reading/texts/signed-reasoning.ts`).
  *
- * A message that held nothing else is left out whole, since providers refuse an empty one. What has no mark of its own
- * stays as it is, also beside what has one.
+ * A message that held nothing else is left out whole, since providers refuse an empty one. Blocks without a mark stay
+ * unchanged, also beside marked ones.
  */
 
 import { callSignatureIn, withoutThoughts } from '../chat/translation/reasoning.ts'
@@ -18,19 +18,19 @@ import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-v
 import { markBegins } from '../reading/texts/signed-reasoning.ts'
 import { readMarkedSignature } from './signature.ts'
 
-/** A member of the body and what stands there instead. */
+/** A member of the body and its replacement. */
 export interface MemberWithoutMarks {
   member: string
   value: unknown
 }
 
-/** Whether these bytes may hold a mark: one search of the bytes, and true of any body that says the word. */
+/** Whether these bytes may hold a mark: one search of the bytes. True for any body that contains the word. */
 export const mayHoldMarks = (body: Uint8Array): boolean => Buffer.prototype.includes.call(body, marksBegin)
 
-/** Bytes to search for, so that a search neither encodes a text nor makes a view. */
+/** Bytes to search for, so that a search neither encodes a text nor creates a view. */
 const marksBegin = Buffer.from(markBegins)
 
-/** Null where nothing is marked. */
+/** Null if nothing is marked. */
 export function withoutForeignReasoning(family: Family, body: Readonly<JsonObject>): MemberWithoutMarks | null {
   const member = memberWith(family, 'conversation')
   if (member === undefined || !isTranslated(family)) return null
@@ -48,7 +48,7 @@ export function withoutForeignReasoning(family: Family, body: Readonly<JsonObjec
 
 const isMarked = (text: unknown): boolean => typeof text === 'string' && readMarkedSignature(text) !== null
 
-/** Each gives the message or item itself, what is left of it, or null where nothing is. */
+/** Each returns the message or item itself, the rest of it, or null if nothing is left. */
 const withoutMarksOf: Readonly<Record<TranslatedFamily, (one: JsonObject) => JsonObject | null>> = {
   messages: (message) => {
     const { content } = message

@@ -7,7 +7,7 @@ import { messages } from '../messages/translation/language.ts'
 import { responses } from '../responses/translation/language.ts'
 import type { Language } from '../translation-language.ts'
 
-test('thinking switched off is no effort where none was asked for, and a caller who only asks to see it gets a budget', () => {
+test('sends no effort if thinking is off, and a budget if the caller only asks to see it', () => {
   const asking = { model: 'm', max_tokens: 100, messages: [{ role: 'user', content: 'a' }] }
   const off = messages.caller?.readRequest({ ...asking, thinking: { type: 'disabled' } })
   const written = (language: Language) => off && language.provider.writeRequest(off)
@@ -24,7 +24,7 @@ test('thinking switched off is no effort where none was asked for, and a caller 
   expect(thinkingOf('claude-opus-4-7')).toEqual({ type: 'adaptive', display: 'summarized' })
 })
 
-test('a negative limit of the output is refused by its own name, in every caller language', () => {
+test('refuses a negative output limit and names it, in every caller language', () => {
   const turns = [{ role: 'user', content: 'a' }]
   const asked: [Language, string, object][] = [
     [chat, 'max_tokens', { messages: turns }],
@@ -38,7 +38,7 @@ test('a negative limit of the output is refused by its own name, in every caller
   }
 })
 
-test('a penalty of 0 is none at Bedrock, as at Anthropic', () => {
+test('leaves out a penalty of 0 for Bedrock, as for Anthropic', () => {
   const penalties = { frequency_penalty: 0, presence_penalty: 0 }
   const request = chat.caller?.readRequest({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...penalties })
   expect(request && converse.provider.writeRequest(request)).toEqual({

@@ -115,7 +115,7 @@ test('every split of the bytes gives the same answer', async () => {
   )
 })
 
-test('a frame goes out before the next one is asked for', async () => {
+test('sends a frame before it asks for the next one', async () => {
   let asked = 0
   const body = new ReadableStream<Uint8Array>(
     {
@@ -135,14 +135,14 @@ test('a frame goes out before the next one is asked for', async () => {
   expect(asked).toBe(2)
 })
 
-test('a stream that breaks off breaks off, after what came before', async () => {
+test("cuts the translated stream where the provider's stream is cut, after the earlier frames", async () => {
   const { text, thrown } = await read(answering(['data: a\n\n', 'break']))
   expect(text).toBe('data: [a]\n\n')
   expect(thrown).toBeInstanceOf(Error)
   expect(thrown).not.toBeInstanceOf(UnreadableAnswer)
 })
 
-test('a last frame without its blank line is read, and what the language leaves unsaid follows', async () => {
+test('reads a last frame without its blank line and adds the implied events', async () => {
   expect((await read(answering(['data: a\n\ndata: b']))).text).toBe('data: [a]\n\ndata: [b]\n\ndata: rest\n\n')
 })
 
@@ -157,14 +157,14 @@ test('a frame longer than any may be ends the stream as unreadable', async () =>
   expect(thrown).toBeInstanceOf(UnreadableAnswer)
 })
 
-test('a frame that says nothing keeps the line open once the answer has begun, and is heard', async () => {
+test('passes an empty frame on as keep-alive once the answer has begun', async () => {
   heard = 0
   const { text } = await read(answering(['data: -\n\n', 'data: a\n\n', 'data: -\n\n', ':\n\n']))
   expect(text).toBe('data: [a]\n\n:\n\n:\n\ndata: rest\n\n')
   expect(heard).toBe(4)
 })
 
-test('data that only keeps the line open is none of the language, before the answer and within it', async () => {
+test('ignores keep-alive data before and within the answer', async () => {
   const silent = [
     'data:\n\n',
     'data\n\n',
@@ -181,7 +181,7 @@ test('data that only keeps the line open is none of the language, before the ans
   }
 })
 
-test('a whole answer comes in one piece, in the caller’s language, with its status and when to try again', async () => {
+test('translates a whole answer in one piece, with its status and retry time', async () => {
   const answer = await answering(['{"lett', 'ers":"ab"}'], {
     status: 201,
     headers: { 'content-type': 'application/json', 'retry-after': '3', 'openai-version': 'x', 'content-length': '16' },
@@ -193,7 +193,7 @@ test('a whole answer comes in one piece, in the caller’s language, with its st
   expect(await answer.json()).toEqual({ said: 'ab' })
 })
 
-test('an error is said in the caller’s language, whatever it came as', async () => {
+test('translates an error of any form to the caller’s language', async () => {
   for (const init of [json, declared]) {
     const error = await answering(['{"e":1}'], { ...init, status: 429 })
     expect([error.status, await error.json()]).toEqual([429, { error: { status: 429, message: '{"e":1}' } }])
@@ -202,13 +202,13 @@ test('an error is said in the caller’s language, whatever it came as', async (
   expect([plain.status, await plain.json()]).toEqual([502, { error: { status: 502, message: '"Bad gateway"' } }])
 })
 
-test('an error under a status of success is said as one', async () => {
+test('reports an error with a success status as an error', async () => {
   expect(await (await answering(['{"error":"x"}'], json)).json()).toEqual({
     error: { status: 200, message: '{"error":"x"}' },
   })
 })
 
-test('a whole answer that is none, or breaks off, is not passed on', async () => {
+test('does not pass on an invalid or cut whole answer', async () => {
   for (const init of [json, declared]) {
     for (const body of ['{"other":1}', 'not JSON', '']) {
       expect(await read(answering([body], init))).toEqual({ text: '', thrown: expect.any(UnreadableAnswer) })
@@ -219,13 +219,13 @@ test('a whole answer that is none, or breaks off, is not passed on', async () =>
   }
 })
 
-test('an answer that grows past the limit goes on as it comes', async () => {
+test('passes an answer above the limit on unread', async () => {
   const pieces = Array.from({ length: 5 }, () => 'x'.repeat(400))
   const chunked = { headers: { ...declared.headers, 'transfer-encoding': 'chunked' } }
   for (const init of [json, chunked]) expect((await read(answering(pieces, init))).text).toBe(pieces.join(''))
 })
 
-test('a redirect and what has no body come back as they are', async () => {
+test('returns a redirect and a bodyless answer unchanged', async () => {
   for (const status of [204, 302]) {
     const upstream = new Response(null, { status })
     expect(await translated(upstream, translation)).toBe(upstream)

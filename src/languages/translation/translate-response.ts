@@ -1,10 +1,11 @@
 /**
- * A provider's answer in the caller's language, as a Response that the gateway takes like any other: its stages, policies
- * and usage see only the caller's language (gateway/README.md).
+ * A provider's answer in the caller's language, as a Response that the gateway takes like any other: its stages,
+ * policies and usage see only the caller's language (gateway/README.md).
  *
  * - A stream is read when it is asked for, frame by frame as the bytes complete them, and written out at once; one that
  *   breaks off or ends without its end does so here too, since whoever relays it has to see that.
- * - A whole answer or an error is read to its end, and is then one piece. What grows past the limit goes on as it comes,
+ * - A whole answer or an error is read to its end, and is then one piece. What grows past the limit goes on as it
+ *   comes,
  *   for whoever bounds it to refuse. One that says it is short is read before it is given on: streams around it would
  *   cost ten times what its translation does.
  * - Of the headers only those that say when to try again are left: the others are of another language.
@@ -30,7 +31,7 @@ import { requireName } from './translation-errors.ts'
 
 type Unreadable = 'provider.invalid_answer' | 'provider.answer_too_large'
 
-/** The provider's answer is none in the language that it was asked in, or more of one than is held. */
+/** The provider's answer is not valid in the language of the request, or is larger than the limit. */
 export class UnreadableAnswer extends Error {
   readonly reason: Unreadable
 
@@ -49,11 +50,14 @@ export interface Translation {
   /** The caller's. */
   to: CallerLanguage
   asked: AnswerStart
-  /** The most bytes of a whole answer that are held, and of one frame of a stream. */
+  /** The most bytes that are held of a whole answer, and of one frame of a stream. */
   limit: number
-  /** Called for every piece that comes from the provider, whether or not it makes one for the caller. */
+  /** Called for every piece from the provider, whether or not it makes a piece for the caller. */
   heard(): void
-  /** Called for what a stream says, as it says it: where it breaks off, its usage may be in nothing that was written. */
+  /**
+   * Called for each event of a stream at once: if the stream is cut off, its usage may not be in anything that was
+   * written.
+   */
   told?(event: NeutralEvent): void
 }
 
@@ -61,7 +65,7 @@ const retryHeaders = ['retry-after', 'retry-after-ms', 'x-should-retry'] as cons
 const encoder = new TextEncoder()
 const keepOpen = ':\n\n'
 
-/** Statuses that are no answer, redirects and those without a body among them, come back as they are. */
+/** Statuses that are not answers are returned unchanged, among them redirects and those without a body. */
 export function translated(upstream: Response, translation: Translation): Response | Promise<Response> {
   const { status } = upstream
   if (status < 200 || status === 204 || status === 205 || (status >= 300 && status < 400)) return upstream
@@ -98,7 +102,7 @@ async function inOnePiece(
     const body = encoder.encode(JSON.stringify(translatedBody(status, text, translation)))
     return new Response(body, { status, headers: { ...headers, 'content-length': String(body.length) } })
   } catch (thrown) {
-    // It is for whoever reads the body to see that it broke off, or is none.
+    // The reader of the body reports that it was cut off, or is not an answer.
     const broken = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(thrown) })
     return new Response(broken, { status, headers })
   }
@@ -111,7 +115,7 @@ interface Outlet {
 
 /** The provider's bytes, one piece a time. */
 class Pieces {
-  /** Held so that it is not collected while its body is read. */
+  /** Kept so that it is not garbage-collected while its body is read. */
   readonly upstream: Response
   readonly #reader: Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
   readonly #heard: () => void
@@ -122,7 +126,7 @@ class Pieces {
     this.#heard = heard
   }
 
-  /** Null at the end. Rejects where the connection broke. */
+  /** Null at the end. Rejects if the connection broke. */
   async next(): Promise<Uint8Array | null> {
     const { done, value } = await this.#reader.read()
     if (done) return null
@@ -141,9 +145,9 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
   readonly #from: NeutralStreamReader
   readonly #to: NeutralStreamWriter
   readonly #told: Translation['told']
-  /** Something of the answer has gone out. */
+  /** Part of the answer has gone out. */
   #begun = false
-  /** What the next pull fails with: what came before it goes out first. */
+  /** The error of the next pull: pieces that came before it go out first. */
   #failure: UnreadableAnswer | null = null
 
   constructor(upstream: Response, { from, to, asked, limit, heard, told }: Translation) {
@@ -169,7 +173,10 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     return this.#pieces.cancel(reason)
   }
 
-  /** What the provider's end leaves: a last frame that lacks only its blank line, and what goes without saying. */
+  /**
+   * The rest at the provider's end: a last frame that lacks only its blank line, and the events that the language
+   * implies.
+   */
   #rest(): string {
     const last = this.#splitter.end()
     const text = last === null ? '' : this.#through(() => [last])
@@ -191,7 +198,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
     return text
   }
 
-  /** A frame that says nothing, a ping, keeps the caller's line open as it would if it came through untouched. */
+  /** A frame without content, a ping, keeps the caller's connection alive as it would without translation. */
   #frame({ event, data }: SseFrame): string {
     let silent = true
     const text = this.#written(() => {
@@ -218,7 +225,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
   }
 }
 
-/** A stream's error in the place of its beginning is a refusal, which has a status. */
+/** An error at the start of a stream is a refusal, which has a status. */
 const withStatus = (event: NeutralEvent): NeutralEvent =>
   event.type === 'error' && event.error.status === null
     ? { type: 'error', error: { ...event.error, status: statusOfError(event.error) } }
@@ -261,8 +268,8 @@ class TranslatedWhole implements Bun.UnderlyingSource<Uint8Array> {
 }
 
 /**
- * The body of a whole answer or an error. An error under a status of success stays one: whoever reads it next knows the
- * caller's form of it.
+ * The body of a whole answer or an error. An error with a success status keeps its status: the next reader knows the
+ * caller's error form.
  */
 function translatedBody(status: number, text: string, { from, to, asked }: Translation): JsonObject {
   const body = parsedOr(text)
@@ -281,7 +288,7 @@ function parsedOr(text: string): unknown {
   try {
     return parseExactly(text)
   } catch {
-    // An error may be plain text; an answer that is none is refused by whoever reads it.
+    // An error may be plain text; the reader refuses an answer that is not valid.
     return text
   }
 }

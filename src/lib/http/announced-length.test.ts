@@ -22,7 +22,7 @@ const server = Bun.listen({
 })
 afterAll(() => server.stop(true))
 
-test('a length is announced only where no more can come than it says', async () => {
+test('announces a length only if the body cannot be longer', async () => {
   const lengths: unknown[] = []
   for (const path of Object.keys(answers)) {
     const answer = await fetch(`http://127.0.0.1:${server.port}${path}`)

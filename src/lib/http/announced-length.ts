@@ -1,7 +1,7 @@
 /**
- * How many bytes come of an answer that was fetched, by its own headers: no more than these. Null where none are
- * announced, and where something else ends the body than their number: chunks, whatever length stands beside them (RFC
- * 9112 section 6.3), or the end of what is unpacked here.
+ * The most bytes of a fetched answer, by its own headers. Null if no length is announced, and if the length does not
+ * end the body: with chunked encoding, whatever the length header says (RFC 9112 section 6.3), or with a compressed
+ * body, which is unpacked here.
  */
 export function announcedLength(headers: Headers): number | null {
   const length = headers.get('content-length')

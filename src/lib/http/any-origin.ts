@@ -1,6 +1,7 @@
 /**
- * What lets pages of any origin read an answer (Fetch standard, CORS protocol): for what is public, or judged by its body
- * alone. Credentials of the browser never go with it: no answer allows them, and `*` excludes them.
+ * Headers that let pages of any origin read an answer (Fetch standard, CORS protocol): for public answers, or
+ * requests authorized by their body alone. The browser never sends its credentials: no answer allows them, and `*`
+ * excludes them.
  */
 
 export function forAnyOrigin(answer: Response): Response {
@@ -9,7 +10,7 @@ export function forAnyOrigin(answer: Response): Response {
   return answer
 }
 
-/** The answer to a browser that asks whether its page may send such a request. */
+/** The answer to a browser's preflight request. */
 export const preflightAnswer = (method: string): Response =>
   forAnyOrigin(
     new Response(null, {

@@ -1,4 +1,4 @@
-/** Why a call to another server came to nothing, in words, without an address or a secret. */
+/** Why a call to another server failed, in words, without an address or a secret. */
 
 const reasons: Readonly<Record<string, string>> = {
   ConnectionRefused: 'nothing listens there',
@@ -12,7 +12,7 @@ const reasons: Readonly<Record<string, string>> = {
   ENFILE: 'this host has no file descriptor left (ulimit -n)',
 }
 
-/** `error` as `fetch` throws it; `late` says what a time-out means to the caller. */
+/** `error` as `fetch` throws it; `late` is the text for a time-out. */
 export function callFailure(error: unknown, late: string): string {
   if (!(error instanceof Error)) return 'the call failed'
   if (error.name === 'TimeoutError') return late

@@ -1,7 +1,7 @@
 /**
- * Whether what a URL names as its host is one. A URL may have nearly anything there, quotes and `$(…)` included (WHATWG
- * URL section 3.5), which means something else wherever the address is written into a file or a shell. Names are those of
- * RFC 1123 section 2.1, with the underscore that names of containers and services have; punycode passes as it is.
+ * Whether a URL's host is a valid host name. A URL may have nearly anything there, quotes and `$(…)` included (WHATWG
+ * URL section 3.5), which would be dangerous in a file or a shell. Valid names are those of RFC 1123 section 2.1,
+ * plus the underscore that names of containers and services have; punycode is accepted.
  */
 const name = /^(?=.{1,253}\.?$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.?$/i
 const bracketed = /^\[[0-9a-f:.]+\]$/i

@@ -15,7 +15,7 @@ test('port 0 becomes a port that can be listened at', () => {
   expect(again.address).toBe(first.address)
 })
 
-test('what listens everywhere is reached over loopback', () => {
+test('reaches a wildcard address over loopback', () => {
   expect(localUrl('0.0.0.0:7070')).toBe('http://127.0.0.1:7070')
   expect(localUrl('[::]:7070')).toBe('http://[::1]:7070')
   expect(localUrl('localhost:7070')).toBe('http://localhost:7070')

@@ -16,8 +16,8 @@ export function splitAddress(address: string): HostAndPort {
 const joinAddress = ({ host, port }: HostAndPort): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
 /**
- * The address with a real port, kept until it is released. Listening there finds a free one, and finds out before
- * anything is started that the address cannot be had. Throws what the system says.
+ * The address with a real port, reserved until it is released. This finds a free port, and finds out before anything
+ * starts whether the address is available. Throws the system's error.
  */
 export function reserveAddress(address: string): { address: string; release(): void } {
   const { host, port } = splitAddress(address)
@@ -25,7 +25,7 @@ export function reserveAddress(address: string): { address: string; release(): v
   return { address: joinAddress({ host, port: probe.port }), release: () => probe.stop(true) }
 }
 
-/** How a process on this host reaches what listens there; `port` where the address leaves the choice to the system. */
+/** The address at which a process on this host reaches the listener; `port` if the system chose the port. */
 export function localUrl(address: string, port?: number): string {
   const { host, port: written } = splitAddress(address)
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
@@ -33,9 +33,9 @@ export function localUrl(address: string, port?: number): string {
 }
 
 /**
- * What `Bun.serve` is given. It answers larger headers itself, with 431 and no body, before any of our code runs; the
- * limit is one for the process, set where Node.js has it and where no type says that it can be. A process that only
- * supervises does not load that.
+ * Options for `Bun.serve`. Bun answers larger headers itself, with 431 and no body, before any of our code runs. The
+ * limit is one for the process, set where Node.js has it, without a type for it. A process that only supervises does
+ * not load that.
  */
 export function listenOn(address: string): { hostname: string; port: number } {
   Reflect.set(process.getBuiltinModule('node:http'), 'maxHeaderSize', headerBlockBytes)

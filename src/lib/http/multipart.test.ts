@@ -14,7 +14,7 @@ const field = (name: string, text: string) => `Content-Disposition: form-data; n
 const form = (...parts: string[]) =>
   new TextEncoder().encode(`${parts.map((part) => `--b\r\n${part}\r\n`).join('')}--b--\r\n`)
 
-test('boundaryOf reads the boundary of a form and of nothing else', () => {
+test('boundaryOf reads the boundary of a form only', () => {
   expect(boundaryOf('multipart/form-data; boundary=abc')).toBe('abc')
   expect(boundaryOf('Multipart/Form-Data; charset=utf-8; Boundary="a b"')).toBe('a b')
   for (const type of ['', 'application/json', 'multipart/mixed; boundary=a', 'multipart/form-data']) {
@@ -24,7 +24,7 @@ test('boundaryOf reads the boundary of a form and of nothing else', () => {
   expect(boundaryOf('multipart/form-data; boundary="a\r\nb"')).toBeNull()
 })
 
-test('formParts finds what a client wrote, whatever stands in it', async () => {
+test('formParts finds the fields of a client, with any content', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.stringMatching(/^[a-z_]{1,8}(\[\])?$/), fc.string({ unit: 'binary' })), { maxLength: 5 }),
@@ -61,7 +61,7 @@ test('editForm writes one field anew, leaves one out, adds one, and keeps every 
   expect(edit([['language', 'de']])).toBe(text.replace('--b--', `--b\r\n${field('language', 'de')}\r\n--b--`))
 })
 
-test('what two readers could read in two ways is refused', () => {
+test('refuses a form that two parsers could read differently', () => {
   const refused: Uint8Array[] = [
     new TextEncoder().encode(''),
     new TextEncoder().encode('no boundary anywhere'),

@@ -1,10 +1,10 @@
 /**
- * The parts of a `multipart/form-data` body (RFC 7578; its frame RFC 2046 section 5.1) as places in its bytes, so that a
- * field can be read, and one field written anew, while all other bytes stay as they came.
+ * Finds the parts of a `multipart/form-data` body (RFC 7578; its frame RFC 2046 section 5.1) as places in its bytes,
+ * so that one field can be read or rewritten while all other bytes stay unchanged.
  *
- * It is stricter than the grammar where leniency would let two readers see two things: the boundary must stand at the
- * start of a line, every part must have `Content-Disposition: form-data` with a name, a body must end with its closing
- * boundary, and there is a limit on parts and on the header lines of each.
+ * It is stricter than the grammar in places where two parsers could read a body differently: the boundary must be at
+ * the start of a line, every part must have `Content-Disposition: form-data` with a name, a body must end with its
+ * closing boundary, and parts and their header lines are limited in number.
  */
 interface FormPart {
   readonly name: string
@@ -13,14 +13,14 @@ interface FormPart {
   readonly contentType: string | null
   /** The content's place in the body. */
   readonly span: readonly [start: number, end: number]
-  /** Where the part begins: its boundary line. */
+  /** The start of the part: its boundary line. */
   readonly start: number
 }
 
 export interface FormParts {
   readonly boundary: string
   readonly parts: readonly FormPart[]
-  /** Where the closing boundary begins. */
+  /** The start of the closing boundary. */
   readonly close: number
 }
 
@@ -29,7 +29,7 @@ const maxPartHeaderBytes = 4096
 /** RFC 2046 section 5.1.1: bchars, at most 70, not ending with a space. */
 const boundaryForm = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
-/** The boundary that a Content-Type names; null where it is not a form or names none that may be. */
+/** The boundary in a Content-Type; null if it is not a form or has no valid boundary. */
 export function boundaryOf(contentType: string): string | null {
   const [type = '', ...parameters] = contentType.split(';')
   if (type.trim().toLowerCase() !== 'multipart/form-data') return null
@@ -42,7 +42,7 @@ export function boundaryOf(contentType: string): string | null {
   return null
 }
 
-/** Throws `RangeError`, saying what is wrong, where the bytes are no such form. */
+/** Throws `RangeError`, naming the fault, if the bytes are not a valid form. */
 export function formParts(body: Uint8Array, boundary: string): FormParts {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length)
   const delimiter = Buffer.from(`\r\n--${boundary}`)
@@ -72,7 +72,7 @@ export function formParts(body: Uint8Array, boundary: string): FormParts {
   }
 }
 
-/** The form with fields written anew, left out (null) or added before its end; files and other bytes are kept. */
+/** The form with fields rewritten, left out (null) or added before its end; files and other bytes are kept. */
 export function editForm(body: Uint8Array, form: FormParts, edits: ReadonlyMap<string, string | null>): Uint8Array {
   const pieces: (Uint8Array | string)[] = []
   let from = 0
@@ -124,7 +124,7 @@ function describe(headers: string): Pick<FormPart, 'name' | 'filename' | 'conten
       disposition = value
     } else if (field === 'content-type') contentType = value
     else if (field === 'content-transfer-encoding' && !/^(7bit|8bit|binary)$/i.test(value)) {
-      // RFC 7578 section 4.7: deprecated; the field would read otherwise to one who decodes it.
+      // RFC 7578 section 4.7: deprecated; a parser that decodes it would read another value.
       throw new RangeError('a part of the form has a content-transfer-encoding')
     }
   }
@@ -136,7 +136,7 @@ function describe(headers: string): Pick<FormPart, 'name' | 'filename' | 'conten
   return { name, filename: parameterOf(disposition, 'filename') ?? parameterOf(disposition, 'filename*'), contentType }
 }
 
-/** A parameter of a header value, quoted or not; throws where it is given twice. */
+/** A parameter of a header value, quoted or not; throws if it is given twice. */
 function parameterOf(value: string, wanted: string): string | null {
   let found: string | null = null
   for (const [, name = '', text = ''] of value.matchAll(/;\s*([^\s=;"]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s;"]*)/g)) {
@@ -147,7 +147,7 @@ function parameterOf(value: string, wanted: string): string | null {
   return found
 }
 
-/** RFC 7578 section 4.2 and WHATWG HTML: a quote is written %22 by browsers, \" by others. */
+/** RFC 7578 section 4.2 and WHATWG HTML: browsers write a quote as %22, others as \". */
 const unquoted = (text: string): string =>
   text.startsWith('"') && text.endsWith('"') && text.length > 1
     ? text

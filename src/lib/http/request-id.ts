@@ -1,4 +1,4 @@
 const form = /^[A-Za-z0-9._:-]{1,128}$/
 
-/** Whether a text may serve as the id of a request: it stands in headers, logs and events as it is. */
+/** Whether a text may be a request id: it is written unchanged into headers, logs and events. */
 export const isRequestId = (text: string): boolean => form.test(text)

@@ -23,7 +23,7 @@ async function asked(head: string, body = ''): Promise<unknown> {
   return JSON.parse(answer.slice(answer.indexOf('[')))
 }
 
-test('a request without a host, with an empty one, or with one that is none has its path, query and body', async () => {
+test('keeps path, query and body of a request with a missing, empty or invalid host', async () => {
   const healthz = ['/healthz', '/healthz', '?a=1', 'GET', '']
   for (const [version, host] of [
     ['1.0', ''],

@@ -1,9 +1,9 @@
 /**
- * Requests that name no host, or none that is one: HTTP/1.0 without `Host`, as some health checks of load balancers are,
- * and an empty one. Their address is a path alone.
+ * Requests with a missing, empty or invalid host, such as HTTP/1.0 health checks of load balancers. Their address is
+ * only a path.
  */
 
-/** The path of a request's address, without making a URL object of it. */
+/** The path of a request's address, without creating a URL object. */
 export function pathOf(url: string): string {
   const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2)
   if (start < 0) return '/'
@@ -11,14 +11,14 @@ export function pathOf(url: string): string {
   return query < 0 ? url.slice(start) : url.slice(start, query)
 }
 
-/** Whether `Host` is given more than once, or names more than one: the listener joins them by a comma, which no host has. */
+/** Whether `Host` is given more than once: the listener joins the values with a comma, which no host name has. */
 export const namesSeveralHosts = ({ headers }: Pick<Request, 'headers'>): boolean =>
   headers.get('host')?.includes(',') === true
 
-/** Elysia looks for the path behind this many characters, which a very short host does not fill. */
+/** Elysia searches for the path after this many characters; a very short host is shorter. */
 const shortestOrigin = 'http://loca'.length
 
-/** The request with an address that `URL` and Elysia can read; itself where it has one. */
+/** The request with an address that `URL` and Elysia can read; unchanged if it has one. */
 export function withAddress(request: Request): Request {
   const { url } = request
   const isReadable = URL.canParse(url) && url.indexOf('/', 'https://'.length) >= shortestOrigin

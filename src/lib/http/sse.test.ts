@@ -49,7 +49,9 @@ test('SseSplitter gives the same frames for every split, and together they are t
   )
 })
 
-/** A stream's lines by themselves and as parts of one another, the end of each of any kind, and bytes that are no text. */
+/**
+ * A stream's lines by themselves and as parts of one another, the end of each of any kind, and bytes that are no text.
+ */
 const anyBytes = fc
   .array(
     fc.oneof(
@@ -80,7 +82,7 @@ function lastOf(splitter: SseSplitter): SseFrame[] {
   return rest !== null && /[\r\n]\r$|^\r$/.test(decoder.decode(rest.bytes)) ? [rest] : []
 }
 
-test('SseSplitter sees the events that the standard says are in the bytes, whatever ends their lines, for every split', () => {
+test("SseSplitter finds the standard's events for every line end and every split", () => {
   fc.assert(
     fc.property(anyBytes, fc.array(fc.nat(), { maxLength: 12 }), (bytes, cuts) => {
       expect(eventsOf(splitAt(bytes, cuts))).toEqual(eventsIn(bytes))
@@ -89,7 +91,7 @@ test('SseSplitter sees the events that the standard says are in the bytes, whate
   )
 })
 
-test('frames with other data, or without what is beside it, are the same events with that data, whatever ends their lines', () => {
+test('a frame with other data, or reduced to its data, is the same event for every line end', () => {
   fc.assert(
     fc.property(anyBytes, (bytes) => {
       const frames = framesOf([bytes, encoder.encode('\n\n')])
@@ -145,7 +147,7 @@ test('SseSplitter refuses a frame that is longer than its limit', () => {
   expect(() => new SseSplitter(8).push(encoder.encode('data: abcdef\n\n'))).toThrow(RangeError)
 })
 
-test('a frame tells its event, and its other lines stay when its data is written anew', () => {
+test("reads a frame's event name, and keeps its other lines when its data is rewritten", () => {
   const [frame] = framesOf([encoder.encode('event: old\r\nid: 7\r\ndata: a\r\ndata: b\r\nevent:new\r\n\r\n')])
   expect([frame?.event, frame?.data]).toEqual(['new', 'a\nb'])
   expect(decoder.decode(withData(frame ?? { bytes: new Uint8Array() }, '{"c":1}'))).toBe(
@@ -154,7 +156,7 @@ test('a frame tells its event, and its other lines stay when its data is written
   expect(framesOf([encoder.encode(': only a comment\n\n')])[0]?.event).toBeNull()
 })
 
-test('withData gives a frame whose data is what was asked for, however the frame was written', () => {
+test('withData returns a frame with the given data for any form of the frame', () => {
   fc.assert(
     fc.property(lineEnd, fc.string(), (end, text) => {
       const data = text.replaceAll('\r', '')

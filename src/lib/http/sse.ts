@@ -1,7 +1,7 @@
 /**
- * Cuts a server-sent event stream into its frames without changing a byte (WHATWG HTML section 9.2). What goes in may be
- * split anywhere; what comes out are whole frames in order, each with the exact bytes it had on the wire, so that they
- * can be passed on as they came, and its data for those who must read it.
+ * Cuts a server-sent event stream into its frames without changing a byte (WHATWG HTML section 9.2). What goes in may
+ * be split anywhere; what comes out are whole frames in order, each with the exact bytes it had on the wire, so that
+ * they can be passed on as they came, and its data for those who must read it.
  *
  * A frame is everything up to and including its blank line. Lines end with LF, CR or CRLF, mixed as they like: after a
  * CR that would end a frame the next byte is awaited, because an LF there belongs to the same line end.
@@ -10,15 +10,15 @@
  */
 export interface SseFrame {
   readonly bytes: Uint8Array
-  /** The last `event` line's value; null where the frame has none. */
+  /** The last `event` line's value; null if the frame has none. */
   readonly event: string | null
-  /** The `data` lines joined by LF; null where the frame has none, such as a comment that keeps a line open. */
+  /** The `data` lines joined by LF; null if the frame has none, such as a keep-alive comment. */
   readonly data: string | null
-  /** It holds more than data and one event name: comments, `id`, `retry`, fields that nobody has heard of. */
+  /** It has more than data and one event name: comments, `id`, `retry`, unknown fields. */
   readonly asides?: true
-  /** It begins with the stream's byte order mark. One that stands elsewhere is a part of its line. */
+  /** It begins with the stream's byte order mark. A byte order mark elsewhere is a part of its line. */
   readonly marked?: true
-  /** The stream broke off in it, or after its last line: its blank line is missing. */
+  /** The stream was cut off in this frame, or after its last line: its blank line is missing. */
   readonly cut?: true
 }
 
@@ -27,22 +27,22 @@ const carriageReturn = 0x0d
 
 export class SseSplitter {
   readonly #limit: number
-  /** Parts of a frame that earlier chunks began. */
+  /** Parts of the current frame from earlier chunks. */
   #held: Uint8Array[] = []
   #heldLength = 0
-  /** Nothing stands in the present line yet. */
+  /** The current line is empty so far. */
   #lineEmpty = true
   #afterReturn = false
-  /** The present frame has its blank line; only an LF of the same line end may still follow. */
+  /** The current frame has its blank line; only an LF of the same line end may follow. */
   #complete = false
   #firstFrame = true
 
-  /** `maxFrameBytes` bounds what is held of a frame that does not end. */
+  /** `maxFrameBytes` limits how much of an unfinished frame is held. */
   constructor(maxFrameBytes: number) {
     this.#limit = maxFrameBytes
   }
 
-  /** Takes the next bytes and gives the frames that they complete. Throws `RangeError` where a frame is too long. */
+  /** Takes the next bytes and returns the frames that they complete. Throws `RangeError` if a frame is too long. */
   push(chunk: Uint8Array): SseFrame[] {
     const frames: SseFrame[] = []
     let start = 0
@@ -67,7 +67,7 @@ export class SseSplitter {
       } else {
         this.#afterReturn = false
         this.#lineEmpty = false
-        // Most bytes stand inside a line; jumping to its end keeps this loop off them.
+        // Most bytes are inside a line; jumping to its end keeps this loop off them.
         index = endOfLine(chunk, index) - 1
       }
     }
@@ -75,7 +75,7 @@ export class SseSplitter {
     return frames
   }
 
-  /** What is left when the stream has ended, as a frame without its blank line; null where nothing is. */
+  /** The rest when the stream has ended, as a frame without its blank line; null if nothing is left. */
   end(): SseFrame | null {
     return this.#heldLength === 0 ? null : { ...this.#take(new Uint8Array(0)), cut: true }
   }
@@ -139,7 +139,7 @@ function fieldsOf(frame: Uint8Array): Omit<SseFrame, 'bytes'> {
   return asides ? { event, data, asides } : { event, data }
 }
 
-/** Where the line after the one that ends at `end` begins. */
+/** The start of the line after the one that ends at `end`. */
 const afterLine = (frame: Uint8Array, end: number): number =>
   frame[end] === carriageReturn && frame[end + 1] === lineFeed ? end + 2 : end + 1
 
@@ -149,7 +149,7 @@ const eventField = encoder.encode('event')
 const colon = 0x3a
 const space = 0x20
 
-/** The value of a line where it is of this field, otherwise null. */
+/** The value of a line if it has this field, otherwise null. */
 function fieldValue(frame: Uint8Array, start: number, end: number, field: Uint8Array): string | null {
   for (let index = 0; index < field.length; index++) if (frame[start + index] !== field[index]) return null
   const after = start + field.length
@@ -158,7 +158,7 @@ function fieldValue(frame: Uint8Array, start: number, end: number, field: Uint8A
   return decoder.decode(frame.subarray(frame[after + 1] === space ? after + 2 : after + 1, end))
 }
 
-/** A frame's bytes with other data; its other lines, `event` and `id` among them, stay as they are. */
+/** A frame's bytes with other data; its other lines, `event` and `id` among them, stay unchanged. */
 export function withData({ bytes, marked }: Pick<SseFrame, 'bytes' | 'marked'>, data: string): Uint8Array {
   const parts: Uint8Array[] = []
   let written = false
@@ -184,13 +184,13 @@ export function withData({ bytes, marked }: Pick<SseFrame, 'bytes' | 'marked'>, 
 const lineEnd = encoder.encode('\n')
 const lineEnds = encoder.encode('\n\n')
 
-/** A frame whose blank line is missing, with one. Behind a CR the first LF is of the same line end. */
+/** Adds the missing blank line to a frame. After a CR the first LF belongs to the same line end. */
 export function completed({ cut: _, ...frame }: SseFrame): SseFrame {
   const added = frame.bytes.at(-1) === lineFeed ? lineEnd : lineEnds
   return { ...frame, bytes: Buffer.concat([frame.bytes, added]) }
 }
 
-/** Adds a line. Where one that stood before it was left out, the end of the last and its own must not become one. */
+/** Adds a line. If the line before was left out, two line ends must not join to an empty line. */
 function addLine(parts: Uint8Array[], line: Uint8Array): void {
   if (line[0] === lineFeed && parts.at(-1)?.at(-1) === carriageReturn) parts.push(lineEnd)
   parts.push(line)
@@ -199,8 +199,8 @@ function addLine(parts: Uint8Array[], line: Uint8Array): void {
 const emptyComment = encoder.encode(':\n\n')
 
 /**
- * A frame's bytes with nothing but its data and, where `event` is not null, that event's line. A frame without data
- * becomes an empty comment, which keeps a line open as any other does.
+ * A frame's bytes with only its data and, if `event` is not null, that event's line. A frame without data becomes an
+ * empty comment, which keeps the connection alive.
  */
 export function withoutAsides(frame: Pick<SseFrame, 'bytes' | 'data' | 'marked'>, event: string | null): Uint8Array {
   const { bytes, data, marked } = frame

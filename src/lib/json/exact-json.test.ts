@@ -47,7 +47,7 @@ test('no number of any form comes out as another', () => {
   )
 })
 
-test('every other value is what it is without it, and integers of any length are kept', () => {
+test('parses every other value like JSON.parse and keeps integers of any length', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 2 }), (value) => {
       const text = JSON.stringify(value)
@@ -78,7 +78,7 @@ test('a text with such a number is read as JSON.parse reads it, white space, esc
   expect(() => parseExactly(`{"a":${big},}`)).toThrow(SyntaxError)
 })
 
-test('every number can be kept as it was spelt, and none else is more than a number', () => {
+test('parseSpelt keeps the spelling of every number', () => {
   const digits = fc.array(fc.nat(9), { minLength: 1, maxLength: 18 }).map((each) => each.join(''))
   const whole = digits.map((text) => text.replace(/^0+(?=\d)/, ''))
   const fraction = fc.oneof(

@@ -1,17 +1,17 @@
 /**
- * JSON whose numbers come out as they went in. What is read and written again, or is JSON text in one language and an
- * object in another, goes through a value; a number that a double cannot hold (an id above 2^53, `-0`, `1e400`) would be
- * another one behind it. Such a number is kept as its own text (`JSON.rawJSON`), which `JSON.stringify` writes again; all
- * others are numbers. `parseSpelt` keeps every other spelling too, where a message is passed on.
+ * JSON that keeps every number exactly. JSON that is parsed and written again, or is a text in one language and an
+ * object in another, passes through a value; a number that a double cannot hold (an id above 2^53, `-0`, `1e400`)
+ * would change. Such a number is kept as its own text (`JSON.rawJSON`), which `JSON.stringify` writes again; all
+ * others are numbers. `parseSpelt` also keeps every other spelling, for messages that are passed on.
  *
- * A text that may hold one is checked by `JSON.parse` and then read here. The reviver of `JSON.parse` is also shown each
- * number's text (`context.source`), but of two members with one name it sees the last only, and it costs more: 1.7 µs where
- * this takes 1.4 µs for the arguments of a tool call, and for ten megabytes of short lists 1.4 s and 1.5 GB where this
- * takes 0.6 s and 0.3 GB.
+ * A text that may contain one is checked by `JSON.parse` and then read here. The reviver of `JSON.parse` also gets
+ * each number's text (`context.source`), but of two members with one name it sees the last only, and it costs more:
+ * 1.7 µs where this takes 1.4 µs for the arguments of a tool call, and for ten megabytes of short lists 1.4 s and 1.5
+ * GB where this takes 0.6 s and 0.3 GB.
  */
 import { endOfString } from './string-end.ts'
 
-/** A number that no double holds, as it was written. */
+/** A number that no double can hold, as it was written. */
 export interface ExactNumber {
   readonly rawJSON: string
 }
@@ -24,62 +24,62 @@ declare global {
 }
 
 /**
- * Finds each number that may need it, and some that do not: others are read in the usual, faster way. A text that is
- * nothing but a number has nothing before it, and is not found.
+ * Finds each number that may need it, and some that do not: all others take the faster way. A text that is only a
+ * number has nothing before it, and is not found.
  */
 const mayBeInexact = /[:[,\s](?:-?[\d.]{16}|-0|-?[\d.]+[eE][+-]?\d{3})/
 
 export const holdsInexact = (text: string): boolean => mayBeInexact.test(text)
 
-/** Throws where it is no JSON. */
+/** Throws if it is not JSON. */
 export function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(text)
   return holdsInexact(text) ? new Reading(text).value() : value
 }
 
 /**
- * The same of a text in which names were replaced, with every number spelt as it was: of members of one name each but the
- * first is given one of its own (`name 2`), so that none is lost. Throws where it is no JSON.
+ * The same for a text in which names were replaced, with the spelling of every number kept: of members with one name,
+ * each after the first gets a name of its own (`name 2`), so that none is lost. Throws if it is not JSON.
  */
 export function parseDistinctly(text: string): unknown {
   JSON.parse(text)
   return new Reading(text, speltNumber, freeName).value()
 }
 
-/** Finds each number that JavaScript would write otherwise, and some that it would not. */
+/** Finds each number that JavaScript would write differently, and some that it would not. */
 const mayBeRespelt = /[:[,\s](?:-?[\d.]{16}|-0|-?0\.0{6}|-?\d+\.\d*0[\s,\]}]|-?[\d.]+[eE])/
 
-/** Whether a text may hold a number that is printed otherwise than it is spelt. */
+/** Whether a text may contain a number whose printed form differs from its spelling. */
 export const holdsRespelt = (text: string): boolean => mayBeRespelt.test(text)
 
-/** As `parseExactly`, with every number spelt as it was: `1.0`, `1E5`. Throws where it is no JSON. */
+/** Like `parseExactly`, and keeps the spelling of every number: `1.0`, `1E5`. Throws if it is not JSON. */
 export const parseSpelt = (text: string): unknown => speltOf(text, JSON.parse(text))
 
 /** The same of a text that was parsed already, to `value`. */
 export const speltOf = (text: string, value: unknown): unknown =>
   holdsRespelt(text) ? new Reading(text, speltNumber).value() : value
 
-/** The object that a text holds; null where it is no JSON, or no object. */
+/** The object in a text; null if it is not JSON, or not an object. */
 export function parseExactObject(text: string): Record<string, unknown> | null {
   try {
     const value = parseExactly(text)
     return isObject(value) ? value : null
   } catch {
-    // What it means that there is none is for whoever asked to say.
+    // The caller decides what a missing object means.
     return null
   }
 }
 
-/** `isRawJSON` is slow, and most objects are none: those have no such member. */
+/** `isRawJSON` is slow, and most objects have no such member. */
 export const isExactNumber = (value: object): value is ExactNumber => 'rawJSON' in value && JSON.isRawJSON(value)
 
 export const isNumber = (value: unknown): value is number | ExactNumber =>
   typeof value === 'object' && value !== null ? isExactNumber(value) : typeof value === 'number'
 
-/** A value with every number as the double next to it, for whoever calculates with numbers. */
+/** A value with every number as the nearest double, for calculations. */
 export const withDoubles = (value: unknown): unknown => (holdsExact(value) ? JSON.parse(JSON.stringify(value)) : value)
 
-/** A number of a setting, where digits past a double's say nothing more; null where it would be another number. */
+/** A number of a setting if a double holds it well enough; null if the double would be another number. */
 export function settingOf(value: unknown): number | null {
   if (!JSON.isRawJSON(value)) return typeof value === 'number' ? value : null
   const near = Number(value.rawJSON)
@@ -193,7 +193,7 @@ function freeName(object: Readonly<Record<string, unknown>>, given: string): str
 const ownMember = { writable: true, enumerable: true, configurable: true } as const
 const whole = /^-?[1-9]\d*$/
 
-/** Within these, and far within what a double can hold, numbers of fifteen digits are told apart. */
+/** Within these limits, far inside a double's range, numbers of fifteen digits stay distinct. */
 const leastOrdinary = 1e-300
 const mostOrdinary = 1e300
 
@@ -214,7 +214,7 @@ function speltNumber(source: string): number | ExactNumber {
   return JSON.stringify(value) === source ? value : JSON.rawJSON(source)
 }
 
-/** One text for each number: `1.50`, `15e-1` and `1.5` are alike. */
+/** One text for each number: `1.50`, `15e-1` and `1.5` give the same. */
 function decimalOf(text: string): string {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')

@@ -71,7 +71,7 @@ test('editMembers replaces, removes and adds members and keeps every other byte'
 /** White space that JSON allows, between all tokens of a text that was written without any. */
 const space = fc.stringMatching(/^[ \t\r\n]{0,2}$/)
 
-test('editMembers gives the edited object, and what it keeps stands there as it stood', () => {
+test('editMembers returns the edited object and keeps the bytes of the other members', () => {
   const names = fc.oneof(fc.constantFrom('model', 'session_id', '__proto__', 'a"b', ''), fc.string())
   const member = fc.tuple(names, fc.jsonValue(), fc.option(fc.jsonValue()), fc.boolean(), space, space, space, space)
   const added = fc.dictionary(fc.constantFrom('added', 'model', 'more'), fc.jsonValue())
@@ -108,7 +108,7 @@ test('editMembers gives the edited object, and what it keeps stands there as it 
   )
 })
 
-test('isRepetitive tells a member given twice at any depth, whatever colons its texts have', () => {
+test('isRepetitive finds a member given twice at any depth, also with colons in texts', () => {
   for (const [text, repetitive] of [
     ['{"a":1,"b":{"c":[{"d":2}]}}', false],
     ['{"a":"x:y::", "b":":"}', false],

@@ -1,23 +1,24 @@
 /**
- * Where the members of a JSON object's outermost level stand in its text: so that one of them can be replaced while
- * everything else stays as it was, and so that a name given twice is noticed. JSON.parse keeps the last of two, another
- * parser may keep the first, and a check made on one must not be answered by the other (RFC 8259 section 4). Names that
- * differ in letter case alone count as one: some parsers match names so.
+ * Finds the members of a JSON object's outermost level in its text, so that one of them can be replaced while
+ * everything else stays unchanged, and so that a name given twice is noticed. JSON.parse keeps the last of two,
+ * another parser may keep the first, and then a check on one value would not cover the other (RFC 8259 section 4).
+ * Names that differ only in letter case count as equal, because some parsers match names like that.
  *
- * It reads structure only (strings, brackets, commas) and so says something useful of valid JSON alone: parse as well.
- * Its cost follows the number of tokens rather than of characters, since strings are crossed by a native search.
+ * It reads structure only (strings, brackets, commas), so its result is only meaningful for valid JSON: parse the
+ * text as well. Its cost follows the number of tokens rather than of characters, since strings are crossed by a
+ * native search.
  */
 import { isExactNumber } from './exact-json.ts'
 import { endOfString } from './string-end.ts'
 
 export interface JsonMembers {
-  /** The outermost names in order, where each one's opening quote stands, and its value, white space included. */
+  /** The outermost names in order, with the place of each opening quote and of the value, white space included. */
   names: readonly string[]
   nameStarts: readonly number[]
   spans: readonly Span[]
   /** Whether an outermost name occurs twice, in whatever letter case. */
   repeated: boolean
-  /** How many members there are in all, at every depth: more than a parsed tree has where some are given twice. */
+  /** How many members there are at every depth: more than in a parsed tree if a name is given twice. */
   count: number
 }
 
@@ -31,7 +32,7 @@ const closeBracket = 0x5d
 const openBrace = 0x7b
 const closeBrace = 0x7d
 
-/** Throws `RangeError` where the nesting exceeds `maxDepth`. */
+/** Throws `RangeError` if the nesting exceeds `maxDepth`. */
 export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   const names: string[] = []
   const nameStarts: number[] = []
@@ -40,7 +41,7 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   let repeated = false
   let count = 0
   let depth = 0
-  /** Where the present value began; negative while a name is awaited. */
+  /** The start of the current value; negative while a name is expected. */
   let valueStart = -1
   for (let index = 0; index < text.length; index++) {
     const character = text.charCodeAt(index)
@@ -72,7 +73,7 @@ export function jsonMembers(text: string, maxDepth: number): JsonMembers {
   return { names, nameStarts, spans, repeated, count }
 }
 
-/** So many are gone through sooner than a set of them is made. */
+/** Below this number a linear search is faster than a set. */
 const fewNames = 8
 
 function isAmong(names: readonly string[], plain: string): boolean {
@@ -80,19 +81,20 @@ function isAmong(names: readonly string[], plain: string): boolean {
   return false
 }
 
-/** Whether an object in a JSON text names a member twice, at whatever depth; `parsed` is what the text was parsed to. */
+/** Whether an object in a JSON text has a member twice, at any depth; `parsed` is the text's parsed value. */
 export function isRepetitive(text: string, parsed: unknown): boolean {
   const count = memberCount(parsed)
-  // Each member has a colon and strings may have more, so as many colons as members leave nothing to look for.
+  // Each member has a colon and strings may have more: if there are only as many colons as members, no name is given
+  // twice.
   return colonsIn(text) !== count && jsonMembers(text, Number.POSITIVE_INFINITY).count !== count
 }
 
 /**
- * The path of the first member whose object has another member of that name before it; null where there is none. Names
- * are compared as JSON reads them, so `\u0061` is `a`; letter case counts. `text` is valid JSON.
+ * The path of the first member whose object has an earlier member of that name; null if there is none. Names are
+ * compared as JSON reads them, so `\u0061` is `a`; letter case counts. `text` is valid JSON.
  */
 export function repeatedMember(text: string): readonly string[] | null {
-  /** The open objects and lists, outermost first; `at` is the present member or element. */
+  /** The open objects and lists, outermost first; `at` is the current member or element. */
   const open: { names: Set<string> | null; at: string }[] = []
   let awaitsName = false
   for (let index = 0; index < text.length; index++) {
@@ -144,8 +146,8 @@ export function memberCount(value: unknown): number {
 
 /**
  * The same text with some outermost members changed and every other byte of the others kept: a name's edit is JSON text
- * that replaces its value, or null to leave the member out with its comma; a name that is not there is added at the end.
- * `members` are those of exactly this text, none of them repeated.
+ * that replaces its value, or null to leave the member out with its comma; a name that is not there is added at the
+ * end. `members` are those of exactly this text, none of them repeated.
  */
 export function editMembers(text: string, members: JsonMembers, edits: ReadonlyMap<string, string | null>): string {
   const { names, nameStarts, spans } = members
@@ -185,7 +187,7 @@ function nameOf(text: string, start: number, end: number): string {
   try {
     return String(JSON.parse(text.slice(start, end)))
   } catch {
-    // Not valid JSON: parsing the whole says so; any name will do until then.
+    // Not valid JSON: parsing the whole reports that; until then any name will do.
     return name
   }
 }

@@ -1,8 +1,8 @@
 import { endOfString } from './string-end.ts'
 
 /**
- * How many names, strings, numbers and words a JSON text holds, but no more than one past `most`: to count is to be sooner
- * done than to read. The text is known to be JSON.
+ * Counts the names, strings, numbers and words of a JSON text, up to one more than `most`: counting is faster than
+ * parsing. The text is known to be valid JSON.
  */
 export function countParts(text: string, most: number): number {
   let count = 0

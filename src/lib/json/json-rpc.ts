@@ -1,6 +1,6 @@
 import { type ExactNumber, isNumber } from './exact-json.ts'
 
-/** JSON-RPC 2.0, section 5.1. From -32000 on the codes are a server's own. */
+/** JSON-RPC 2.0, section 5.1. Codes from -32000 on belong to the server. */
 export const rpcCodes = {
   parseError: -32_700,
   invalidRequest: -32_600,

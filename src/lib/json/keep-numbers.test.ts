@@ -36,13 +36,13 @@ describe('withNumbersOf() keeps every digit', () => {
     ).toBe(`[{"[EMAIL]":${id},"[EMAIL] 2":{"[EMAIL]":${near},"x":["changed",${id}]},"z":${near}}]`)
   })
 
-  test('but not of a number that a policy put there, nor where nobody knows which one it was', () => {
+  test("does not keep the digits of a policy's own number or of an ambiguous one", () => {
     expect(after(`{"seed":${id}}`, () => ({ seed: 7, other: 1e30 }))).toBe('{"seed":7,"other":1e+30}')
     const text = `[{"say":"a","id":${id}},{"say":"b","id":${near}}]`
     expect(after(text, () => [{ say: 'c', id: Number(id) }])).toBe('[{"say":"c","id":12345678901234567000}]')
   })
 
-  test('of whatever stays as it was', () => {
+  test('keeps the digits of every unchanged number', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.bigInt({ min: 2n ** 60n, max: 2n ** 80n }), (value, big) => {
         const text = `{"value":${JSON.stringify(value)},"id":${big}}`

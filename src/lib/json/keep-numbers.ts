@@ -1,13 +1,13 @@
 /**
- * Writes a body that a policy changed as JSON again, with the numbers that a double cannot hold as the text had them
- * (`exact-json.ts`). What was changed is compared with what the text says, member by member:
+ * Writes a body that a policy changed as JSON again, and keeps the text of numbers that a double cannot hold
+ * (`exact-json.ts`). The changed value is compared with the text, member by member:
  *
- * - Members whose names were changed, and nothing else but texts, are those at their places.
- * - A number stands for the one at its place where both are the same to a double; any other is a policy's own.
- * - Of an array that is longer or shorter now, an element is the one that it equals, or the only one that says the same
- *   but for its texts. Where none does, or several do, its numbers are as they were parsed.
+ * - Members whose names were changed, while only texts changed otherwise, are matched by position.
+ * - A number takes the text at its place if both are equal as doubles; any other is a policy's own.
+ * - In an array of another length, an element is matched to the one that it equals, or to the only one that differs
+ *   in texts alone. Without a single match its numbers stay as they were parsed.
  *
- * It costs something only where a body is changed and holds such a number.
+ * It costs something only if a body was changed and contains such a number.
  */
 import { holdsInexact, isObject, parseExactly } from './exact-json.ts'
 
@@ -31,7 +31,7 @@ function merged(value: unknown, exact: unknown): unknown {
 const own = (holder: Readonly<Record<string, unknown>>, name: string): unknown =>
   Object.hasOwn(holder, name) ? holder[name] : undefined
 
-/** What the text says of each member in turn, where they are the same ones under other names; null where they are not. */
+/** The text's value of each member in turn if the members are the same under other names; null if they are not. */
 function renamed(value: Readonly<Record<string, unknown>>, exact: Readonly<Record<string, unknown>>): unknown[] | null {
   const [names, before] = [Object.keys(value), Object.keys(exact)]
   if (names.length !== before.length || names.every((name, place) => name === before[place])) return null
@@ -45,7 +45,7 @@ function mergedArray(values: readonly unknown[], exact: readonly unknown[]): unk
   return values.map((value) => merged(value, same.get(spelt(value)) ?? alike.get(shapeOf(value))))
 }
 
-/** Each element by its key; undefined where several of one key are not the same. */
+/** Each element by its key; undefined if several with one key differ. */
 function placesOf(exact: readonly unknown[], keyOf: (value: unknown) => string): Map<string, unknown> {
   const places = new Map<string, unknown>()
   for (const one of exact) {
@@ -58,14 +58,14 @@ function placesOf(exact: readonly unknown[], keyOf: (value: unknown) => string):
 
 const isSameNumber = (value: unknown, { rawJSON }: { rawJSON: string }): boolean => Object.is(value, Number(rawJSON))
 
-/** What a value says, its numbers as doubles. */
+/** A key of a value, its numbers as doubles. */
 const spelt = (value: unknown): string => JSON.stringify(value, (_name, inner) => asDouble(inner))
 
-/** What a value says but for its texts. */
+/** A key of a value without its texts. */
 const shapeOf = (value: unknown): string =>
   JSON.stringify(value, (_name, inner) => (typeof inner === 'string' ? '' : asDouble(inner)))
 
-/** What a value says but for its texts and names. */
+/** A key of a value without its texts and names. */
 const formOf = (value: unknown): string =>
   JSON.stringify(value, (_name, inner) => {
     if (typeof inner === 'string') return ''

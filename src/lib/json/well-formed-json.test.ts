@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { wellFormedJson } from './well-formed-json.ts'
 
-test('halves of surrogate pairs become U+FFFD wherever they stand, and nothing else changes', () => {
+test('replaces every unpaired surrogate with U+FFFD and changes nothing else', () => {
   expect(wellFormedJson({ 'a\ud800': ['\udfffb', 'A\ud83d\ude00', '\\ud800', '\\\ud800'] })).toBe(
     JSON.stringify({ 'a\ufffd': ['\ufffdb', 'A\ud83d\ude00', '\\ud800', '\\\ufffd'] }),
   )

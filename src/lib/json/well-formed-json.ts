@@ -1,7 +1,7 @@
 /**
- * JSON of which every text is well-formed Unicode. A caller's JSON may hold half of a surrogate pair (`"\ud800"`), which
- * JavaScript keeps and writes again; SQLite makes bytes of it that are no UTF-8, and libSQL's native part ends the process
- * where it reads them. Each such half becomes U+FFFD, as `toWellFormed` has it.
+ * JSON in which every text is well-formed Unicode. A caller's JSON may contain half of a surrogate pair (`"\ud800"`),
+ * which JavaScript keeps and writes again. SQLite turns it into invalid UTF-8, and libSQL's native part ends the
+ * process when it reads that. Each such half becomes U+FFFD, as with `toWellFormed`.
  */
 
 /** The JSON of an object or array; what is well-formed already costs one look through the text. */

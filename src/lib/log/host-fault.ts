@@ -1,4 +1,4 @@
-/** What the host of this process has run out of, told by the error of a call that failed of it. */
+/** The resource that this host has run out of, from the error of a call that failed because of it. */
 import { closeSync, openSync } from 'node:fs'
 
 type HostFault = 'disk_full' | 'file_descriptors_exhausted'
@@ -11,14 +11,14 @@ const faults: Readonly<Record<string, HostFault>> = {
   ENFILE: 'file_descriptors_exhausted',
 }
 
-/** What to do about it, in words for whoever runs the host. */
+/** The remedy, in words for the operator of the host. */
 export const hostFaultAdvice: Readonly<Record<HostFault, string>> = {
   disk_full: 'The disk is full: free space on it. It goes on by itself then; nothing has to be restarted',
   file_descriptors_exhausted:
     'No file descriptor is left: raise the limit (ulimit -n, LimitNOFILE= in a systemd unit) and start it again',
 }
 
-/** Null where the error, and what caused it, is of another kind. */
+/** Null if the error and its cause are of another kind. */
 export function hostFaultOf(thrown: unknown): HostFault | null {
   if (!(thrown instanceof Error)) return null
   const code = 'code' in thrown ? String(thrown.code) : ''
@@ -35,10 +35,13 @@ export function canOpenFiles(): boolean {
   }
 }
 
-/** What a connection fails with where a name could not be looked up for want of a descriptor, and for other reasons. */
+/** The error of a connection whose name look-up failed, for want of a descriptor or for other reasons. */
 const ambiguous: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'FailedToOpenSocket'])
 
-/** Whether a call to another host failed because this one has no descriptor left: it says nothing about the other. */
+/**
+ * Whether a call to another host failed because this one has no descriptor left: then it says nothing about the other
+ * host.
+ */
 export function lacksDescriptor(thrown: unknown): boolean {
   if (hostFaultOf(thrown) === 'file_descriptors_exhausted') return true
   const isAmbiguous = thrown instanceof Error && 'code' in thrown && ambiguous.has(String(thrown.code))

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createLog } from './json-log.ts'
 
-test('a line is one JSON object with time, level, who wrote it, fields and words', () => {
+test('writes a line as one JSON object with time, level, process, fields and message', () => {
   const lines: string[] = []
   const log = createLog({
     level: 'info',

@@ -12,17 +12,17 @@ import { terminalLine } from './terminal-line.ts'
 
 interface LogOptions {
   level: 'error' | 'warn' | 'info' | 'debug'
-  /** What stands in every line, such as which process it is. */
+  /** Fields of every line, such as the process's name. */
   fields?: Record<string, string | number>
-  /** Standard output for servers; standard error where standard output is kept for data. */
+  /** Standard output for servers; standard error if standard output carries data. */
   destination: 'stdout' | 'stderr' | { put(bytes: Uint8Array): number }
 }
 
 const descriptors = { stdout: 1, stderr: 2 } as const
 
 /**
- * Time as RFC 3339, level as a word. Pino's transports run in threads of their own and are not used, nor its own
- * destination, which throws into who logs where the disk is full.
+ * Time as RFC 3339, level as a word. Pino's transports run in threads of their own and are not used. Nor is its own
+ * destination, which throws into the caller if the disk is full.
  */
 export function createLog({ level, fields = {}, destination }: LogOptions): Log {
   const put =

@@ -1,6 +1,6 @@
 /**
- * Keeps a fault that repeats from flooding the log: of warnings and errors that say the same, five lines are written in
- * ten seconds; the rest is counted, and the last one of them is written at the end with the count, as `suppressed`.
+ * Keeps a repeating fault from flooding the log: of warnings and errors with the same text, five lines are written in
+ * ten seconds. The rest is counted, and the last of them is written at the end with the count, as `suppressed`.
  */
 import type { Log } from './log.ts'
 
@@ -13,7 +13,7 @@ interface LogLimit {
 
 const standard: LogLimit = { lines: 5, milliseconds: 10_000 }
 
-/** More than this many kinds of lines at once are not told apart from new ones. */
+/** The most kinds of lines that are remembered at once; beyond that a kind counts as new. */
 const mostKinds = 1000
 
 interface Window {
@@ -57,7 +57,7 @@ export function limitLog(log: Log, { lines, milliseconds }: LogLimit = standard)
   }
 }
 
-/** Messages and errors are the same but for the numbers and ids in them. */
+/** Messages and errors count as the same if they differ only in numbers and ids. */
 const kindOf = ({ code, error, work }: Record<string, unknown>, message: string): string =>
   [message, code, work, error]
     .join(' ')

@@ -50,7 +50,7 @@ test('a slow reader is waited for, but not by every line once it was too slow', 
   expect(asked).toBe(waited + 1)
 })
 
-test('a process whose log takes nothing goes on', async () => {
+test('a process continues if its log cannot be written', async () => {
   const source = `
     import { createLog } from ${JSON.stringify(`${import.meta.dir}/json-log.ts`)}
     const log = createLog({ level: 'info', destination: 'stderr' })

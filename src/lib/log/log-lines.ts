@@ -1,20 +1,20 @@
 /**
- * Where log lines go, in a way that can never fail or hold up who logs: a line that cannot be written (the disk is full,
- * the reader gone or slow) is dropped and counted, and the next one is tried again. A line that was cut in the middle is
- * ended before another follows, so that each line that can be read is whole.
+ * Writes log lines so that logging never fails or blocks its caller: a line that cannot be written (the disk is full,
+ * the reader gone or slow) is dropped and counted, and the next one is tried again. A line that was cut is ended
+ * before the next, so that every readable line is whole.
  */
 interface LogLines {
   write(line: string): void
 }
 
 interface LogLinesOptions {
-  /** Writes what it can of the bytes and gives how many; throws where none can be written. */
+  /** Writes as many of the bytes as it can and returns how many; throws if none can be written. */
   put(bytes: Uint8Array): number
   /** Lines go through again after some were dropped. */
   onResumed(dropped: number): void
 }
 
-/** How long one line waits for a reader that is slow, in milliseconds; while lines are dropped none waits. */
+/** How long one line waits for a slow reader, in milliseconds; while lines are dropped none waits. */
 const longestWait = 100
 const waitStep = 5
 
@@ -38,14 +38,14 @@ export function logLines({ put, onResumed }: LogLinesOptions): LogLines {
   return { write }
 }
 
-/** Whether all was written; `rest` holds what was not. */
+/** Whether everything was written; `rest` holds what was not. */
 function putAll(put: LogLinesOptions['put'], rest: { bytes: Uint8Array }, patience: number): boolean {
   let waited = 0
   while (rest.bytes.length > 0) {
     try {
       rest.bytes = rest.bytes.subarray(put(rest.bytes))
     } catch (error) {
-      // A pipe whose reader has not kept up; anything else does not pass by waiting.
+      // A pipe whose reader is slow; waiting does not help with other errors.
       const full = error instanceof Error && 'code' in error && error.code === 'EAGAIN'
       if (!full || waited >= patience) return false
       Bun.sleepSync(waitStep)

@@ -1,4 +1,4 @@
-/** A log line is one event worth a person's reading: what happened in words, and fields. Never a secret, never a prompt. */
+/** A log line is one event that a person should read: a message in words, and fields. Never a secret, never a prompt. */
 export interface Log {
   error(fields: Record<string, unknown>, message: string): void
   warn(fields: Record<string, unknown>, message: string): void

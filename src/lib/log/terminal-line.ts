@@ -1,4 +1,4 @@
-/** A log line for a person at a terminal, where JSON would stand among what is said to them. */
+/** A log line for a person at a terminal, in plain text instead of JSON. */
 
 const longestValue = 80
 

@@ -1,13 +1,14 @@
 /**
- * What a setting may be: a form reads what was written into a value or says what to write instead. Made by hand where the
- * rest of the product uses zod, because every process reads the whole table of settings at each of its starts, and more
- * than five hundred schema objects for it took a third of the time of `up` and half of that of an operator command.
+ * The types of settings: each parses the written text into a value or says what to write instead. Written by hand,
+ * although the rest of the product uses zod, because every process reads the whole table of settings at each start,
+ * and more than five hundred schema objects for it took a third of the time of `up` and half of that of an operator
+ * command.
  */
 
-/** What was written is not in the form; the message says what to write and never repeats it. */
+/** The written text does not have the required form; the message says what to write and never repeats the text. */
 export class UnfitValue extends Error {}
 
-/** One setting: how it is read, what it is when it is left out, and what it means. */
+/** One setting: how it is parsed, its default, and its meaning. */
 export interface Setting<Value, Standard = Value | undefined> {
   form: Form<Value>
   standard: Standard
@@ -34,7 +35,7 @@ class Form<Value> {
     this.read = read
   }
 
-  /** What to write instead; null where it fits. */
+  /** What to write instead; null if the value is valid. */
   problem(written: unknown): string | null {
     try {
       this.read(written)
@@ -70,7 +71,7 @@ export const text = new Form((written) => {
   return written
 })
 
-/** A whole number, as a file writes it or as text; what JavaScript would make of other values is not accepted. */
+/** A whole number, as a file writes it or as text; JavaScript's conversions of other values are not accepted. */
 export const whole = (minimum: number, maximum: number): Form<number> =>
   new Form((written) => {
     const value = typeof written === 'string' && /^\d{1,15}$/.test(written) ? Number(written) : written

@@ -1,4 +1,7 @@
-/** `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come out. */
+/**
+ * `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come
+ * out.
+ */
 import { and, eq, gt, sql } from 'drizzle-orm'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'

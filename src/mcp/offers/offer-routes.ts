@@ -55,7 +55,7 @@ export const mcpOfferRoutes = (deps: OfferDependencies) =>
       params: idParams,
       query: z.strictObject(pageQuery),
       response: z.object({ offers: z.array(offerSchema), next_cursor: z.string().nullable() }),
-      detail: { tags: [tag], summary: 'What an MCP server was seen to offer: each definition, approved or held' },
+      detail: { tags: [tag], summary: 'Lists the definitions that an MCP server offers, approved or held' },
     })
     .post(
       `${path}/approve`,
@@ -65,7 +65,7 @@ export const mcpOfferRoutes = (deps: OfferDependencies) =>
         params: idParams,
         body: approvalBody,
         response: offerSchema,
-        detail: { tags: [tag], summary: 'Approves one definition, in the place of the one that was' },
+        detail: { tags: [tag], summary: 'Approves one definition; it replaces the approved one' },
       },
     )
     .post(
@@ -78,7 +78,7 @@ export const mcpOfferRoutes = (deps: OfferDependencies) =>
         response: offerSchema,
         detail: {
           tags: [tag],
-          summary: 'Takes back the approval of one definition: it is held, as if nobody had approved it',
+          summary: 'Withdraws the approval of one definition; it is held again',
         },
       },
     )
@@ -90,7 +90,10 @@ export const mcpOfferRoutes = (deps: OfferDependencies) =>
         internal: true,
         body: offerReportSchema,
         response: offerReportReplySchema,
-        detail: { tags: ['Gateway runtime'], summary: 'Tell what an MCP server offers that was not approved as it is' },
+        detail: {
+          tags: ['Gateway runtime'],
+          summary: 'Reports definitions of an MCP server that differ from the approved ones',
+        },
       },
     )
 

@@ -1,8 +1,8 @@
 /**
- * One caller's session on the published surface (Streamable HTTP, Session Management): the protocol version it chose, its
- * requests that run, the streams it may come back for, and its own connection to each server, opened when it first asks
- * something of that server and closed with the session. So what a server asks or says reaches exactly the caller on whose
- * behalf it works.
+ * One caller's session on the published surface (Streamable HTTP, Session Management): the protocol version it chose,
+ * its requests that run, the streams it may come back for, and its own connection to each server, opened when it
+ * first asks something of that server and closed with the session. So what a server asks or says reaches exactly the
+ * caller on whose behalf it works.
  *
  * What a server sends while it works on a request of the caller goes out with that request's answer, otherwise on the
  * stream that the caller opened by GET. Ids of requests to the caller, and the tokens of their progress, are the

@@ -1,14 +1,14 @@
 /**
- * The sessions of one gateway process, by id: bounded in number, in all and for each token, and ended when nobody has used
- * them for a while. A session is its owner's alone (an OAuth grant's or a token account's, so that it outlives a refresh and
- * a rotation): to a token of another owner it is not there.
+ * The sessions of one gateway process, by id: bounded in number, in all and for each token, and ended when nobody has
+ * used them for a while. A session is its owner's alone (an OAuth grant's or a token account's, so that it outlives a
+ * refresh and a rotation): to a token of another owner it is not there.
  */
 import { Failure } from '../../failure.ts'
 import type { McpSession } from './session.ts'
 
 /**
- * What the token that a session was last shown allows. `replaceable`: it has expired or was rotated, and the next one of its
- * owner goes on; `ended`: it was revoked.
+ * What the token that a session was last shown allows. `replaceable`: it has expired or was rotated, and the next one
+ * of its owner goes on; `ended`: it was revoked.
  */
 export type SessionStatus = 'usable' | 'replaceable' | 'ended'
 
@@ -39,8 +39,8 @@ export class McpSessions {
   }
 
   /**
-   * Adds a session. Of an owner that holds its share already the longest unused gives way; where there is no room at all,
-   * throws `mcp.too_many_sessions`. `now` is monotonic.
+   * Adds a session. Of an owner that holds its share already the longest unused gives way; where there is no room at
+   * all, throws `mcp.too_many_sessions`. `now` is monotonic.
    */
   add(session: McpSession, now: number): void {
     const own = [...this.#kept.values()].filter((kept) => kept.session.owner === session.owner)

@@ -1,7 +1,7 @@
 /**
- * Which tools, prompts and resources of a server may be used, as it defines them now: those whose definition was approved.
- * A server that changes a definition, and tells so or is listed again, has that tool held back from calls too, not only
- * from lists (protection against definitions that change after approval).
+ * Which tools, prompts and resources of a server may be used, as it defines them now: those whose definition was
+ * approved. A server that changes a definition, and tells so or is listed again, has that tool held back from calls
+ * too, not only from lists (protection against definitions that change after approval).
  */
 import type { OfferKind } from '../connection.ts'
 

@@ -27,14 +27,16 @@ export type User = z.infer<typeof userSchema>
 export const displayName = nameText(200)
 
 /**
- * Trims and writes all of it in lower case: by RFC 5321 section 2.4 the local part may tell cases apart, but no two people
- * are told apart so, and somebody else's address in capitals must not make a second account.
+ * Trims and writes all of it in lower case: by RFC 5321 section 2.4 the local part may tell cases apart, but no two
+ * people are told apart so, and somebody else's address in capitals must not make a second account.
  */
 export function normaliseEmail(text: string): string {
   return text.trim().replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
-/** An e-mail address as a body may hold it; the parsed value is normalised. At most 254 characters (RFC 5321 4.5.3.1). */
+/**
+ * An e-mail address as a body may hold it; the parsed value is normalised. At most 254 characters (RFC 5321 4.5.3.1).
+ */
 export const emailSchema = z
   .string()
   .max(254)

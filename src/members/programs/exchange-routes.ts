@@ -64,7 +64,7 @@ export const exchangeRoutes = (dependencies: MemberDependencies) =>
         response: { 201: tokenRecordSchema.extend({ token_value: z.string().describe('The secret, shown once') }) },
         detail: {
           tags: ['Tokens'],
-          summary: "Turns a program's code for a named token into that token, bound to the person who approved",
+          summary: "Exchanges a program's code for a named token, bound to the person who approved it",
         },
       },
     )

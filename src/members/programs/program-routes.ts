@@ -31,7 +31,7 @@ export const programRoutes = (dependencies: MemberDependencies) =>
         access: 'signed-in',
         body: programQuery,
         response: previewSchema,
-        detail: { tags: ['Sessions'], summary: 'What a program asks a signed-in person for' },
+        detail: { tags: ['Sessions'], summary: 'Returns what a program asks a signed-in person for' },
       },
     )
     .post(
@@ -53,7 +53,7 @@ export const programRoutes = (dependencies: MemberDependencies) =>
           user_id: z.string().optional().describe('The account that the page showed; another one is refused'),
         }),
         response: decisionSchema,
-        detail: { tags: ['Sessions'], summary: "Takes that person's answer" },
+        detail: { tags: ['Sessions'], summary: "Records that person's answer" },
       },
     )
 

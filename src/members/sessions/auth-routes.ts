@@ -59,7 +59,7 @@ export const authRoutes = (dependencies: MemberDependencies) =>
         response: signedInSchema,
         detail: {
           tags: ['Sessions'],
-          summary: 'Signs a person in: a session cookie, and the CSRF token that goes with it',
+          summary: 'Signs a person in; returns a session cookie and its CSRF token',
         },
       },
     )
@@ -129,7 +129,10 @@ export const authRoutes = (dependencies: MemberDependencies) =>
         failures: [429],
         body: z.strictObject({ current_password: z.string().max(1024), new_password: z.string() }),
         response: userSchema,
-        detail: { tags: ['Sessions'], summary: 'Changes the own password; ends all other sessions of this person' },
+        detail: {
+          tags: ['Sessions'],
+          summary: "Changes the caller's own password; ends all other sessions of this person",
+        },
       },
     )
 

@@ -48,7 +48,7 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
       {
         access: 'signed-in',
         response: callerSchema,
-        detail: { tags: ['Sessions'], summary: 'Who makes this call, by session or token, and what they may do' },
+        detail: { tags: ['Sessions'], summary: 'Returns the caller, by session or token, and its permissions' },
       },
     )
     .get(
@@ -62,7 +62,7 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
       {
         access: 'signed-in',
         response: z.object({ sessions: z.array(sessionSchema) }),
-        detail: { tags: ['Sessions'], summary: 'Lists the own live sessions, newest first' },
+        detail: { tags: ['Sessions'], summary: "Lists the caller's own live sessions, newest first" },
       },
     )
     .delete(
@@ -87,7 +87,7 @@ export const sessionRoutes = (dependencies: MemberDependencies) =>
         access: 'signed-in',
         params: z.object({ id: z.uuid() }),
         response: sessionSchema,
-        detail: { tags: ['Sessions'], summary: 'Ends one of the own sessions; gives its last record' },
+        detail: { tags: ['Sessions'], summary: "Ends one of the caller's own sessions; returns its last record" },
       },
     )
 

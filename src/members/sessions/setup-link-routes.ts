@@ -40,7 +40,7 @@ export const setupLinkRoutes = (dependencies: MemberDependencies) =>
       response: { 201: z.object({ setup_url: z.string(), expires_at: z.iso.datetime() }) },
       detail: {
         tags: ['Sessions'],
-        summary: 'Makes a one-time link that sets the password of the first owner; those made before end',
+        summary: 'Creates a one-time link that sets the password of the first owner; earlier links end',
       },
     },
   )

@@ -44,7 +44,7 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
         params: z.object({ id: z.uuid() }),
         query: z.strictObject(pageQuery),
         response: z.object({ members: z.array(membershipSchema), next_cursor: z.string().nullable() }),
-        detail: { tags: ['Teams'], summary: 'Lists who is in a team' },
+        detail: { tags: ['Teams'], summary: 'Lists the members of a team' },
       },
     )
     .post(
@@ -108,7 +108,7 @@ export const membershipRoutes = (dependencies: MemberDependencies) =>
         response: membershipSchema,
         detail: {
           tags: ['Teams'],
-          summary: 'Takes a person out of a team and revokes the tokens bound to both; gives the membership that was',
+          summary: 'Removes a person from a team and revokes the tokens bound to both; returns the last membership',
         },
       },
     )

@@ -3,10 +3,10 @@
  * the page as it came, as members of a JSON object; a name that came several times is a list. Both answer with what the
  * page shall do: show the request, show an error, or send the browser to an address that was built here.
  *
- * The person is the one of the browser's session; the decision is a write and so carries the session's CSRF token. Nothing
- * is kept between the two: the decision considers the whole request again, and an approval names the scopes and the
- * account that the page showed. Where others would be granted by now, or by somebody else, nothing is: nobody approves
- * what they have not seen.
+ * The person is the one of the browser's session; the decision is a write and so carries the session's CSRF token.
+ * Nothing is kept between the two: the decision considers the whole request again, and an approval names the scopes
+ * and the account that the page showed. Where others would be granted by now, or by somebody else, nothing is: nobody
+ * approves what they have not seen.
  */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -42,7 +42,7 @@ export const authorizeRoutes = (dependencies: OAuthDependencies) =>
         access: 'signed-in',
         body: asked,
         response: z.union([question, errorPage, redirection]),
-        detail: { tags: [tag], summary: 'What the consent page is to show for an authorization request' },
+        detail: { tags: [tag], summary: 'Returns what the consent page shows for an authorization request' },
       },
     )
     .post(
@@ -77,7 +77,7 @@ export const authorizeRoutes = (dependencies: OAuthDependencies) =>
         response: z.union([redirection, errorPage]),
         detail: {
           tags: [tag],
-          summary: "Takes the person's answer to an authorization request and says where the browser is to go",
+          summary: "Records the person's answer to an authorization request and returns the address for the browser",
         },
       },
     )

@@ -50,7 +50,7 @@ export const tokenRoutes = (dependencies: OAuthDependencies) =>
         },
         detail: {
           tags: [tag],
-          summary: 'Gives tokens for an authorization code or a refresh token (RFC 6749); JSON is taken too',
+          summary: 'Issues tokens for an authorization code or a refresh token (RFC 6749); accepts JSON too',
         },
       },
     )
@@ -74,7 +74,7 @@ export const tokenRoutes = (dependencies: OAuthDependencies) =>
           500: refusalSchema,
           503: refusalSchema,
         },
-        detail: { tags: [tag], summary: 'Revokes an access or refresh token (RFC 7009); JSON is taken too' },
+        detail: { tags: [tag], summary: 'Revokes an access or refresh token (RFC 7009); accepts JSON too' },
       },
     )
 

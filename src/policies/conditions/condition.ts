@@ -4,10 +4,10 @@
  *
  * An expression cannot loop but over a list of the request, and its cost is at most linear in the request: a macro
  * (`exists`, `all`, `map`, …) may neither stand in another nor name the long texts and lists outside it, in whatever
- * spelling. `matches` takes a literal pattern in the syntax of pattern filters (`inspection/regex/pattern-syntax.ts`) and
- * uses their engine, which is linear in the text; the library's own one backtracks. An expression has at most 2000
- * characters and 200 parts. Its macros visit a bounded number of elements, and a pattern is looked for in a long text in
- * turns (`long-searches.ts`): one thread serves all callers.
+ * spelling. `matches` takes a literal pattern in the syntax of pattern filters (`inspection/regex/pattern-syntax.ts`)
+ * and uses their engine, which is linear in the text; the library's own one backtracks. An expression has at most
+ * 2000 characters and 200 parts. Its macros visit a bounded number of elements, and a pattern is looked for in a long
+ * text in turns (`long-searches.ts`): one thread serves all callers.
  *
  * What fails while it is evaluated (`request.headers["x"]` where there is no such header: test with `"x" in
  * request.headers` first) makes its policy broken, as CEL has it; `when_broken` decides.
@@ -22,18 +22,18 @@ import type { PolicyStage } from '../../languages/families.ts'
 import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
 import { isFound, withSearches } from './long-searches.ts'
 
-/** Says whether a policy applies. Throws where the expression fails on this context. */
+/** Whether a policy applies. Throws if the expression fails on this context. */
 export type Condition = (context: PolicyContext) => boolean
 
 export const maxWhenLength = 2000
 const limits = { maxAstNodes: 200, maxDepth: 40 }
 const linearMatches = 'matchesLinear'
-/** The library makes a list of a text's characters to count them. */
+/** To count a text's characters, the library creates a list of them. */
 const linearSize = 'sizeLinear'
 
 let countedLast = { text: '', codePoints: 0 }
 
-/** Of the text asked for last it is known, because an expression may ask again and again. */
+/** The count of the last text is cached, because an expression may ask again and again. */
 function codePointsOf(text: string): number {
   if (countedLast.text === text) return countedLast.codePoints
   let codePoints = text.length
@@ -46,10 +46,10 @@ function codePointsOf(text: string): number {
 }
 
 const patterns = new LRUCache<string, TextMatcher>({ max: 1000 })
-/** Conditions have one pattern each where a filter has up to 200, so each may learn fewer steps: some 100 kB. */
+/** A condition has a few patterns and a filter up to 200, so each may cache fewer steps: some 100 kB. */
 const stepsKept = 2000
 
-/** Made, and the library loaded, with the first condition: most starts have none. */
+/** Created, and the library loaded, with the first condition: most starts have none. */
 function once<Value>(make: () => Value): () => Value {
   let made: Value | null = null
   return () => {
@@ -111,7 +111,7 @@ const withResponse = once(() =>
 )
 
 /**
- * Compiles a condition for a policy of these stages; `response` is known only where none of them precedes the answer.
+ * Compiles a condition for a policy of these stages; `response` is known only if none of them precedes the answer.
  * Throws `invalid_parameter` for `when` with the position in the message.
  */
 export function compileWhen(expression: string, stages: readonly PolicyStage[]): Condition {
@@ -136,7 +136,7 @@ export function compileWhen(expression: string, stages: readonly PolicyStage[]):
   }
 }
 
-/** Whether an expression that `compileWhen` takes names the answer: without one it is no expression. */
+/** Whether an expression that `compileWhen` accepts uses the answer: without `response` it is not valid. */
 export function readsResponse(expression: string): boolean {
   try {
     compileWhen(expression, ['pre_request'])
@@ -162,7 +162,7 @@ const refused = (reason: string, position: number, cause?: unknown): Failure =>
     cause,
   })
 
-/** The library's own words without its excerpt of the expression. */
+/** The library's message without its excerpt of the expression. */
 const reasonOf = (error: unknown): string =>
   `is not valid: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : 'unknown'}`
 
@@ -172,7 +172,7 @@ const rangeStart = (error: unknown): number =>
 const isRange = (value: unknown): value is { start: number } =>
   typeof value === 'object' && value !== null && 'start' in value && typeof value.start === 'number'
 
-/** How many elements of lists the macros of a condition may visit in all: some milliseconds of work. */
+/** The most list elements that the macros of a condition may visit in all: some milliseconds of work. */
 const mostElements = 10_000
 const longLists: Readonly<Record<string, (context: PolicyContext) => number>> = {
   messages: ({ request }) => request.messages.length,
@@ -181,7 +181,7 @@ const longLists: Readonly<Record<string, (context: PolicyContext) => number>> = 
 }
 
 const macros: ReadonlySet<unknown> = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
-/** What can be as long as the request or the answer. */
+/** The fields that can be as long as the request or the answer. */
 const long: Readonly<Record<string, ReadonlySet<unknown>>> = {
   request: new Set(['text', 'messages', 'tools']),
   response: new Set(['text', 'tool_calls']),
@@ -196,7 +196,10 @@ interface Node {
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && 'op' in value && 'args' in value && 'start' in value
 
-/** Throws for what could cost more than the request is long; makes `matches` the linear one. Gives how many macros there are. */
+/**
+ * Throws for an expression whose cost is not linear in the request; replaces `matches` with the linear one. Returns the
+ * number of macros.
+ */
 function requireBounded(root: ASTNode): number {
   let macroCount = 0
   const visit = (value: unknown, inMacro: boolean): void => {
@@ -226,7 +229,7 @@ function requireBounded(root: ASTNode): number {
   return macroCount
 }
 
-/** Has the size of a text field counted without a list of its characters. */
+/** Counts the size of a text field without a list of its characters. */
 function useLinearSize(args: unknown[], measured: unknown): void {
   const [text] = Array.isArray(measured) ? measured : []
   if (args[0] === 'size' && isNode(text) && text.op === '.' && fieldOf(text) === 'text') args[0] = linearSize
@@ -241,7 +244,7 @@ const isShort = (node: Node): boolean => longFieldsOf(node)?.has(fieldOf(node)) 
 
 const fieldOf = ({ args }: Node): unknown => (Array.isArray(args) ? args[1] : null)
 
-/** The long fields of what a `.` is asked of; undefined where that is neither the request nor the answer. */
+/** The long fields of the object before a `.`; undefined if it is neither the request nor the answer. */
 function longFieldsOf({ op, args }: Node): ReadonlySet<unknown> | undefined {
   const [receiver] = op === '.' && Array.isArray(args) ? args : []
   return isNode(receiver) && receiver.op === 'id' && Object.hasOwn(long, String(receiver.args))

@@ -1,7 +1,7 @@
 /**
- * What conditions read (policies/README.md): `request`, `response`, `token`, `model`, `now`. Classes, because the
- * condition language knows its types by them, with what costs something (joining texts, listing tools) made when it is
- * first asked for: most conditions ask for none of it.
+ * The variables of conditions (policies/README.md): `request`, `response`, `token`, `model`, `now`. They are classes,
+ * because the condition language knows its types by them. Expensive members (joined texts, lists of tools) are
+ * computed on first use: most conditions use none of them.
  */
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { offeredTools } from '../tool-names.ts'
@@ -21,13 +21,13 @@ interface RequestParts {
   model: string
   stream: boolean
   sessionId: string | null
-  /** The request's texts as they stand. */
+  /** The request's current texts. */
   texts(): readonly TextSlot[]
   body: Readonly<Record<string, unknown>> | null
   headers: Headers
 }
 
-/** Credentials are nobody's business here; a policy is seen by more people than a request is. */
+/** Credentials are left out: more people see a policy than a request. */
 const hiddenHeaders: ReadonlySet<string> = new Set(['authorization', 'x-api-key', 'cookie', 'proxy-authorization'])
 
 export class RequestView {
@@ -50,7 +50,7 @@ export class RequestView {
     this.session_id = parts.sessionId ?? ''
   }
 
-  /** The request's texts as they stand, found once until one is changed; no word of the condition language. */
+  /** The request's current texts, found once until one is changed; not visible to conditions. */
   slots(): readonly TextSlot[] {
     this.#slots ??= this.#parts.texts()
     return this.#slots
@@ -62,7 +62,7 @@ export class RequestView {
     return this.#text
   }
 
-  /** One entry for each text, with whose words it is; empty where the dialect does not say. */
+  /** One entry for each text, with its role; an empty role if the dialect gives none. */
   get messages(): MessageView[] {
     if (this.#messages === null) {
       this.#messages = []
@@ -73,7 +73,7 @@ export class RequestView {
     return this.#messages
   }
 
-  /** Names of the tools that are offered. */
+  /** Names of the offered tools. */
   get tools(): string[] {
     this.#tools ??= offeredTools(this.#parts.body)
     return this.#tools
@@ -85,7 +85,7 @@ export class RequestView {
     return this.#headers
   }
 
-  /** To be called after a policy changed a text. */
+  /** Call it after a policy changed a text. */
   textsChanged(): void {
     this.#slots = null
     this.#text = null
@@ -109,12 +109,12 @@ export class ResponseView {
     this.#parts = parts
   }
 
-  /** Whole numbers are big ones in the condition language. */
+  /** Whole numbers are BigInts in the condition language. */
   get status(): bigint {
     return BigInt(this.#parts.status)
   }
 
-  /** The answer's texts as they stand, as the request's `slots`. */
+  /** The answer's current texts, like the request's `slots`. */
   slots(): readonly TextSlot[] {
     this.#slots ??= this.#parts.texts()
     return this.#slots
@@ -136,7 +136,7 @@ export class ResponseView {
   }
 }
 
-/** Empty text where there is none; `metadata` is the caller's own, where the token trusts it. */
+/** Empty text for a missing value; `metadata` is the caller's own, if the token trusts it. */
 export class TokenView {
   readonly id: string
   readonly purpose: string
@@ -168,7 +168,7 @@ export class TokenView {
 export class ModelView {
   readonly id: string
   readonly provider: string
-  /** Other names of the same model, which only denials read. */
+  /** Other names of the same model; only denials read them. */
   readonly aliases: readonly string[]
 
   constructor(id: string, provider: string, aliases: readonly string[] = []) {
@@ -180,14 +180,14 @@ export class ModelView {
 
 export interface PolicyContext {
   readonly request: RequestView
-  /** Null at pre_request: there is no answer yet, and conditions of that stage cannot name it. */
+  /** Null at pre_request: there is no answer yet, and conditions of that stage cannot use it. */
   readonly response: ResponseView | null
   readonly token: TokenView
   readonly model: ModelView
   readonly now: Date
 }
 
-/** Names are no words of anybody: conditions have those of tools apart. */
+/** Names are not spoken text: conditions have separate members for tool names. */
 const said = (texts: readonly TextSlot[]): readonly TextSlot[] => texts.filter(({ kind }) => kind !== 'name')
 
 const joined = (texts: readonly TextSlot[]): string =>

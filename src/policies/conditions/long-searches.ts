@@ -1,15 +1,15 @@
 /**
- * What conditions search long texts for. A condition is evaluated at once, and a pattern needs tens of milliseconds for a
- * megabyte: a search of a long text ends the evaluation, is done in turns, and the condition is evaluated again with what
- * it came to. Expressions are pure, so that this is the same.
+ * Searches of conditions in long texts. A condition is evaluated synchronously, and a pattern needs tens of
+ * milliseconds for a megabyte. So a search of a long text ends the evaluation, runs in steps, and the condition is
+ * evaluated again with its result. Expressions are pure, so the outcome is the same.
  */
 import type { TextMatcher } from '../../inspection/detectors/text-matcher.ts'
 import { type YieldingTask, YieldTimer } from '../stages/yield-timer.ts'
 import type { PolicyContext } from './context.ts'
 
-/** UTF-16 units that a pattern is looked for in at once. */
+/** UTF-16 units that a pattern searches in one step. */
 const longUnits = 4 * 1024
-/** UTF-16 units that are screened at once, which takes some 5 µs for a thousand. */
+/** UTF-16 units that are screened in one step, which takes some 5 µs for a thousand. */
 const screenedUnits = 64 * 1024
 const pieceUnits = 256
 
@@ -19,7 +19,7 @@ interface Search {
   found: boolean | null
 }
 
-/** Thrown by a condition of which a search is not done. */
+/** Thrown by a condition that needs an unfinished search. */
 class UnfinishedSearch extends Error {
   constructor() {
     super('The condition searches a long text')
@@ -43,7 +43,7 @@ export function withSearches(context: PolicyContext, evaluate: (context: PolicyC
   }
 }
 
-/** Whether the pattern is found. Throws `UnfinishedSearch` where the text is long and that is not known yet. */
+/** Whether the pattern is found. Throws `UnfinishedSearch` if the text is long and the result is not known yet. */
 export function isFound(text: string, pattern: TextMatcher): boolean {
   if (text.length <= screenedUnits && !pattern.mayMatch(text)) return false
   if (text.length > longUnits) return isFoundInLong(text, pattern)
@@ -53,7 +53,7 @@ export function isFound(text: string, pattern: TextMatcher): boolean {
   return step.value
 }
 
-/** Reads a piece at a time, and no further than the first match. */
+/** Reads a piece at a time, and not beyond the first match. */
 function* searchInPieces(text: string, pattern: TextMatcher): Generator<void, boolean> {
   const follower = pattern.follow()
   for (let at = 0; at < text.length; at += pieceUnits) {
@@ -71,7 +71,7 @@ function isFoundInLong(text: string, pattern: TextMatcher): boolean {
   return known.found
 }
 
-/** Whether a condition holds; a promise where it searches a long text. Throws where it fails, or the search was cut. */
+/** Whether a condition holds; a promise if it searches a long text. Throws if it fails, or the search was cancelled. */
 export function holds(
   condition: (context: PolicyContext) => boolean,
   context: PolicyContext,

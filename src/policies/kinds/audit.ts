@@ -1,4 +1,4 @@
-/** Says nothing but that it was there: a result on the outcome's event for every request its targets and `when` match. */
+/** Only records that it applied: a result on the outcome's event for every request its targets and `when` match. */
 import { z } from 'zod'
 import { everyStage, policyKind } from './kind.ts'
 import { reasonCode } from './reason-code.ts'

@@ -1,4 +1,4 @@
-/** A verdict for whatever its condition matches: the rule is the condition (`when`). */
+/** A verdict for every request that matches its condition (`when`). */
 import { z } from 'zod'
 import { everyStage, policyKind } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'

@@ -1,4 +1,4 @@
-/** Puts whatever its condition matches before a person (escalations/README.md). */
+/** Escalates every request that matches its condition to a person (escalations/README.md). */
 import { z } from 'zod'
 import { everyStage, policyKind } from './kind.ts'
 import { reasonCode } from './reason-code.ts'

@@ -1,4 +1,4 @@
-/** Holds an answer's text, or the arguments of a tool that it calls, to a JSON Schema (draft 2020-12). */
+/** Requires an answer's text, or the arguments of a tool that it calls, to match a JSON Schema (draft 2020-12). */
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
@@ -10,9 +10,9 @@ import { type Decision, everyStage, type PolicyTools, policyKind } from './kind.
 import { SchemaSteps } from './schema-steps.ts'
 
 const maxSchemaCharacters = 100_000
-/** UTF-16 units of an answer's text that are parsed at once. */
+/** UTF-16 units of an answer's text that are parsed in one step. */
 const longestText = 1024 * 1024
-/** UTF-16 units of all texts that are checked without a turn. */
+/** UTF-16 units of all texts that are checked without a pause. */
 const unitsAtOnce = 16 * 1024
 
 export const jsonSchema = policyKind({
@@ -36,7 +36,7 @@ export const jsonSchema = policyKind({
     return {
       form: 'whole',
       consider({ context, body, texts }, tools): Decision | null | Promise<Decision | null> {
-        // A provider's refusal is no answer that could have this form.
+        // A provider's refusal cannot have this form, so it is not checked.
         if (context.response !== null && context.response.status >= 400n) return null
         const decide = (targets: readonly string[]): Decision | null => {
           if (targets.length === 0) return null
@@ -56,7 +56,7 @@ export const jsonSchema = policyKind({
   },
 })
 
-/** Where the texts are that are wrong. Others have their turn between two texts; rejects where it was cut meanwhile. */
+/** The places of the invalid texts. Other work runs between two texts; rejects if it was cancelled meanwhile. */
 async function wrongInTurns(
   slots: readonly TextSlot[],
   isWrong: (slot: TextSlot) => boolean,
@@ -73,7 +73,7 @@ async function wrongInTurns(
 
 /**
  * Patterns in a schema run on JavaScript's backtracking engine, which a crafted text can keep busy for minutes: they
- * are refused, as are references to what is not in the schema.
+ * are refused, as are references outside the schema.
  */
 function compiled(schema: Record<string, unknown>, steps: SchemaSteps): ValidateFunction {
   const refused = (message: string, cause?: unknown) =>
@@ -81,10 +81,10 @@ function compiled(schema: Record<string, unknown>, steps: SchemaSteps): Validate
   const text = JSON.stringify(schema)
   if (text.length > maxSchemaCharacters) throw refused(`A schema has at most ${maxSchemaCharacters} characters`)
   if (/"pattern":"|"patternProperties":/.test(text)) throw refused('A schema here has no pattern: use pattern-filter')
-  // Loaded with the first schema, which few installations have: a start is shorter and smaller by it.
+  // Loaded with the first schema: most installations have none, and start faster and smaller.
   const { Ajv2020 }: typeof import('ajv/dist/2020.js') = require('ajv/dist/2020.js')
   try {
-    // Of strictness only that a misspelt keyword is an error; the rest is a matter of taste.
+    // Of the strict mode only one check is used: a misspelt keyword is an error.
     const taste = { strictTypes: false, strictTuples: false, strictRequired: false } as const
     const ajv = new Ajv2020({ strict: true, ...taste, validateFormats: false, logger: false })
     // Checked as it was given, then compiled with its steps counted.
@@ -96,13 +96,13 @@ function compiled(schema: Record<string, unknown>, steps: SchemaSteps): Validate
   }
 }
 
-/** The value of a text that is JSON; a text that is too long to be parsed at once is too much. */
+/** The value of a JSON text; a text that is too long to parse in one step counts as too much work. */
 function parsed(text: string): unknown {
   if (text.length > longestText) throw new WorkBudgetExceeded()
   return JSON.parse(text)
 }
 
-/** Says whether a value has the form. Throws `WorkBudgetExceeded` where to find that out takes too long. */
+/** Whether a value matches the schema. Throws `WorkBudgetExceeded` if the check takes too long. */
 function validatorOf(schema: Record<string, unknown>): (value: () => unknown) => boolean {
   const steps = new SchemaSteps()
   const validate = compiled(schema, steps)

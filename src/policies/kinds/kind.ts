@@ -22,11 +22,11 @@ import type { PolicyStage } from '../../languages/families.ts'
 import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ModelView, PolicyContext } from '../conditions/context.ts'
 
-/** A stretch of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
+/** A range of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
 export interface Match {
   start: number
   end: number
-  /** What it is, in upper case: `EMAIL`. The text `[EMAIL]` takes its place where it is redacted. */
+  /** The type, in upper case: `EMAIL`. The text `[EMAIL]` replaces the match if it is redacted. */
   label: string
   /** The entry of the config that found it, never the text itself: `terms[3]`. */
   entry: string
@@ -34,7 +34,7 @@ export interface Match {
   endless?: true
 }
 
-/** Finds stretches of text. Stateless: one is shared by all requests. */
+/** Finds ranges of text. Stateless: all requests share one. */
 export interface TextMatcher {
   /** False if a whole text has no match. Called before a whole text is followed, so it must be cheap. */
   mayMatch(text: string): boolean
@@ -64,7 +64,7 @@ export interface TextPolicy {
   readonly action: TextAction
   /** `policy.term_filter`: stable and dotted; stands in events and answers. */
   readonly reasonCode: string
-  /** Whether what was redacted in the request is put back in the answer of the same exchange. */
+  /** Whether text redacted in the request is restored in the answer of the same exchange. */
   readonly restore: boolean
   /** Returns the replacement of a match if the action is `rewrite`. */
   readonly replacement?: (found: string) => string
@@ -92,11 +92,11 @@ export interface Subject {
   /** What conditions read; its texts are joined at their first use. */
   readonly context: PolicyContext
   readonly facts: RequestFacts
-  /** The parsed body: the request's at pre_request, otherwise the answer's (null where a stream has no such thing). */
+  /** The parsed body: the request's at pre_request, otherwise the answer's (null for a stream without one). */
   readonly body: Readonly<Record<string, unknown>> | null
-  /** The request's parsed body at every stage; null where it was no JSON. */
+  /** The request's parsed body at every stage; null if it was not JSON. */
   readonly requestBody: Readonly<Record<string, unknown>> | null
-  /** The texts of the request or the answer, with what earlier policies changed. */
+  /** The texts of the request or the answer, including changes by earlier policies. */
   readonly texts: readonly TextSlot[]
 }
 
@@ -121,11 +121,11 @@ export interface Decision {
   reasonCode: string
   /** The message for the caller; never the text that was found. */
   message?: string
-  /** Where, in words without the text itself: `messages[0].content`, `tools.get_weather`. */
+  /** The place of the finding, without the text itself: `messages[0].content`, `tools.get_weather`. */
   targets: readonly string[]
   /** The changes of redact and rewrite; applied only if the policy is enforced. */
   changes?: readonly Change[]
-  /** Whole seconds, where the verdict is rate_limit. */
+  /** Whole seconds, for the verdict rate_limit. */
   retryAfter?: number
 }
 
@@ -146,7 +146,10 @@ interface KindDefinition<Schema extends z.ZodObject> {
   /** Whether a policy of this kind must have a `when`. */
   readonly needsWhen?: true
   readonly config: Schema
-  /** Throws `invalid_parameter` or `pattern_unbounded` naming the field from the body's root: `config.patterns.0.pattern`. */
+  /**
+   * Throws `invalid_parameter` or `pattern_unbounded` naming the field from the body's root:
+   * `config.patterns.0.pattern`.
+   */
   compile(config: z.output<Schema>, frame: PolicyFrame): CompiledPolicy
 }
 
@@ -158,10 +161,10 @@ export interface PolicyKind extends Omit<KindDefinition<z.ZodObject>, 'compile'>
 export const outputStages = ['post_request', 'pre_response'] as const satisfies readonly PolicyStage[]
 export const everyStage = ['pre_request', ...outputStages] as const satisfies readonly PolicyStage[]
 
-/** What the common text kinds do with what they find. */
+/** The actions of the common text kinds. */
 export const textAction = z.enum(['block', 'redact', 'escalate']).describe('What is done with what was found')
 
-/** Forgets a definition's config type, so that different kinds fit one table. */
+/** Hides a definition's config type, so that different kinds fit one table. */
 export const policyKind = <Schema extends z.ZodObject>(definition: KindDefinition<Schema>): PolicyKind => ({
   ...definition,
   compile: (config, frame) => definition.compile(checkedConfig(definition.config, config), frame),

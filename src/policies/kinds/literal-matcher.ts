@@ -1,6 +1,6 @@
 /**
- * Finds literal texts. At each position the longest text that begins there wins, then
- * the search goes on behind it; so a match is certain once the text that has come decides which is the longest.
+ * Finds literal texts. At each position the longest text that begins there wins, then the search continues after it.
+ * So a match is certain once the text so far decides which one is the longest.
  */
 import type { Match, TextFollower, TextMatcher } from './kind.ts'
 
@@ -11,7 +11,7 @@ export function literalMatcher(texts: readonly string[]): TextMatcher {
     const first = text[0] ?? ''
     byFirst.set(first, [...(byFirst.get(first) ?? []), text])
   }
-  /** The match at an offset, null for none, `open` where more of the text could decide otherwise. */
+  /** The match at an offset, null for none, `open` if more text could decide differently. */
   const at = (text: string, offset: number, last: boolean): string | null | 'open' => {
     const rest = text.length - offset
     for (const wanted of byFirst.get(text[offset] ?? '') ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Which models and providers may be used, by exact name or `*` glob; a denial wins, and holds for every name of a model.
- * Fallbacks are held to it too.
+ * The models and providers that may be used, by exact name or `*` glob; a denial wins, and covers every name of a
+ * model. The policy also covers fallbacks.
  */
 import { z } from 'zod'
 import { someGlobMatches } from '../../tokens/governed-token.ts'

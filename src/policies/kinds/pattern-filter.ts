@@ -1,4 +1,4 @@
-/** Finds what regular expressions describe, in time linear in the text; in streams each match is bounded in length. */
+/** Finds matches of regular expressions, in time linear in the text; in streams each match has a bounded length. */
 import { z } from 'zod'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import { patternDetector } from '../../inspection/regex/pattern-detector.ts'

@@ -1,6 +1,6 @@
 /**
- * Finds personal data by its form, its checksum and the words beside a phone number; names and postal addresses have no
- * form and are not found.
+ * Finds personal data by its form, its checksum and the words beside a phone number. Names and postal addresses have no
+ * fixed form and are not found.
  */
 import { z } from 'zod'
 import { personalDataDetector, personalDataTypes } from '../../inspection/detectors/personal-data/personal-data.ts'

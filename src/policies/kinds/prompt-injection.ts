@@ -1,9 +1,9 @@
-/** Scores texts that come from outside for attempts to take over the model, by named signals with weights. */
+/** Scores texts from outside for attempts to take over the model, by named signals with weights. */
 import { z } from 'zod'
 import { injectionMatcher } from '../../inspection/detectors/injection/injection-matcher.ts'
 import { policyKind, textAction } from './kind.ts'
 
-/** The rates that belong to it are measured by `bun test/load/detection-rates.ts`. */
+/** `bun test/load/detection-rates.ts` measures its detection rates. */
 export const defaultThreshold = 0.5
 
 export const promptInjection = policyKind({

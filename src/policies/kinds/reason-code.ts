@@ -1,10 +1,10 @@
 import { z } from 'zod'
 
-/** A stable dotted word, as events and answers say it. */
+/** A stable dotted code for events and answers. */
 export const reasonCode = z
   .string()
   .max(100)
   .regex(/^[a-z0-9_]+(\.[a-z0-9_]+)*$/, 'Write dotted words in lower case: policy.finance')
 
-/** What the caller is told. */
+/** The message for the caller. */
 export const callerMessage = z.string().trim().min(1).max(500)

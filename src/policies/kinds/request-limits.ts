@@ -1,4 +1,4 @@
-/** How large a request may be and how much it may ask for, apart from what it costs. */
+/** Limits the size of a request and of the answer it asks for, apart from its cost. */
 import { z } from 'zod'
 import { isFamily, membersWith } from '../../languages/families.ts'
 import { type Decision, policyKind, type Subject } from './kind.ts'

@@ -1,6 +1,7 @@
 /**
- * Sets, removes and bounds outermost members of a request, and puts words before or after a conversation's system
- * prompt. What decides where the request goes (model, stream, session_id) and the conversation itself cannot be set.
+ * Sets, removes and bounds outermost members of a request, and adds text before or after a conversation's system
+ * prompt. The conversation itself, and the members that decide where the request goes (model, stream, session_id),
+ * cannot be set.
  */
 import { z } from 'zod'
 import { isObject } from '../conditions/context.ts'
@@ -64,7 +65,7 @@ function memberChanges(config: Config, body: Subject['body']): Change[] {
   return changes
 }
 
-/** The first text of the system's, or a new one where the family has a place for it. */
+/** The first system text, or a new one if the family has a place for it. */
 function systemChanges(
   { system_prefix: prefix, system_suffix: suffix }: Config,
   { texts, body, context }: Subject,

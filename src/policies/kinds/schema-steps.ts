@@ -1,7 +1,7 @@
 /**
- * Bounds the work of a JSON Schema validator, which runs at once and on a thread that serves all callers. Each subschema
- * gets one keyword more, which counts a value that is held against it, by its size; past the bound it throws. The
- * library's `uniqueItems` compares all items with all others: here each is looked up.
+ * Bounds the work of a JSON Schema validator, which runs synchronously on a thread that serves all callers. Each
+ * subschema gets one more keyword, which counts each checked value by its size and throws beyond the limit. The
+ * library's `uniqueItems` compares all items with all others; here each is looked up.
  */
 import type { Ajv2020 } from 'ajv/dist/2020.js'
 import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
@@ -28,7 +28,7 @@ export class SchemaSteps {
     this.#count = 0
   }
 
-  /** Throws `WorkBudgetExceeded` where there are more values than could be held against anything. */
+  /** Throws `WorkBudgetExceeded` if there are more values than any schema could check. */
   requireFew(root: unknown): void {
     const open = [root]
     let values = 0
@@ -101,7 +101,7 @@ export class SchemaSteps {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** What a value adds to a step: each keyword may read a text through, or look at all members of an object. */
+/** The steps of a value: each keyword may read a whole text, or look at all members of an object. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return Math.floor(value.length / unitsOfStep)
   return isObject(value) ? Object.keys(value).length : 0

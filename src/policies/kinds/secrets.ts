@@ -1,4 +1,4 @@
-/** Finds credentials by the forms that their issuers gave them or by their names, private keys, and signed tokens. */
+/** Finds credentials by their issuers' formats or by their names, private keys, and signed tokens. */
 import { z } from 'zod'
 import { secretDetector } from '../../inspection/detectors/secrets/secret-patterns.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'

@@ -1,4 +1,4 @@
-/** Finds the terms of a list, whatever their spelling in case, width, composition or with invisible characters inside. */
+/** Finds the terms of a list, in any case, width and composition, and with invisible characters inside. */
 import { z } from 'zod'
 import { termDetector } from '../../inspection/detectors/terms/term-detector.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'

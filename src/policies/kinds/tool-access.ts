@@ -1,6 +1,6 @@
 /**
- * Which tools may be offered to a model (pre_request) and called by it (on the answer), by exact name or `*` glob; a
- * denial wins. A tool that a provider runs itself goes by its type: `web_search`.
+ * The tools that may be offered to a model (pre_request) and called by it (on the answer), by exact name or `*` glob;
+ * a denial wins. A tool that a provider runs itself has its type as its name: `web_search`.
  */
 import { z } from 'zod'
 import { someGlobMatches } from '../../tokens/governed-token.ts'
@@ -28,7 +28,7 @@ export const toolAccess = policyKind({
       (allow === undefined || someGlobMatches(allow, name)) && (deny === undefined || !someGlobMatches(deny, name))
     return {
       form: 'whole',
-      // What a person may still allow is shown.
+      // A tool that a person may still allow is shown.
       ...(action === 'escalate' ? {} : { allowsTool: isAllowed }),
       consider({ stage, context, body }): Decision | null {
         const onRequest = stage === 'pre_request'
@@ -45,7 +45,7 @@ export const toolAccess = policyKind({
   },
 })
 
-/** The request without those tools; without any, the choice among them has nothing to choose from and goes too. */
+/** The request without those tools; if none are left, the tool choice is removed too. */
 const without = (body: Readonly<Record<string, unknown>> | null, isAllowed: (name: string) => boolean): Change[] =>
   (
     [
@@ -60,7 +60,7 @@ function withoutOf(
   isAllowed: (name: string) => boolean,
 ): Change[] {
   if (namesOfTool(offered).every(isAllowed)) return []
-  // Of what is no list nothing is left, because nobody knows how it is read.
+  // A value that is not a list is removed, because readers interpret it differently.
   const left = Array.isArray(offered) ? offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed)) : []
   const choiceGone = chosen !== undefined && (left.length === 0 || !chosenTools(chosen).every(isAllowed))
   return [
@@ -69,7 +69,7 @@ function withoutOf(
   ]
 }
 
-/** The tool that the model was told to call; none where it may choose. */
+/** The tool that the model was told to call; none if it may choose. */
 const chosenTools = (choice: unknown): string[] =>
   typeof choice === 'object' &&
   choice !== null &&

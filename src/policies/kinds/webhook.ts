@@ -1,10 +1,11 @@
 /**
  * Asks an HTTP service what it thinks: Open Policy Agent, Presidio, or one's own.
  *
- * POST, JSON: `{stage, request: {family, model, stream, session_id, tools, texts}, response?: {status, tool_calls, texts},
- * token: {id, purpose, roles, team_id, user_id, gateway_id}, model: {id, provider}}`; `texts` are those of what is looked
- * at: `[{member, role, kind, text}]`. Answer, 200, JSON: `{verdict, reason_code?, message?, retry_after?, texts?}`;
- * `texts` are `[{index, text}]`, the new text of an entry of `texts`, with the verdicts redact and rewrite.
+ * POST, JSON: `{stage, request: {family, model, stream, session_id, tools, texts}, response?: {status, tool_calls,
+ * texts}, token: {id, purpose, roles, team_id, user_id, gateway_id}, model: {id, provider}}`; `texts` are those of
+ * what is looked at: `[{member, role, kind, text}]`. Answer, 200, JSON: `{verdict, reason_code?, message?,
+ * retry_after?, texts?}`; `texts` are `[{index, text}]`, the new text of an entry of `texts`, with the verdicts
+ * redact and rewrite.
  *
  * A redirect, any other status, an answer that is late, too long, of another form or with a member twice, and a redact
  * or rewrite that changes nothing: the policy is broken, and `when_broken` decides, because the service found what it
@@ -73,7 +74,7 @@ function questionOf({ stage, context, texts }: Subject) {
       : { response: { status: Number(response.status), tool_calls: response.tool_calls, texts: looked } }),
     token: {
       ...{ id: token.id, purpose: token.purpose, roles: token.roles },
-      // Conditions have empty text where there is none; JSON can say that there is none.
+      // Conditions have an empty text for a missing value; JSON can express that it is missing.
       team_id: token.team_id || null,
       user_id: token.user_id || null,
       gateway_id: token.gateway_id || null,
@@ -90,7 +91,7 @@ const answerSchema = z.object({
   texts: z.array(z.object({ index: z.number().int().min(0), text: z.string() })).default([]),
 })
 
-/** What is said twice is said one way to one reader and another way to the next: it decides nothing. */
+/** Readers differ on a member that is given twice, so such an answer decides nothing. */
 function readAnswer(text: string): z.infer<typeof answerSchema> {
   const answer: unknown = JSON.parse(text)
   if (jsonMembers(text, deepestAnswer).repeated || isRepetitive(text, answer)) {
@@ -123,7 +124,7 @@ function asChange({ index, text }: { index: number; text: string }, texts: Subje
   return { slot, text }
 }
 
-/** The answer's text. Rejects for whatever is no usable answer. */
+/** The answer's text. Rejects any unusable answer. */
 async function call(
   { url: address, timeout_ms }: { url: string; timeout_ms: number },
   body: string,
@@ -152,7 +153,7 @@ async function call(
   }
 }
 
-/** What to call, and the Host header it is called with. Throws where the host has an address inside, or none. */
+/** The URL to call and its Host header. Throws if the host has an inside address, or none. */
 async function checkedTarget(
   asked: URL,
   resolve: PolicyTools['resolve'],
@@ -170,7 +171,7 @@ async function checkedTarget(
   return { url: asked.href, host }
 }
 
-/** Rejects as soon as the signal fires, also while something waits that does not know of it. */
+/** Rejects as soon as the signal aborts, even if the awaited work ignores the signal. */
 function until<Value>(signal: AbortSignal, waiting: Promise<Value>): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>()
   const give = () => reject(signal.reason)

@@ -1,10 +1,10 @@
 /**
- * Finds what is spread over several parts of one message: a model reads them as one text. Each part has been read by itself
- * before. Only what begins in one part and ends in another is found here; where it is replaced, the first of the parts
- * says what stands in its place, and so does each of which nothing would be left.
+ * Finds matches that span several parts of one message: a model reads the parts as one text. Each part has been read
+ * by itself before; only matches that begin in one part and end in another are found here. If one is replaced, the
+ * replacement goes into the first of its parts, and into each part of which nothing else would be left.
  *
- * Parts are put together in runs of a bounded length, which overlap by more than a match is long; of a long part only its
- * ends are in one.
+ * Parts are joined in runs of bounded length, which overlap by more than the longest match; of a long part only its
+ * ends are in a run.
  */
 
 import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
@@ -14,9 +14,9 @@ import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot
 interface AcrossParts {
   readonly rule: InspectionRule
   readonly slots: readonly TextSlot[]
-  /** What a text says now; changed where something is replaced. */
+  /** A part's current text; changed by a replacement. */
   readonly changed: Map<TextSlot, string>
-  /** Told of each find. */
+  /** Called for each match. */
   found(slot: TextSlot, label: string, entry: string): void
 }
 
@@ -30,7 +30,7 @@ interface Piece {
 
 const runUnits = 8 * 1024
 
-/** Reads run by run, so that others may have their turn between; gives why the text must not go on, where that is so. */
+/** Reads run by run, so that other work may run between; returns why the text must be stopped, if so. */
 export function* findAcrossParts(reading: AcrossParts): Generator<void, Stop | null> {
   if (reading.rule.matcher.bounded === undefined) return null
   for (const parts of messagesOf(reading)) {
@@ -47,7 +47,7 @@ export function* findAcrossParts(reading: AcrossParts): Generator<void, Stop | n
 
 const readAsOne: ReadonlySet<TextKind> = new Set(['content', 'tool_result'])
 
-/** The parts of each message that has several, or of a tool's result. */
+/** The parts of each message, or of a tool's result, that has several. */
 function* messagesOf({ slots, rule: { reads } }: AcrossParts): Generator<readonly TextSlot[]> {
   let parts: TextSlot[] = []
   for (const slot of slots) {
@@ -113,7 +113,7 @@ function findInRun({ rule, changed, found }: AcrossParts, pieces: readonly Piece
       const from = piece.from + Math.max(0, match.start - piece.start)
       const to = piece.from + Math.min(piece.text.length, end - piece.start)
       const left = said.slice(0, from) + (piece === head ? instead : '') + said.slice(to)
-      // Some providers refuse a part that says nothing.
+      // Some providers refuse an empty part.
       changed.set(piece.slot, left.trim() === '' ? instead : left)
     }
   }

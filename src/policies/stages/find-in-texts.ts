@@ -1,6 +1,6 @@
 /**
- * What a text policy finds in the texts of a request or a whole answer. One thread reads for all callers: texts that are
- * long together are read a piece at a time, and everybody else has a turn between. What is found is the same either way
+ * Finds a text policy's matches in the texts of a request or a whole answer. One thread serves all callers: long
+ * texts are read a piece at a time, and other work runs between the pieces. The matches are the same either way
  * (`src/inspection/channel.ts`).
  */
 
@@ -12,13 +12,15 @@ import type { Change, Decision, TextPolicy } from '../kinds/kind.ts'
 import { findAcrossParts } from './across-parts.ts'
 import { type YieldingTask, YieldTimer } from './yield-timer.ts'
 
-/** How many findings of one policy an event names. */
+/** How many findings of one policy an event lists. */
 export const maxTargets = 20
-/** UTF-16 units of all texts that are read without a turn: what they can cost at the most is some milliseconds. */
+/** UTF-16 units of all texts that are read without a pause: they cost some milliseconds at most. */
 const longUnits = 16 * 1024
-/** What is followed between two looks at the clock. */
+/** Units that are followed between two looks at the clock. */
 const pieceUnits = 64
-/** What is screened between two looks at the clock; each window overlaps the next by more than a match is long. */
+/**
+ * Units that are screened between two looks at the clock; each window overlaps the next by more than the longest match.
+ */
 const windowUnits = 8 * 1024
 const overlapUnits = 2 * maxLiveUnits
 
@@ -38,14 +40,14 @@ interface Reading {
   readonly found: Found
 }
 
-/** Whether the policy may find something; true of texts that are long together, which are not read for that. */
+/** Whether the policy may find something; true for texts that are long in total, which are not screened here. */
 export function mayMatchIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
   if (isLong(slots)) return true
   for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
   return holdsSeveralParts(slots)
 }
 
-/** Whether a message has several texts: something may be spread over them. */
+/** Whether a message has several texts: a match may span them. */
 function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
   let last: object | undefined
   for (let index = 0; index < slots.length; index++) {
@@ -57,7 +59,7 @@ function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
   return false
 }
 
-/** What the policy says; null where it finds nothing. Rejects where the reading was cut. */
+/** The policy's result; null if it finds nothing. Rejects if the reading was cancelled. */
 export function findInTexts(
   compiled: TextPolicy,
   rule: InspectionRule,
@@ -80,7 +82,7 @@ export function findInTexts(
   return decisionOf(reading)
 }
 
-/** What is spread over the parts of a message, run by run; `take` takes in what came of it. */
+/** Matches across the parts of a message, run by run; `take` receives each result. */
 function acrossParts({ rule, slots, found }: Reading) {
   const changed = new Map<TextSlot, string>()
   for (const change of found.changes) if ('slot' in change) changed.set(change.slot, change.text)
@@ -116,7 +118,7 @@ async function readInTurns(reading: Reading, taker: YieldingTask): Promise<Decis
     if (!(await mayFindInTurns(compiled, slot, turns))) continue
     const { kind, role, text, member: place } = slot
     const channel = new Channel([rule], { kind, role, place }, found.findings)
-    // Put together a piece at a time: a million small parts would be put together all at once, when everybody waits.
+    // Joined a piece at a time: a million small parts would otherwise be joined in one step while all callers wait.
     const out: string[] = []
     for (let at = 0; at < text.length && channel.stop === null; at += pieceUnits) {
       if (turns.isDue) await turns.yield()
@@ -138,7 +140,9 @@ async function readInTurns(reading: Reading, taker: YieldingTask): Promise<Decis
   return decisionOf(reading)
 }
 
-/** Whether a text may hold something. Of a long one it shows in windows, where no match is longer than their overlap. */
+/**
+ * Whether a text may have a match. A long one is screened in windows, because no match is longer than their overlap.
+ */
 function mayFindInTurns(compiled: TextPolicy, slot: TextSlot, turns: YieldTimer): boolean | Promise<boolean> {
   if (slot.text.length <= windowUnits) return mayFind(compiled, slot)
   if (compiled.matcher.bounded === undefined || slot.kind === 'tool_arguments') return true
@@ -157,14 +161,14 @@ async function mayFindInWindows(
   return false
 }
 
-/** Takes in what came of one text; true where no other is to be read. */
+/** Takes the result of one text; true if no other text needs to be read. */
 function isEnd(found: Found, slot: TextSlot, { text, stop }: PassedWhole): boolean {
   found.stop = stop
   if (stop === null && text !== slot.text) found.changes.push({ slot, text })
   return stop !== null
 }
 
-/** The same text, as one: to look at a character puts the parts of a text together, and lets them go. */
+/** The same text as one flat string: reading a character joins the parts of a rope, and frees them. */
 const flat = (text: string): string => (text.charCodeAt(0) >= 0 ? text : '')
 
 /** Takes in what was found so far: of a text that is full of findings none is kept. */

@@ -1,10 +1,10 @@
 /**
- * Runs the policies of one stage over a request or a whole answer (policies/README.md). In order: condition, then what
- * the policy says; redact and rewrite change the texts and members that the next policy sees; block, deny and escalate
- * end the chain. What a policy that is only monitored says is recorded and not applied. A policy that throws follows its
- * `when_broken` and says so either way.
+ * Runs the policies of one stage over a request or a whole answer (policies/README.md). For each policy in order: its
+ * condition, then its decision. Redact and rewrite change the texts and members that the next policy sees; block,
+ * deny and escalate end the chain. The decision of a policy in monitor mode is recorded and not applied. A policy
+ * that throws follows its `when_broken` and records the error either way.
  *
- * The common path, where no policy asks outside this process, does not wait.
+ * The common path, where no policy calls outside this process, does not wait.
  */
 
 import type { Verdict } from '../../events/event.ts'
@@ -29,9 +29,9 @@ export interface StageSubject {
   readonly body: Record<string, unknown> | null
   readonly requestBody: Readonly<Record<string, unknown>> | null
   texts(): readonly TextSlot[]
-  /** What is looked at cannot be changed any more: a policy that wants to is broken. */
+  /** The subject cannot be changed any more: a policy that wants to change it is broken. */
   readonly frozen?: true
-  /** To be put back in the answer, where a policy asks for that; null where there is no answer to put them into. */
+  /** Values to restore in the answer, if a policy asks for that; null if there is no answer for them. */
   readonly placeholders: Placeholders | null
 }
 
@@ -41,11 +41,11 @@ export interface StageRun {
   readonly tools: PolicyTools
   /** Milliseconds that only grow. */
   now(): number
-  /** Told of a policy that threw. */
+  /** Called for a policy that threw. */
   broken(policy: ActivePolicy, error: unknown): void
 }
 
-/** What one policy said, with what the caller is to be told. */
+/** One policy's result, with the message for the caller. */
 export interface PolicyEvaluation {
   readonly policy: ActivePolicy
   readonly decision: Decision
@@ -57,7 +57,7 @@ export interface StageOutcome {
   readonly evaluations: readonly PolicyEvaluation[]
   /** The strongest that was enforced. */
   readonly verdict: Verdict
-  /** What the strongest verdict came from; null where it is allow. */
+  /** The policy with the strongest verdict; null for allow. */
   readonly decisive: PolicyEvaluation | null
   /** Outermost members that were changed. */
   readonly changed: ReadonlySet<string>
@@ -66,8 +66,8 @@ export interface StageOutcome {
 const emptyOutcome: StageOutcome = { evaluations: [], verdict: 'allow', decisive: null, changed: new Set() }
 
 /**
- * Runs the stage; a promise only where a policy waits for something. Never throws on a policy's account; rejects where
- * the stage was cut meanwhile, because then the policies decided nothing.
+ * Runs the stage; a promise only if a policy waits for something. Never throws because of a policy; rejects if the
+ * stage was cancelled, because then the policies decided nothing.
  */
 export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
   return run.policies.length === 0 ? emptyOutcome : new StageWalk(run).from(0)
@@ -76,7 +76,7 @@ export function runStage(run: StageRun): StageOutcome | Promise<StageOutcome> {
 const unchanged: ReadonlySet<string> = new Set()
 const allowed: Decision = { verdict: 'allow', reasonCode: 'ok', targets: [] }
 
-/** The walk through a stage's policies, and what they are shown of its subject; what none asks for is not made. */
+/** The walk through a stage's policies, and their view of the subject, which is computed on first use. */
 class StageWalk implements Subject {
   readonly #run: StageRun
   readonly #evaluations: PolicyEvaluation[] = []
@@ -116,7 +116,7 @@ class StageWalk implements Subject {
 
   from(first: number): StageOutcome | Promise<StageOutcome> {
     const { policies } = this.#run
-    // Each one's time begins where the last one's ended: reading the clock costs as much as many a policy.
+    // Each policy's time begins where the last one's ended: reading the clock costs as much as many a policy.
     let since = this.#run.now()
     for (let index = first; index < policies.length; index += 1) {
       const policy = policies[index]
@@ -152,7 +152,7 @@ class StageWalk implements Subject {
     return this.from(this.#take(policy, decision, this.#run.now() - since) ? this.#run.policies.length : index + 1)
   }
 
-  /** Undefined where the policy's condition does not hold. */
+  /** Undefined if the policy's condition does not hold. */
   #askWhereItHolds(policy: ActivePolicy): Decision | null | undefined | Promise<Decision | null | undefined> {
     if (policy.condition === null) return this.#ask(policy)
     const applies = holds(policy.condition, this.#run.subject.context, this.#run)
@@ -178,7 +178,7 @@ class StageWalk implements Subject {
     return { verdict, reasonCode: brokenReason, message: 'A policy failed to evaluate this message', targets: [] }
   }
 
-  /** Records what a policy said and applies it; true where that ends the chain. */
+  /** Records a policy's result and applies it; true if that ends the chain. */
   #take(policy: ActivePolicy, given: Decision | null, milliseconds: number): boolean {
     const decision = this.#possible(policy, given ?? allowed)
     const said: PolicyEvaluation = { policy, decision, latencyMs: Math.round(milliseconds * 1000) / 1000 }
@@ -218,7 +218,7 @@ class StageWalk implements Subject {
   }
 }
 
-/** What one policy said, as the outcome's event shows it. */
+/** One policy's result, as the outcome's event shows it. */
 export const resultOf = (stage: PolicyStage, { policy, decision, latencyMs }: PolicyEvaluation): PolicyResult => ({
   policy_id: policy.id,
   kind: policy.kind,

@@ -1,6 +1,6 @@
 /**
- * One thread serves all callers: what takes long is done a piece at a time, everybody else has a turn between, and it
- * stops at the next turn once nobody waits for it any more.
+ * One thread serves all callers: long work is done a piece at a time, other work runs between the pieces, and it
+ * stops at the next pause once no caller waits for it.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 
@@ -8,7 +8,7 @@ export interface YieldingTask {
   /** Milliseconds that only grow. */
   now(): number
   readonly tools: {
-    /** Throws once nobody waits for the outcome any more. */
+    /** Throws once no caller waits for the outcome any more. */
     throwIfCut(): void
   }
 }
@@ -28,7 +28,7 @@ export class YieldTimer {
     return this.#taker.now() - this.#since >= sliceMilliseconds
   }
 
-  /** Lets the others have their turn. */
+  /** Lets other work run. */
   async yield(): Promise<void> {
     await yieldToEventLoop()
     this.#taker.tools.throwIfCut()

@@ -1,10 +1,10 @@
 /**
- * What a policy would have said to requests that were recorded. An event holds who asked, for which model, in which
- * family; it holds the text only where capture was on, and then redacted and perhaps cut. A policy that asks for what was
- * not recorded is counted as undecided for that request, with the reason: nothing is guessed. The answer's stages are not
- * replayed, because answers are not recorded.
+ * Replays recorded requests through a policy. An event holds the caller, the model and the family; it holds the text
+ * only if capture was on, and then redacted and perhaps cut. If a policy needs a value that was not recorded, the
+ * request counts as undecided, with the reason: nothing is guessed. The answer's stages are not replayed, because
+ * answers are not recorded.
  *
- * Events are read newest first and in pages, with a pause between them, up to a bound.
+ * Events are read newest first and in pages, with a pause between them, up to a limit.
  */
 
 import { type Event, eventSchema, type Verdict } from '../../events/event.ts'
@@ -54,10 +54,10 @@ interface Replayed {
   }[]
 }
 
-/** What a condition may name and an event does not hold. */
+/** Variables that a condition may use and an event does not hold. */
 const asksUnrecorded = /\b(token\.(roles|purpose|metadata)|request\.(headers|tools))\b/
 
-/** Why a recorded request cannot be replayed: what of it is not there, or that the policy failed on it. */
+/** Why a recorded request cannot be replayed: the missing value, or the policy's failure. */
 const unreplayedReasons = [
   'no_model',
   'answer_not_recorded',
@@ -67,7 +67,7 @@ const unreplayedReasons = [
 ] as const
 type SkippedReason = (typeof unreplayedReasons)[number]
 
-/** Something was asked for that the event does not hold. */
+/** A value was needed that the event does not hold. */
 class Unrecorded extends Error {
   override readonly name = 'Unrecorded'
 }
@@ -94,7 +94,7 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
       [before, floor, since, ...seen.args, pageEvents],
     )
     for (const { event } of await readPublicEvents(ledger, rows)) {
-      // What somebody has altered to no event has nothing to be replayed.
+      // An altered record that is no longer an event cannot be replayed.
       const { data } = eventSchema.safeParse(event)
       if (data !== undefined) await replayEvent(replay, active, data, found)
     }
@@ -135,7 +135,7 @@ async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, f
 
 type Recorded = Pick<RequestFacts, 'model' | 'stream'> & { family: ModelFamily; provider: string }
 
-/** Null where it did not come so far that its model was known. */
+/** Null if the request failed before its model was known. */
 function recordedRequest({ details }: Event): Recorded | null {
   const { route, model, provider, stream } = details ?? {}
   const family = typeof route === 'string' ? familyOf.get(route) : undefined
@@ -204,7 +204,7 @@ async function ask(
   return said.decision
 }
 
-/** Roles and metadata are not on events. */
+/** Events hold no roles and no metadata. */
 const tokenOf = ({ event_attribution: { token_id, team_id, user_id, gateway_id } }: Event): TokenView =>
   new TokenView({
     id: token_id ?? '',

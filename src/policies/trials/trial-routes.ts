@@ -1,6 +1,4 @@
-/**
- * Trying policies before anybody feels them: on a request that is given, and on what was recorded (policies/README.md).
- */
+/** Tries policies before they take effect: on a given request, and on recorded ones (policies/README.md). */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -25,7 +23,7 @@ export interface TrialDependencies {
   state: Database
   ledger: Database
   clock: Clock
-  /** What policies may use of the world, as at a gateway. */
+  /** The services that policies may use, as at a gateway. */
   policyTools: Omit<PolicyTools, 'signal' | 'throwIfCut'>
 }
 
@@ -67,7 +65,7 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         response: testReply,
         detail: {
           tags: ['Policies'],
-          summary: 'Says what policies would say of a request and an answer; stores nothing',
+          summary: 'Tries policies on a request and an answer; stores nothing',
         },
       },
     )
@@ -87,7 +85,7 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         response: replayReply,
         detail: {
           tags: ['Policies'],
-          summary: 'Says what a policy would have said to the requests that were recorded; stores nothing',
+          summary: 'Tries a policy on recorded requests; stores nothing',
         },
       },
     )
@@ -145,7 +143,7 @@ const toolsFor = (policyTools: TrialDependencies['policyTools'], signal: AbortSi
   throwIfCut: () => signal.throwIfAborted(),
 })
 
-/** Whoever may only look at policies must not have this service call addresses of their choice. */
+/** A caller that may only read policies must not make this service call addresses of its choice. */
 function requireMayCall({ permissions }: Principal, policies: z.infer<typeof testBody>['policies']): void {
   const place = policies?.findIndex(({ kind }) => kind === 'webhook') ?? -1
   if (place < 0 || permissions.has('policies:write')) return

@@ -1,6 +1,6 @@
 /**
- * What policies would say of a request, and of an answer to it, with nothing stored and nobody affected. Of `targets`
- * only models and families count: whoever tries a policy on a request wants to know what it says, not to whom.
+ * Evaluates policies on a request, and on an answer to it, without storing anything or affecting anyone. Of `targets`
+ * only models and families count: the trial shows a policy's decision, not its subjects.
  */
 
 import type { Verdict } from '../../events/event.ts'
@@ -19,9 +19,9 @@ import { stronger } from '../verdict.ts'
 
 interface Trial {
   dialect: Dialect
-  /** Parsed, as the gateway would get it; it is changed as policies change it. */
+  /** The parsed body, as the gateway would get it; policies change it. */
   request: Record<string, unknown>
-  /** A whole answer, parsed; null where only the request is tried. */
+  /** A whole answer, parsed; null if only the request is tried. */
   response: { status: number; body: Record<string, unknown> } | null
   headers: Headers
   token: TokenView
@@ -41,7 +41,7 @@ interface TrialOutcome {
   findings: readonly Finding[]
 }
 
-/** Runs the policies in the order given. Throws `invalid_parameter` for `request` where the dialect cannot read it. */
+/** Runs the policies in the order given. Throws `invalid_parameter` for `request` if the dialect cannot read it. */
 export async function tryPolicies(
   policies: readonly StoredPolicy[],
   trial: Trial,

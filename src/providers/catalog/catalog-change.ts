@@ -35,7 +35,7 @@ export interface CatalogCall {
 
 interface CatalogChange {
   type: Extract<EventType, `catalog.${string}`>
-  /** Ids and what is set; never a credential. */
+  /** Ids and changed values; never a credential. */
   details: Record<string, unknown>
   /** What must still hold in the state when the change is made. */
   guard: SQL | undefined
@@ -43,7 +43,7 @@ interface CatalogChange {
   ledger?: readonly Statement[]
 }
 
-/** Makes a change and its event. Throws `conflict` where its guard does not hold any more. */
+/** Makes a change and its event. Throws `conflict` if its guard no longer holds. */
 export async function changeCatalog(
   { recorder, clock, newId }: CatalogDependencies,
   { principal, requestId }: CatalogCall,
@@ -53,7 +53,7 @@ export async function changeCatalog(
     type,
     principal,
     requestId,
-    // The catalog is the installation's, whoever changes it.
+    // The catalog belongs to the installation, not to a team.
     teamId: null,
     details,
     configVersion: 0,
@@ -91,5 +91,5 @@ export const missing = (what: string): Failure => new Failure('not_found', { mes
 
 export const wrong = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
 
-/** A UUIDv7 begins with the millisecond in which it was made (RFC 9562 section 5.7). */
+/** A UUIDv7 begins with the millisecond of its creation (RFC 9562 section 5.7). */
 export const madeAt = (id: string): string => timestamp(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16))

@@ -56,7 +56,7 @@ test('a key in the environment makes a provider that serves unlisted models, in 
   expect(await credentials('openai')).toEqual({ api_key: 'o', headers: {} })
 })
 
-test('starting again changes nothing, and several starts at once make one of each', async () => {
+test('creates each provider once over repeated and simultaneous starts', async () => {
   const environment = { OPENAI_API_KEY: 'secret-key-1' }
   await Promise.all([start(environment), start(environment), start(environment)])
   const before = await providers()
@@ -97,7 +97,7 @@ test('a start keeps the new name of a provider of the environment and gives it t
   expect(await credentials('claude')).toEqual({ api_key: 'second', headers: {} })
 })
 
-test('a deleted provider does not come back with the next start, and the log says so of a key', async () => {
+test('does not create a deleted provider again at the next start, and logs that its key is ignored', async () => {
   const environment = { OPENAI_API_KEY: 'o' }
   await start(environment)
   await stateWrite('update providers set deleted = 1, sealed_credentials = null')
@@ -109,7 +109,7 @@ test('a deleted provider does not come back with the next start, and the log say
   expect(said).toEqual([expect.stringContaining('made from OPENAI_API_KEY has been deleted')])
 })
 
-test("a start leaves a person's provider of the same name alone, and the log says so", async () => {
+test("does not change a person's provider of the same name, and logs that", async () => {
   await start({})
   const columns = '(id, name, kind, position, version) '
   await stateWrite(`insert into providers ${columns} values ('own', 'openai', 'openai', 9, 1)`)
@@ -133,7 +133,7 @@ test('no key is in an event or in the databases as text', async () => {
   }
 })
 
-test('a base URL that is none is refused with the name of its variable', () => {
+test('refuses an invalid base URL and names its variable', () => {
   for (const url of ['nonsense', 'ftp://host', 'https://user:pass@host', 'https://host/?a=b']) {
     expect(() => findProviders({ OPENAI_API_KEY: 'k', OPENAI_BASE_URL: url })).toThrow('OPENAI_BASE_URL')
   }

@@ -33,7 +33,9 @@ export const anthropic: ProviderKind = {
   },
 }
 
-/** `https://host`, `https://host/` and `https://host/v1` become `https://host/v1`; `/anthropic` becomes `/anthropic/v1`. */
+/**
+ * `https://host`, `https://host/` and `https://host/v1` become `https://host/v1`; `/anthropic` becomes `/anthropic/v1`.
+ */
 export function messagesBaseOf(url: string): string {
   const { origin, path } = baseParts(url)
   return origin + (path.endsWith('/v1') ? path : `${path}/v1`)

@@ -46,7 +46,7 @@ export const azureOpenai: ProviderKind = {
     baseUrl === null ? "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com" : null,
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
   language: 'chat',
-  // Which deployments speak it is not told by the address.
+  // The address does not show which deployments speak it.
   further: { language: 'responses', of: () => false },
   address: ({ baseUrl }) => baseUrl,
   async send(provider, call, fetch) {

@@ -72,7 +72,7 @@ test('a call is signed by version 4, with the path encoded once more', async () 
   expect(authorization).toEndWith(`Signature=${signature}`)
 })
 
-test('a Bedrock API key is sent as it is, the region as a header names the address and goes nowhere', async () => {
+test('sends a Bedrock API key unchanged and uses the region header only for the address', async () => {
   const { url, headers } = await sent(
     provider({ apiKey: 'ABSKkey', baseUrl: null, headers: { region: 'us-west-2' } }),
     {
@@ -85,7 +85,7 @@ test('a Bedrock API key is sent as it is, the region as a header names the addre
   expect([headers.get('region'), headers.get('accept')]).toEqual([null, null])
 })
 
-test('without a region a call fails, and names none', async () => {
+test('a call without a region fails', async () => {
   await expect(sent(provider({ baseUrl: null }))).rejects.toThrow('region')
   await expect(sent(provider({ baseUrl: 'http://127.0.0.1:1/proxy' }))).rejects.toThrow('region')
 })
@@ -163,7 +163,7 @@ test('a stream comes as server-sent events, however its bytes are split', async 
   )
 })
 
-test('a stream is broken by any byte that is changed, after what came before it', async () => {
+test('breaks a stream at any changed byte and keeps the frames before it', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(last.length - 1), fc.integer({ min: 1, max: 255 }), async (at, by) => {
       const bytes = Buffer.from(whole)
@@ -175,7 +175,7 @@ test('a stream is broken by any byte that is changed, after what came before it'
   )
 })
 
-test('a long message in small pieces is joined once, and one that says it is longer than any is refused at once', async () => {
+test('joins a long message in small pieces once, and refuses an announced length above the limit at once', async () => {
   const long = message('contentBlockDelta', { delta: { text: 'a'.repeat(2 ** 20) } })
   const concat = spyOn(Buffer, 'concat')
   const pieces = Array.from({ length: Math.ceil(long.length / 1024) }, (_, index) =>

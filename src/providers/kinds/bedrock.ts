@@ -7,8 +7,8 @@
  * - The region stands in the base URL, `https://bedrock-runtime.REGION.amazonaws.com`, or is the operator's header
  *   `region`, which is sent nowhere; with it alone that address is used. Behind another address both are needed.
  *
- * Streams come as AWS event streams and are handed on as server-sent events (`providers/aws-event-stream.ts`). What AWS is needed for
- * is loaded with the first call: most installations never make one.
+ * Streams come as AWS event streams and are handed on as server-sent events (`providers/aws-event-stream.ts`). What
+ * AWS is needed for is loaded with the first call: most installations never make one.
  */
 
 import { bedrockEmbeddings } from '../../languages/converse/embeddings.ts'
@@ -41,7 +41,7 @@ const addressOf = addressBook((provider): BedrockAddress => {
   return { base: baseOf(provider.baseUrl, region), headers, region, credentials }
 })
 
-/** The region that a provider's header `region` or its address names; null where neither does. */
+/** The region in a provider's header `region` or in its address; null if neither has one. */
 function regionOf(baseUrl: string | null, headers: Provider['headers']): string | null {
   const given = Object.keys(headers).find((name) => name.toLowerCase() === regionHeader)
   if (given !== undefined) return headers[given] ?? null
@@ -99,10 +99,10 @@ const modelArn = /^arn:[^:/]*:bedrock:[^:/]*:[^:/]*:(?:foundation-model|inferenc
 const routing = /^(?:global|apac|us-gov|[a-z]{2})\./
 
 /**
- * The ARN of a model, or of AWS's own inference profile, names what its last part names. Any other ARN (an application's
- * profile, provisioned throughput, a prompt) does not say which model answers, so that only a record of the catalog may
- * name one. A profile `eu.MODEL` is MODEL in some regions: who allows one does not allow the other, who denies MODEL
- * denies both.
+ * The ARN of a model, or of AWS's own inference profile, names the model in its last part. Any other ARN (an
+ * application's profile, provisioned throughput, a prompt) does not show which model answers, so only a record of the
+ * catalog may use one. A profile `eu.MODEL` is MODEL in some regions: allowing one does not allow the other, denying
+ * MODEL denies both.
  */
 function namesOf(name: string): ModelNames | null {
   const id = modelArn.exec(name)?.[1] ?? name
@@ -132,7 +132,7 @@ async function readable(answer: Response): Promise<Response> {
   return answer.ok || name === undefined ? answer : await namedError(answer, name)
 }
 
-/** An error's name stands in a header; what is no JSON object, or a very long one, stays as it came. */
+/** An error's name is in a header; a body that is not a JSON object, or a very long one, stays unchanged. */
 async function namedError(refusal: Response, name: string): Promise<Response> {
   const { text, answer } = await heldBody(refusal, errorBytes)
   const body = text === null ? null : parseObject(text)

@@ -61,7 +61,7 @@ export function geminiBaseOf(url: string): string {
   return origin + (path === '' ? '/v1beta' : path)
 }
 
-/** `gemini-2.5-pro` is `models/gemini-2.5-pro`; a name that says its collection (`tunedModels/…`) stays. */
+/** `gemini-2.5-pro` is `models/gemini-2.5-pro`; a name with its collection (`tunedModels/…`) stays. */
 const modelName = (model: string): string => (model.includes('/') ? model : collection + model)
 
 const modelAddress = (base: string, model: string): string => addressUnder(base, ...modelName(model).split('/'))
@@ -78,7 +78,7 @@ function takesName(name: string): boolean {
   return !name.includes(':')
 }
 
-/** Gemini says when to try again in the body of an error (google.rpc.RetryInfo), not in a header. */
+/** Gemini puts the retry time into the body of an error (google.rpc.RetryInfo), not into a header. */
 async function withRetryAfter(refusal: Response): Promise<Response> {
   if ((refusal.status !== 429 && refusal.status !== 503) || refusal.headers.has('retry-after')) return refusal
   const { text, answer } = await heldBody(refusal, errorBytes)

@@ -37,7 +37,7 @@ export const openai: ProviderKind = {
   takesCacheKey: true,
   addressProblem: () => null,
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
-  // Not responses: whatever is like OpenAI by its base URL speaks chat, and only few speak responses.
+  // Not responses: most servers that imitate OpenAI speak chat, and only few speak responses.
   language: 'chat',
   further: { language: 'responses', of: (provider) => addressOf(provider).base === defaultBase },
   address: (provider) => addressOf(provider).base,

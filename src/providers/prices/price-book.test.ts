@@ -32,7 +32,7 @@ test("the operator's price comes first, then the table's, then the provider's", 
   expect(inputs).toEqual([7_000_000, 150_000, 9_000_000, null])
 })
 
-test('a provider is found by its address, and by its kind behind an address that nobody knows', async () => {
+test("finds a provider's prices by its address, and for an unknown address by its kind", async () => {
   const prices = new PriceBook()
   await prices.load()
   const groq = { ...openai, id: 'g', baseUrl: 'https://api.groq.com/openai/v1' }

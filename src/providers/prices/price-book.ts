@@ -16,15 +16,15 @@ export interface PricedModel {
 }
 
 export interface ModelTerms {
-  /** Null where nobody says what it costs. */
+  /** Null if the price is unknown. */
   price: Price | null
-  /** The most tokens of input and output together; null where nobody knows. */
+  /** The most tokens of input and output together; null if unknown. */
   contextWindow: number | null
-  /** The most tokens of output; null where nobody knows. */
+  /** The most tokens of output; null if unknown. */
   maxOutputTokens: number | null
 }
 
-/** Callers choose the names of unlisted models, so what is remembered of them is bounded. */
+/** Callers choose the names of unlisted models, so this cache is bounded. */
 const rememberedModels = 4000
 /** The simulator answers from memory: as much as its longest answer and a body of the largest size. */
 const simulatorWindow = 128_000
@@ -59,8 +59,8 @@ export class PriceBook {
   }
 
   /**
-   * What models that the catalog does not list may cost at a provider: what the table lists for it, and its default. Of
-   * none where the table was not loaded, and of the simulator, only the latter.
+   * The prices at a provider of models that the catalog does not list: the table's prices for it, and its default.
+   * Only the default for the simulator, or if the table was not loaded.
    */
   unlisted(provider: PricedModel['provider'], now: number): readonly Price[] {
     const { kind, baseUrl, defaultPrice } = provider

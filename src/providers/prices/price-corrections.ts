@@ -1,6 +1,6 @@
 /**
- * Where the embedded table says less than a model costs, which would let a budget be passed. Each price and context window
- * of the table was compared with those of litellm 1.109.1 (September 2026), for the 447 models that both know:
+ * Where the embedded table says less than a model costs, which would let a budget be passed. Each price and context
+ * window of the table was compared with those of litellm 1.109.1 (September 2026), for the 447 models that both know:
  *
  * | difference | decision |
  * | --- | --- |
@@ -19,7 +19,7 @@
  */
 import { multipliedTier, type Price, type PriceTier, picoOfMillion } from './price.ts'
 
-/** Dollars a million tokens, in place of what the table says. */
+/** Dollars a million tokens, in place of the table's price. */
 type Correction = Partial<Record<'input' | 'output' | 'cachedInput' | 'audioInput' | 'audioOutput', number>>
 
 interface CorrectedModels {
@@ -56,8 +56,8 @@ const corrections: readonly CorrectedModels[] = [
 ]
 
 /**
- * What Bedrock charges in a region over what the table says there, as a multiple. The regions' prices are rounded by
- * AWS, each in its own way: the largest multiple of a model is taken for all of its family.
+ * Bedrock's price in a region as a multiple of the table's. AWS rounds each region's prices differently: the largest
+ * multiple of a model is used for all of its family.
  */
 const regionalSurcharges: readonly (readonly [model: RegExp, multiple: number])[] = [
   [/^eu\.(?:amazon\.nova|meta\.llama3-2)/, 1.315],
@@ -80,7 +80,7 @@ export function corrected(provider: string, model: string, price: Price): Price 
   return tiers === price.tiers ? price : { ...price, tiers }
 }
 
-/** Windows that the table rounds down, and the largest that such a figure stands for. */
+/** Windows that the table rounds down, and the largest window that such a figure may mean. */
 const roundedWindows: ReadonlyMap<number, number> = new Map([
   [32_000, 32_768],
   [256_000, 262_144],

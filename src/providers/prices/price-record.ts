@@ -1,6 +1,6 @@
 /**
- * A price as an operator writes it and as records hold it (providers/README.md): decimal dollars a million tokens. What
- * a tier or a price leaves out costs what plain input or output does.
+ * A price as an operator writes it and as records hold it (providers/README.md): decimal dollars a million tokens. A
+ * missing rate is that of plain input or output.
  */
 import { z } from 'zod'
 import { fromNano, toNano } from '../../lib/money.ts'
@@ -42,7 +42,7 @@ function ascending(tiers: readonly { from_input_tokens: number }[]): boolean {
   )
 }
 
-/** Compiles a record that `priceRecordSchema` accepts. Throws where it does not. */
+/** Compiles a record that `priceRecordSchema` accepts. Throws for any other. */
 export function compilePrice(record: unknown, source: string): Price {
   const read = priceRecordSchema.parse(record)
   return {
@@ -55,7 +55,7 @@ export function compilePrice(record: unknown, source: string): Price {
   }
 }
 
-/** Compiles the text of a column of the state, where it holds a price; null where it holds none. */
+/** Compiles the text of a column of the state; null if it holds no price. */
 export const compilePriceText = (text: string | null, source: string): Price | null =>
   text === null ? null : compilePrice(JSON.parse(text), source)
 
@@ -77,7 +77,7 @@ function compileTier(tier: z.infer<typeof tierSchema>): PriceTier {
   }
 }
 
-/** A price as it is shown: every rate written out, with where it comes from. */
+/** A price for display: every rate written out, with its source. */
 export const shownPriceSchema = z.object({
   currency: z.literal('USD'),
   source: z.string().describe('operator, provider, or the embedded table with its version and date'),

@@ -1,4 +1,4 @@
-/** `GET /v1/catalog/models/{id}/price`: what a model costs and where that is said, as gateways reckon it. */
+/** `GET /v1/catalog/models/{id}/price`: a model's price and its source, as gateways calculate it. */
 import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -40,7 +40,7 @@ const modelTerms = {
 
 type Terms = NonNullable<Awaited<ReturnType<typeof readTerms>>>
 
-/** What the catalog says of a model; for one that it does not list, the first provider made that takes such models. */
+/** The catalog's entry for a model; for an unlisted one, the oldest provider that accepts such models. */
 async function readTerms(state: Reader, id: string) {
   const listed = await query(state)
     .select({ ...providerTerms, ...modelTerms })
@@ -75,7 +75,7 @@ export function priceRoutes({ state, clock }: PriceDependencies) {
       response: shownTermsSchema,
       detail: {
         tags: ['Catalog'],
-        summary: 'What a model costs, and where that is said; a slash in its id is written %2F',
+        summary: "Returns a model's price and its source; a slash in the id is written %2F",
       },
     },
   )

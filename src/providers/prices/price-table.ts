@@ -25,8 +25,8 @@ export interface ListedModel {
 const minute = 60_000
 
 /**
- * Finds a model by the address that serves it, or by the provider's kind where the table does not know the address: what
- * stands in front of a provider seldom changes its prices. Null where the table has no such model.
+ * Finds a model by the address that serves it, or by the provider's kind if the table does not know the address: a
+ * proxy in front of a provider seldom changes its prices. Null if the table has no such model.
  */
 export function listedModel(kind: string, baseUrl: string | null, model: string, now: number): ListedModel | null {
   const providerId = providerIn(kind, baseUrl)
@@ -65,7 +65,7 @@ function listedAt(providerId: string, model: string, now: number): ListedModel |
 
 type Rate = ModelPrice[string]
 
-/** A model billed by pages or messages only has no price here: what is not counted cannot be bounded. */
+/** A model billed only by pages or messages has no price here: an uncounted amount cannot be bounded. */
 const billsWhatIsCounted = (prices: ModelPrice): boolean =>
   Object.keys(prices).length === 0 ||
   ['input_mtok', 'output_mtok', 'audio_hours', 'input_audio_hours'].some((name) => prices[name] !== undefined)

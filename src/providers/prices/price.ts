@@ -31,9 +31,9 @@ export interface ServiceTiers {
 export interface Price {
   /** In ascending order of `fromInputTokens`; the first is from 0. */
   tiers: readonly PriceTier[]
-  /** Audio that is listened to, in nano-dollars an hour; null where it is billed by tokens. */
+  /** Input audio, in nano-dollars an hour; null if it is billed by tokens. */
   audioHour: number | null
-  /** Text that is spoken, in picodollars a character; null where it is billed by tokens. */
+  /** Spoken text, in picodollars a character; null if it is billed by tokens. */
   character: number | null
   /** One use of a tool that the provider runs, a web search above all, in nano-dollars. */
   toolUse: number

@@ -1,15 +1,16 @@
 /**
- * What providers charge for a service tier, as a multiple of the list price of tokens. The figures are those of the price
- * lists of September 2026, checked against the table of litellm 1.109.1.
+ * What providers charge for a service tier, as a multiple of the list price of tokens. The figures are those of the
+ * price lists of September 2026, checked against the table of litellm 1.109.1.
  *
- * A tier that is not known is priced as the dearest one that is. A discount is given only by the list price of a provider
- * itself: an operator's price, or that of another provider with the same words, may hold for the cheaper tier already.
+ * A tier that is not known is priced as the dearest one that is. A discount is given only by the list price of a
+ * provider itself: an operator's price, or that of another provider with the same words, may hold for the cheaper
+ * tier already.
  */
 import { multipliedTier, type Price, type ServiceTiers } from './price.ts'
 
 type Multiples = ServiceTiers['multiples']
 
-/** Other names of the tier that the list price is for. `auto` becomes what the answer says. */
+/** Other names of the tier with the list price. `auto` becomes the tier that the answer reports. */
 const standardNames: ReadonlySet<string> = new Set([
   'auto',
   'default',

@@ -1,4 +1,4 @@
-/** The simulator's speech, a tone as long as its text, and its transcriptions, which say what was to be heard. */
+/** The simulator's speech, a tone as long as its text, and its transcriptions, which name the file and its size. */
 import { isObject, type JsonObject } from '../../languages/reading/json-value.ts'
 import { boundaryOf, formParts } from '../../lib/http/multipart.ts'
 import type { UpstreamCall } from '../provider.ts'
@@ -20,7 +20,7 @@ const mostWords = 1000
 const pitch = 440
 const bytesPerDelta = 24 * 1024
 
-/** Always a WAV file, whatever format is asked for: its Content-Type says so. */
+/** Always a WAV file, whatever format is requested: its Content-Type says so. */
 export function answerSpeech(call: UpstreamCall, body: JsonObject): Response {
   const text = contentText(body.input)
   const audio = waveFile(Math.min(Math.max(1, wordsOf(text).length), mostWords) * samplesPerWord)

@@ -32,7 +32,7 @@ const messages = [
   { role: 'assistant', content: 'Yes' },
 ]
 
-test('echo gives back the last user message, with usage, always alike', async () => {
+test('echo always returns the last user message, with usage', async () => {
   const once = await (await ask('simulator/echo', { messages })).text()
   expect(await (await ask('simulator/echo', { messages })).text()).toBe(once)
   expect(JSON.parse(once)).toMatchObject({
@@ -44,7 +44,7 @@ test('echo gives back the last user message, with usage, always alike', async ()
   })
 })
 
-test('lorem is as long as max_tokens says', async () => {
+test('lorem has the length of max_tokens', async () => {
   expect(await (await ask('simulator/lorem', { messages, max_tokens: 3 })).json()).toMatchObject({
     choices: [{ message: { content: 'Lorem ipsum dolor' }, finish_reason: 'length' }],
     usage: { completion_tokens: 3 },
@@ -52,7 +52,7 @@ test('lorem is as long as max_tokens says', async () => {
   expect(await (await ask('simulator/lorem', { messages })).json()).toMatchObject({ usage: { completion_tokens: 64 } })
 })
 
-test('a stream spells the same text in several frames and tells usage where it is asked', async () => {
+test('streams the same text in several frames and sends usage if it is asked for', async () => {
   const response = await ask('simulator/echo', { messages, stream_options: { include_usage: true } }, true)
   const data = new SseSplitter(1 << 20).push(await response.bytes()).map((frame) => frame.data ?? '')
   expect(data.at(-1)).toBe('[DONE]')

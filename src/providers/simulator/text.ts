@@ -1,4 +1,4 @@
-/** What the simulator says, whatever the language it says it in: words, of which each is a token. */
+/** The simulator's text, the same in every language: words, each of which is a token. */
 import { isObject, type JsonObject, objectsOf } from '../../languages/reading/json-value.ts'
 import type { UpstreamCall } from '../provider.ts'
 
@@ -35,7 +35,7 @@ export interface Said {
 
 export interface Asked {
   model: SimulatedModel
-  /** What `echo` gives back. */
+  /** The text that `echo` returns. */
   lastText: string
   /** All texts of the input, which are counted. */
   texts: readonly string[]
@@ -108,7 +108,7 @@ export function parsedBody({ body }: UpstreamCall): JsonObject | null {
 
 const encoder = new TextEncoder()
 
-/** An event stream of these frames; each pull gives one, so that a slow reader holds nothing back in memory. */
+/** An event stream of these frames; each pull returns one, so a slow reader keeps nothing in memory. */
 export function eventStream(frames: Iterator<string>): Response {
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
@@ -126,6 +126,6 @@ export const dataFrame = (data: unknown): string => `data: ${JSON.stringify(data
 export const namedFrame = (type: string, members: object = {}): string =>
   `event: ${type}\n${dataFrame({ type, ...members })}`
 
-/** How OpenAI says an error. */
+/** OpenAI's form of an error. */
 export const refusal = (status: number, code: string, message: string): Response =>
   Response.json({ error: { message, type: 'invalid_request_error', param: null, code } }, { status })

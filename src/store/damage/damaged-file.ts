@@ -1,13 +1,13 @@
-/** What SQLite says of a file that is no sound database, in words for the operator, whoever opened it. */
+/** SQLite's errors about a damaged database file, in words for the operator. */
 import { basename } from 'node:path'
 import { Failure } from '../../failure.ts'
 
-/** Throws `data_damaged`, with the file's name, for what says that it is no sound database. */
+/** Throws `data_damaged`, with the file's name, for an error that means a damaged database. */
 export function naming<Result>(file: string, work: () => Result): Result {
   try {
     return work()
   } catch (error) {
-    // Both: where the file ends too early only the longer one says so.
+    // Both codes: if the file ends too early, only the longer one shows it.
     const codes = error instanceof Error ? ['code', 'extendedCode'].map((name) => String(Reflect.get(error, name))) : []
     if (!codes.some((code) => /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ)/.test(code))) throw error
     throw new Failure('data_damaged', {

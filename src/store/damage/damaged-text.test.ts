@@ -26,7 +26,7 @@ test('names the table, the column and the row of bytes that are no text, however
   await requireSoundText(store.ledger, 'ledger')
 })
 
-test('leaves out what is only ever read as bytes', async () => {
+test('does not check columns that are only read as bytes', async () => {
   await run(
     "insert into chains (chain, seq, digest, updated_at) values (cast(x'ff' as text), 1, cast(x'ff' as text), 1)",
   )

@@ -14,7 +14,7 @@ const readAsBytes = ['events', 'chains', 'chain_floors', 'checkpoints', 'checkpo
 
 const rowsAtOnce = 500
 
-/** Throws `data_damaged`, which names the first place; `name` is what the database is called. */
+/** Throws `data_damaged`, which names the first place; `name` is the database's name. */
 export async function requireSoundText(database: Reader, name: string): Promise<void> {
   const columns = await database.read<{ table: string; column: string }>(
     `select t.name as "table", c.name as "column" from sqlite_schema t, pragma_table_info(t.name) c

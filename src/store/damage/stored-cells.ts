@@ -1,7 +1,7 @@
 /**
- * Rows that anybody who can write the file may have altered, read as they are. libSQL's native part cuts a text at a NUL
- * when it gives it out, refuses an integer above 2^53, and ends the process where a text is no UTF-8; a blob it gives
- * whole. So what has to be read whatever it holds is selected as the bytes of a JSON array.
+ * Reads rows that anyone with write access to the file may have altered. libSQL's native part cuts a text at a NUL,
+ * refuses an integer above 2^53, and ends the process if a text is not valid UTF-8; it returns a blob unchanged. So
+ * columns that may hold anything are selected as the bytes of a JSON array.
  */
 import { isUtf8 } from 'node:buffer'
 import { shownText, storedBytes } from './stored-text.ts'
@@ -20,10 +20,10 @@ export function cellsOf(columns: Readonly<Record<string, string>>): string {
 export const named = (columns: readonly string[]): Record<string, string> =>
   Object.fromEntries(columns.map((name) => [name, name]))
 
-/** A cell that has to be text: what is none, or holds what no text can, is as good as empty. */
+/** A cell that must be text: an invalid one counts as empty. */
 export const textCell = (cell: unknown): string => (typeof cell === 'string' ? cell : '')
 
-/** A cell that has to be an integer; NaN, which equals nothing, where it is none that JavaScript can hold. */
+/** A cell that must be an integer; NaN, which equals nothing, if JavaScript cannot hold it or it is not one. */
 export const integerCell = (cell: unknown): number => (Number.isSafeInteger(cell) ? Number(cell) : Number.NaN)
 
 /** What `cellsOf` selected, by name. What is no UTF-8 is null, like nothing that was written there. */

@@ -15,7 +15,7 @@ const load = (setting?: string) =>
   loadMasterKey({ setting, dataDirectory: store.directory, ledger: store.ledger, randomBytes })
 const file = () => join(store.directory, 'master-key')
 
-test('a key file is made once, for its owner only, and found again', async () => {
+test('creates a key file once, readable by its owner only, and finds it again', async () => {
   const key = await load()
   expect(key.length).toBe(32)
   expect(statSync(file()).mode & 0o777).toBe(0o600)
@@ -27,7 +27,7 @@ test('two first starts at once take the same key', async () => {
   expect(one).toEqual(other)
 })
 
-test('the setting wins over the file and no file is made', async () => {
+test('uses the setting instead of the file and creates no file', async () => {
   const setting = randomBytes(32).toString('base64')
   expect(Buffer.from(await load(setting)).toString('base64')).toBe(setting)
   expect(existsSync(file())).toBe(false)
@@ -44,7 +44,7 @@ test('a key of the wrong length or form is refused without showing it', async ()
   await expect(load()).rejects.toThrow(file())
 })
 
-test('a key that does not open what is sealed is refused and nothing is written over', async () => {
+test('refuses a key that does not open sealed data and overwrites nothing', async () => {
   const key = await load()
   await store.ledger.write([keepSecret(key, 'one', 'content', 1)])
   await expect(load(randomBytes(32).toString('base64'))).rejects.toThrow('does not open the secrets')

@@ -1,8 +1,8 @@
 /**
- * The key that everything kept in the ledger's `secrets` is sealed under (fleet/README.md, Trust). It comes from
- * SERVICE_MASTER_KEY, otherwise from the file `master-key` of the data directory, which is made on first start. A key
- * that does not open what is already sealed is an error at start: going on would make secrets that nobody can read
- * together with the old ones.
+ * The key that seals every value in the ledger's `secrets` (fleet/README.md, Trust). It comes from
+ * SERVICE_MASTER_KEY, otherwise from the file `master-key` of the data directory, which is created on first start. A
+ * key that does not open the sealed values is an error at start: otherwise new secrets could not be read together
+ * with the old ones.
  */
 import { join } from 'node:path'
 import { and, eq } from 'drizzle-orm'
@@ -82,7 +82,7 @@ export const keepSecret = (masterKey: Uint8Array, name: string, secret: string, 
       .onConflictDoNothing(),
   )
 
-/** The statement that puts a secret in the place of another, where that other one still stands there. */
+/** The statement that replaces a secret if it has not changed meanwhile. */
 export const replaceSecret = (
   masterKey: Uint8Array,
   name: string,
@@ -102,13 +102,13 @@ export interface SealedSecret {
   sealed: string
 }
 
-/** Opens a secret of the ledger; null where there is none of that name. */
+/** Opens a secret of the ledger; null if there is none of that name. */
 export async function readSecret(ledger: Database, masterKey: Uint8Array, name: string): Promise<SealedSecret | null> {
   const row = await query(ledger).select().from(secrets).where(eq(secrets.name, name)).get()
   return row === undefined ? null : { secret: unseal(masterKey, row.sealed, name), sealed: row.sealed }
 }
 
-/** Opens a secret of the ledger; null where there is none of that name. */
+/** Opens a secret of the ledger; null if there is none of that name. */
 export async function openSecret(ledger: Database, masterKey: Uint8Array, name: string): Promise<string | null> {
   return (await readSecret(ledger, masterKey, name))?.secret ?? null
 }

@@ -23,12 +23,12 @@ export interface ReadCredentialOptions {
   stateUrl: string
   ledgerUrl: string
   signingKeyFile: string | undefined
-  /** Handed out where there is no key (a secret). */
+  /** The credential to hand out if there is no key (a secret). */
   staticToken: string | undefined
   now(): number
 }
 
-/** Makes the function that gives a credential. Throws `invalid_parameter` where none can be given that is safe. */
+/** Creates the function that returns a credential. Throws `invalid_parameter` if no safe one exists. */
 export async function createReadCredentials(options: ReadCredentialOptions): Promise<() => ReadCredential> {
   const { stateUrl, ledgerUrl, signingKeyFile, staticToken, now } = options
   if (signingKeyFile === undefined && staticToken === undefined) {
@@ -85,7 +85,7 @@ function readKey(file: string): KeyObject {
   throw new Failure('invalid_parameter', { message, param: 'state_signing_key_file' })
 }
 
-/** Whether the token reads the database. Throws `dependency_unavailable` where its server does not answer at all. */
+/** Whether the token can read the database. Throws `dependency_unavailable` if its server does not answer. */
 async function opens(url: string, name: string, token: string): Promise<boolean> {
   const database = await openRemoteDatabase({ url, token, name })
   try {

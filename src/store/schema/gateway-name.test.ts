@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { temporaryStore } from '../testing/store.ts'
 import { changeName, dropName, keepName, readNames } from './gateway-name.ts'
 
-test('a gateway goes by its name, and by its id where it has none', async () => {
+test('shows a gateway by its name, or by its id if it has none', async () => {
   const store = await temporaryStore()
   const nameOf = async () => (await readNames(store.ledger, ['g', 'unknown']))('g')
   await store.ledger.write([keepName('g', 'edge of the shop')])

@@ -58,7 +58,7 @@ for (const [name, migrations] of [
   })
 }
 
-test('a breakpoint stands between any two statements of a migration, because only the first of a text would run', async () => {
+test('every migration has a breakpoint between two statements, because only the first of a text would run', async () => {
   for (const migrations of [stateMigrations, ledgerMigrations]) {
     const whole = new BunDatabase(':memory:')
     for (const { sql } of migrations) whole.run(sql)
@@ -131,7 +131,7 @@ test('processes that migrate at once make everything once', async () => {
   expect(new Set(runs.map(({ out }) => out)).size).toBe(1)
 }, 20_000)
 
-test('a migration that fails leaves nothing of itself', async () => {
+test('rolls back a failed migration completely', async () => {
   const database = await fresh()
   const broken = [
     {
@@ -155,7 +155,7 @@ test('a database of a newer version is refused', async () => {
 const first = { name: 'first', sql: 'create table first (a integer);' }
 const second = { name: 'second', sql: 'create table second (a integer);' }
 
-test('data of a migration that was changed afterwards is refused with its name, and nothing is done to it', async () => {
+test('refuses a database whose migration was changed later, names the migration and leaves the data alone', async () => {
   const database = await fresh()
   await migrate(database, [first, second])
   const changed = { ...second, sql: 'create table second (a integer, b integer);' }

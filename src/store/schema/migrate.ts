@@ -1,10 +1,10 @@
 /**
  * Brings a database to the form this version knows. The migrations are the files that drizzle-kit generates from the
  * tables beside this module (`bun run migrations`), embedded in the executable, in the order of these lists and only
- * forward: a file that was released is never edited. Each runs in one batch with its row in `schema_migrations`, so that
- * it runs once, however many processes start at once, and not at all where it fails half-way. The row holds the file's
- * checksum: a database that another text of it made is refused. In a new database all of them are one batch, so that a
- * first start waits for the disk once.
+ * forward: a file that was released is never edited. Each runs in one batch with its row in `schema_migrations`, so
+ * that it runs once, however many processes start at once, and not at all where it fails half-way. The row holds the
+ * file's checksum: a database that another text of it made is refused. In a new database all of them are one batch,
+ * so that a first start waits for the disk once.
  */
 import { Failure } from '../../failure.ts'
 import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'text' }
@@ -34,8 +34,8 @@ export const migrateState = (database: Database): Promise<void> => migrate(datab
 export const migrateLedger = (database: Database): Promise<void> => migrate(database, ledgerMigrations)
 
 /**
- * Runs those of `migrations` that the database has not seen. Throws `data_incompatible` where it has seen one that is not
- * among them, for it was written by a newer version, or one of another text: this version must not write to either.
+ * Runs the `migrations` that the database has not seen. Throws `data_incompatible` if it has seen an unknown one,
+ * written by a newer version, or one with another text: this version must not write to either.
  */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<void> {
   await database.write([
@@ -56,8 +56,8 @@ export async function migrate(database: Database, migrations: readonly Migration
 }
 
 /**
- * Whether this version may write to a database, by what it has seen, without doing anything to it; one that has no tables
- * yet may be. Throws `data_incompatible` as `migrate` does.
+ * Whether this version may write to a database, judged by its migrations, without changing it; a database without
+ * tables is accepted. Throws `data_incompatible` as `migrate` does.
  */
 export async function requireReadable(database: Reader, migrations: readonly Migration[]): Promise<void> {
   const table = await database.read("select 1 from sqlite_master where name = 'schema_migrations'")

@@ -40,7 +40,7 @@ export const changeRoutes = (deps: TokenDependencies, toRecord: ToRecord) =>
           propagation: propagationSchema,
           usage: limitUsageSchema.nullable().describe('Where a limit was changed, how much of each is used'),
         }),
-        detail: { tags: ['Tokens'], summary: 'Rename or narrow a token; If-Match names the version that was read' },
+        detail: { tags: ['Tokens'], summary: 'Renames or narrows a token; If-Match names the version that was read' },
       },
     )
     .post(
@@ -67,7 +67,7 @@ export const changeRoutes = (deps: TokenDependencies, toRecord: ToRecord) =>
         response: { 201: tokenRecordSchema.extend({ token_value: tokenValue, propagation: propagationSchema }) },
         detail: {
           tags: ['Tokens'],
-          summary: 'Replace a token by a new one of the same profile; If-Match names the version that was read',
+          summary: 'Replaces a token with a new one of the same profile; If-Match names the version that was read',
         },
       },
     )
@@ -90,7 +90,7 @@ export const changeRoutes = (deps: TokenDependencies, toRecord: ToRecord) =>
         body: cloneTokenBody,
         versioned: true,
         response: { 201: tokenRecordSchema.extend({ token_value: tokenValue }) },
-        detail: { tags: ['Tokens'], summary: 'Make a token of equal or narrower scope from another' },
+        detail: { tags: ['Tokens'], summary: 'Creates a token of equal or narrower scope from another' },
       },
     )
     .post(
@@ -117,7 +117,7 @@ export const changeRoutes = (deps: TokenDependencies, toRecord: ToRecord) =>
         response: tokenRecordSchema.extend({ proof_event_id: z.uuid(), propagation: propagationSchema }),
         detail: {
           tags: ['Tokens'],
-          summary: 'Revoke a token at once, and those it replaced that are in their grace period, and record why',
+          summary: 'Revokes a token at once, with the replaced tokens in their grace period, and records why',
         },
       },
     )

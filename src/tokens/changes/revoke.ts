@@ -48,10 +48,10 @@ export async function revokeToken(
 }
 
 /**
- * Revokes a token of any class with a reason; the id of the event is the evidence. `endRunningRequests` also ends its open
- * requests and connections on connected gateways. A token that was only revoked can be revoked this way once.
- * Predecessors in their grace period are revoked too, since nobody may use the token any more. Throws `not_found`, and
- * `token_not_active` if it was already revoked this way.
+ * Revokes a token of any class with a reason; the id of the event is the evidence. `endRunningRequests` also ends its
+ * open requests and connections on connected gateways. A token that was only revoked can be revoked this way once.
+ * Predecessors in their grace period are revoked too, since nobody may use the token any more. Throws `not_found`,
+ * and `token_not_active` if it was already revoked this way.
  */
 export async function emergencyRevokeToken(
   deps: TokenDependencies,

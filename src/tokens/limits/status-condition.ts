@@ -1,6 +1,6 @@
 /**
- * The statuses of tokens as conditions that an index can answer (store/schema/ledger/tokens.ts): a single `case` over all
- * of them would be evaluated for every token. A test compares them with `tokenStatus`.
+ * The statuses of tokens as conditions that an index can answer (store/schema/ledger/tokens.ts): a single `case` over
+ * all of them would be evaluated for every token. A test compares them with `tokenStatus`.
  */
 import { and, gt, isNotNull, isNull, lte, not, or, type SQL, sql } from 'drizzle-orm'
 import { tokens } from '../../store/schema/ledger/tokens.ts'

@@ -1,4 +1,6 @@
-/** Tokens that share accounts: what is shown, validated, filtered and alerted of them, against a model of the accounts. */
+/**
+ * Tokens that share accounts: what is shown, validated, filtered and alerted of them, against a model of the accounts.
+ */
 import { Database as StateReader } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'

@@ -1,6 +1,6 @@
 /**
- * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five handlers for each. A change
- * is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five handlers for each. A
+ * change is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
  */
 
 import { and, not } from 'drizzle-orm'

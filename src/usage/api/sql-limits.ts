@@ -46,7 +46,9 @@ export interface ChangedAt {
   offer: boolean
 }
 
-/** What the change of this version was about, as far as it is of limits; of a token that ended nothing is left to limit. */
+/**
+ * What the change of this version was about, as far as it is of limits; of a token that ended nothing is left to limit.
+ */
 export async function changedAt(state: Database, version: number): Promise<ChangedAt> {
   const rows = await state.read<{ kind: 'account' | 'budget' | 'token' | 'offer'; id: string | null }>(
     `select 'account' as kind, id from accounts where version = ?1

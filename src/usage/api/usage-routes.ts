@@ -209,8 +209,9 @@ const workerRows = (
   from workers l`
 
 /**
- * What a worker holds that never comes back becomes free. Only for one that has been silent: a worker that still runs would
- * go on spending what others then have too, so the control plane ends it (`worker_rolled_back`) should it return.
+ * What a worker holds that never comes back becomes free. Only for one that has been silent: a worker that still runs
+ * would go on spending what others then have too, so the control plane ends it (`worker_rolled_back`) should it
+ * return.
  */
 
 /** After the ledger was restored from an older copy: ends the wait for workers that have not registered. */

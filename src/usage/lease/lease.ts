@@ -56,8 +56,8 @@ export interface GrantRequest {
   /** How long a request may wait in all for amounts held by others, in milliseconds. */
   wait: number
   /**
-   * The worker keeps only open amounts of this account. The grant requests near a limit of one message are granted together or not at
-   * all.
+   * The worker keeps only open amounts of this account. The grant requests near a limit of one message are granted
+   * together or not at all.
    */
   near_limit: boolean
 }
@@ -116,7 +116,10 @@ export interface LeaseReply {
   balances: readonly BalanceTotals[]
   grants: readonly Grant[]
   refusals: readonly LeaseRefusal[]
-  /** Accounts with too little left for an immediate answer. The worker asks again with `near_limit` and keeps nothing back. */
+  /**
+   * Accounts with too little left for an immediate answer. The worker asks again with `near_limit` and keeps nothing
+   * back.
+   */
   deferred: readonly string[]
 }
 

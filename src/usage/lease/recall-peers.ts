@@ -8,8 +8,8 @@
  *  slots      workers that hold slots of a limit a minute must return cold ones
  *
  * Signals are hints. Limits hold without them, by the ledger's transactions; a lost signal costs only time. Recalls are
- * repeated every 250 ms while a grant request waits, and waiting grant requests read the ledger every 50 ms. Signals may arrive late,
- * twice or back at their sender. A control plane does not forward a signal.
+ * repeated every 250 ms while a grant request waits, and waiting grant requests read the ledger every 50 ms. Signals
+ * may arrive late, twice or back at their sender. A control plane does not forward a signal.
  *
  * Not here: how signals travel and who may send them.
  */

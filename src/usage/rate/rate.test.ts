@@ -1,4 +1,7 @@
-/** Limits a minute on several workers, both sides of the protocol in simulated time: never more than there are, never fewer. */
+/**
+ * Limits a minute on several workers, both sides of the protocol in simulated time: never more than there are, never
+ * fewer.
+ */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { account, attempt, never, one, tokens, world } from '../testing/rates.ts'

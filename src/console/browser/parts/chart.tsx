@@ -1,7 +1,7 @@
 /**
  * A chart over time: lines, or for what is counted by span of time bars that stand on each other. uPlot draws on a
- * canvas, which nobody can read who does not see it: a legend in words with the sums stands below, and each series can be
- * reached as a link from there.
+ * canvas, which nobody can read who does not see it: a legend in words with the sums stands below, and each series
+ * can be reached as a link from there.
  */
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'

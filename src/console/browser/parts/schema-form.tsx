@@ -1,6 +1,6 @@
 /**
- * A form made from a JSON Schema: the fields of an object, each by its type. What is left empty is absent from the value,
- * so that the API's defaults hold. What has no field of its own kind is written as JSON.
+ * A form made from a JSON Schema: the fields of an object, each by its type. What is left empty is absent from the
+ * value, so that the API's defaults hold. What has no field of its own kind is written as JSON.
  *
  * Which field is at fault is the API's word: its `param` is the same path as here. The form itself checks nothing but
  * that JSON can be read.

@@ -1,12 +1,12 @@
 /**
- * Tells texts that try to take over a model, by the signals they show. A score at or above the threshold makes each place
- * where a signal stands a match, named after it. A text is judged as a whole, so nothing of it is known before its end;
- * but it is read as it comes, and a bounded amount of work is done for each piece.
+ * Detects texts that try to take over a model, by their signals. If the score reaches the threshold, each place of a
+ * signal becomes a match, named after it. The score needs the whole text, so no match is known before its end; but
+ * the text is read as it comes, with a bounded amount of work for each piece.
  *
- * 1. `injection-text.ts` makes of the source what the signals read.
- * 2. That is read in windows, each overlapping the next by half: whatever is not longer than half a window stands whole
- *    in one. A signal whose words do not stand in a window is not looked for there.
- * 3. The places are joined as windows pass. Of a text that has very many of them near ones are joined, too.
+ * 1. `injection-text.ts` converts the source into the text that the signals read.
+ * 2. That is read in windows, each overlapping the next by half: a phrase up to half a window long is whole in one. A
+ *   signal whose words are not in a window is not searched there.
+ * 3. The places are joined as windows pass. In a text with very many of them, nearby places are joined too.
  */
 
 import { patternDetector } from '../../regex/pattern-detector.ts'
@@ -30,11 +30,11 @@ interface InjectionMatcher extends TextMatcher {
 const label = 'INJECTION'
 const repeatedWeight = 0.35
 const invisibleWeight = 0.4
-/** Half a window, in UTF-16 units: no pattern of a signal is longer than this, but for runs of letters. */
+/** Half a window, in UTF-16 units: no pattern of a signal is longer, except for runs of letters. */
 const halfWindow = 512
-/** How many places a text may have before near ones are joined. */
+/** How many places a text may have before nearby ones are joined. */
 const mostPlaces = 4096
-/** How a score is compared with a threshold: sums of tenths are not exact. */
+/** Tolerance for comparing a score with a threshold: sums of tenths are not exact. */
 const least = (threshold: number): number => threshold - 1e-9
 
 const weights: ReadonlyMap<string, number> = new Map([
@@ -44,7 +44,7 @@ const weights: ReadonlyMap<string, number> = new Map([
 ])
 
 interface Signals {
-  /** The signals that a text may show, by their index; it shows none of the others. */
+  /** The signals that a text may contain, by index; it contains none of the others. */
   readonly candidates: (text: string) => readonly number[]
   readonly matchers: (TextMatcher | undefined)[]
 }
@@ -58,7 +58,7 @@ const prepareSignals = (): Signals => ({
   matchers: [],
 })
 
-/** The matcher of a signal: compiled for the first text that may show it, for all policies. */
+/** The matcher of a signal: compiled for the first text that may contain it, for all policies. */
 function signalMatcher(matchers: Signals['matchers'], index: number): TextMatcher {
   const known = matchers[index]
   if (known !== undefined) return known
@@ -86,7 +86,7 @@ export function injectionMatcher(threshold: number): InjectionMatcher {
   }
 }
 
-/** Whether what stands in the text could make so high a score. */
+/** Whether the signals that may be in the text could reach this score. */
 function mayReach({ candidates }: Signals, threshold: number, source: string): boolean {
   const { plain, repeats, hides } = readable(source)
   let most = 0
@@ -103,7 +103,7 @@ class InjectionFollower implements TextFollower {
   readonly #threshold: number
   readonly #work: WorkBudget
   readonly #text = new InjectionText()
-  /** Where the next window begins in what is read. */
+  /** Where the next window begins in the converted text. */
   #window = 0
   readonly #names = new Set<string>()
   readonly #places = new Places()
@@ -117,7 +117,7 @@ class InjectionFollower implements TextFollower {
 
   push(piece: string, last: boolean): { matches: readonly Found[]; safe: number } {
     this.#read += piece.length
-    // A long piece is read bit by bit, so that no more is kept of it than of short ones.
+    // A long piece is read in parts, so that no more of it is kept than of short ones.
     for (let at = 0; at < piece.length; at += halfWindow) this.#take(piece.slice(at, at + halfWindow), false)
     if (!last) return { matches: nothing, safe: 0 }
     this.#take('', true)
@@ -136,7 +136,7 @@ class InjectionFollower implements TextFollower {
   #take(piece: string, last: boolean): void {
     const text = this.#text
     text.push(piece, last)
-    // What follows a window is known before it is read, because a signal asks where a word ends.
+    // The text after a window is known before the window is read, because a signal must see where a word ends.
     while (text.length > this.#window + 2 * halfWindow) this.#readWindow()
     if (last && text.length > this.#window) this.#readWindow()
     for (const stretch of text.takeRepeated()) this.#add({ ...stretch, label, entry: 'repeated_word' })
@@ -151,7 +151,7 @@ class InjectionFollower implements TextFollower {
     for (const index of candidates(kept.slice(from - text.dropped, to - text.dropped))) {
       for (const found of signalMatcher(matchers, index).follow(this.#work).push(kept, true).matches) {
         const [start, end] = [text.dropped + found.start, text.dropped + found.end]
-        // What begins or ends with a character that only shows what stands beside the window is another window's.
+        // A match whose first or last character only gives context at the window's edge belongs to another window.
         if (start >= from && end <= to) this.#add({ ...found, ...text.source(start, end) })
       }
     }
@@ -165,7 +165,7 @@ class InjectionFollower implements TextFollower {
   }
 }
 
-/** Places of a text by their start, overlapping ones as one, which names all their signals. */
+/** Places of a text by their start; overlapping places become one, which names all their signals. */
 class Places {
   #sorted: Found[] = []
 
@@ -173,7 +173,7 @@ class Places {
     const sorted = this.#sorted
     let index = sorted.length
     while (index > 0 && (sorted[index - 1]?.start ?? 0) > found.start) index--
-    // Those that it overlaps stand around it.
+    // The places that it overlaps are next to it.
     let first = index
     while (first > 0 && (sorted[first - 1]?.end ?? 0) > found.start) first--
     while (index < sorted.length && (sorted[index]?.start ?? 0) < found.end) index++

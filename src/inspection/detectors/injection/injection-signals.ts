@@ -1,7 +1,7 @@
 /**
- * What attempts to take over a model look like in text: named signals, each with its weight. A text's score is the sum of
- * the weights of the signals that it shows, at most 1. Every finding can so be explained by its signals, and none of them
- * alone, but for the plainest, makes a text suspicious: people do write "act as a travel guide".
+ * Signs of attempts to take over a model: named signals, each with its weight. A text's score is the sum of the
+ * weights of its signals, at most 1. So every finding can be explained by its signals, and only the plainest signals
+ * make a text suspicious on their own: people do write "act as a travel guide".
  */
 
 import type { InjectionSignal } from './injection-signal.ts'
@@ -12,10 +12,10 @@ const instructions = String.raw`(?:instruct\w*|prompts?|rules?|guidelines?|direc
 const earlier =
   '(?:previous|prior|preceding|above|earlier|former|initial|original|past|existing|system|your|all|any|every|these|those)'
 
-/** An order that follows "ignore the above": nobody who corrects himself goes on so. */
+/** An order that follows "ignore the above": a person who corrects himself does not continue like that. */
 const thenSay = String.raw`[.,;]? ?(?:and|then|instead),? (?:just |simply |instead |only )?(?:say|state|repeat|print|output|write|give|tell|reveal|show|display|respond with|reply with)\b`
 
-/** Asking for something to be said. */
+/** A request to say something. */
 const say = String.raw`\b(?:reveal|show|print|repeat|tell|output|display|share|give|provide|confirm|disclose|leak|spell|encode|expose|dump|recite|echo|reproduce|copy|list|translate|summari[sz]e|paraphrase|describe|explain|quote|return|export|send|read|what(?:'s|’s| is| are| was| were)|write|exfiltrate|divulge|let me see|see|know|i (?:need|want|require))\b`
 
 const english: readonly InjectionSignal[] = [

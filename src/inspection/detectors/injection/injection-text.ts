@@ -1,9 +1,10 @@
 /**
- * The text of a message as the signals of an injection read it, with the place of each character in the source: folded
- * (`inspection/folding/fold.ts`), without ignorable characters, Latin letters without accents, tag characters as the letters that they hide, white space in a row as one.
- * So neither padding nor hidden letters keep the words of an attempt apart. Texts come in pieces.
+ * The text of a message in the form that injection signals read, with the place of each character in the source:
+ * folded (`inspection/folding/fold.ts`), without ignorable characters, Latin letters without accents, tag characters
+ * as the letters that they hide, consecutive white space as one space. So padding and hidden letters cannot break up
+ * the words of an attempt. Texts come in pieces.
  *
- * It also notes what shows in the source only: how often a word stands in a row, and how many characters are invisible.
+ * It also records what only the source shows: repeated words and invisible characters.
  */
 import { foldForPattern, isIgnorable } from '../../folding/fold.ts'
 import { memoized } from '../../folding/memoize.ts'
@@ -13,20 +14,20 @@ interface TextSpan {
   readonly end: number
 }
 
-/** How often a word stands in a row before it is noise that is meant to push the instructions out. */
+/** How many repetitions of a word count as noise that should push the instructions out of the context. */
 const repeats = 30
-/** How many invisible characters a text has before they are taken for hidden writing. */
+/** How many invisible characters count as hidden writing. */
 const invisibles = 8
 const maxTag = 0xe007e
 const minTag = 0xe0020
 const tagsAt = 0xe0000
 
 export class InjectionText {
-  /** What is read and not dropped. */
+  /** The converted text that was not dropped yet. */
   plain = ''
-  /** How much was dropped. */
+  /** How many units were dropped. */
   dropped = 0
-  /** For each unit that is read where its character begins and ends in the source. */
+  /** For each converted unit the start and end of its character in the source. */
   #starts: number[] = []
   #ends: number[] = []
   #offset = 0
@@ -37,7 +38,7 @@ export class InjectionText {
   #firstInvisible = 0
   #lastInvisible = 0
 
-  /** How many units were read in all. */
+  /** How many units were converted in all. */
   get length(): number {
     return this.dropped + this.plain.length
   }
@@ -73,7 +74,7 @@ export class InjectionText {
     if (last) this.#words.end()
   }
 
-  /** The source offsets of a stretch of what is read, counted from the beginning of all that was read. */
+  /** The source offsets of a range of the converted text, counted from its beginning. */
   source(start: number, end: number): TextSpan {
     const from = this.#starts[start - this.dropped] ?? this.#offset
     return { start: from, end: this.#ends[end - 1 - this.dropped] ?? this.#offset }
@@ -88,12 +89,12 @@ export class InjectionText {
     this.dropped = length
   }
 
-  /** Words that stood in a row too often, since this was asked last. */
+  /** Words that were repeated too often, since the last call. */
   takeRepeated(): readonly TextSpan[] {
     return this.#words.take()
   }
 
-  /** Where invisible characters stand, from the first to the last; null where they are few. */
+  /** The range of invisible characters, from the first to the last; null if they are few. */
   get hidden(): TextSpan | null {
     return this.#invisible < invisibles ? null : { start: this.#firstInvisible, end: this.#lastInvisible }
   }
@@ -125,17 +126,17 @@ export class InjectionText {
   }
 }
 
-/** Letters of which some write the one and some the other, by the one that signals have. */
+/** Letters that are used interchangeably, by the one that signals use. */
 const spellings: ReadonlyMap<string, string> = new Map([
   ...[['ё', 'е'] as const, ['Ё', 'Е'] as const, ['أ', 'ا'] as const, ['إ', 'ا'] as const],
   ...[['آ', 'ا'] as const, ['ى', 'ي'] as const],
 ])
-/** Vowel marks and lengthening of Arabic, and the dot of Devanagari, which many leave out. */
+/** Vowel marks and lengthening of Arabic, and the dot of Devanagari, which many writers leave out. */
 const leftOut = /[\u0640\u064b-\u0652\u093c]/
 const latin = /^[A-Za-z]/
 const comparablesKept = 8192
 
-/** A character as signals read it: folded, Latin letters without accents, tag characters as what they hide. */
+/** A character as signals read it: folded, Latin letters without accents, tag characters as the letters they hide. */
 const comparable = memoized((codePoint): string => {
   if (codePoint >= minTag && codePoint <= maxTag) return String.fromCodePoint(codePoint - tagsAt)
   let plain = ''
@@ -154,10 +155,10 @@ const isBlank = (codePoint: number): boolean =>
     ? codePoint === 0x20 || (codePoint >= 0x09 && codePoint <= 0x0d)
     : /\s/.test(String.fromCodePoint(codePoint))
 
-/** What is not read as it stands. */
+/** Characters that change when they are converted. */
 const read = /[^\n\x20-\x7e]| {2}|\n\n/
 
-/** What signals read of a whole text, and what shows in it besides, without places. */
+/** The converted form of a whole text and the signals of its source, without places. */
 export function readable(source: string): { plain: string; repeats: boolean; hides: boolean } {
   if (read.test(source)) {
     const text = new InjectionText()
@@ -176,7 +177,7 @@ export function readable(source: string): { plain: string; repeats: boolean; hid
 
 const noStretches: readonly TextSpan[] = []
 
-/** Finds words that stand in a row again and again. Two words are one where their length and two hashes are. */
+/** Finds words that are repeated many times. Two words count as equal if their length and two hashes are equal. */
 class RepeatedWords {
   /** Most texts have none. */
   #found: TextSpan[] | null = null
@@ -185,7 +186,7 @@ class RepeatedWords {
   #length = 0
   #wordStart = 0
   #wordEnd = 0
-  /** Of the word before its length and hashes: no object is made for a word. */
+  /** The length and hashes of the previous word: no object is created for a word. */
   #lengthBefore = 0
   #firstBefore = 0
   #secondBefore = 0

@@ -1,4 +1,4 @@
-/** The checks that tell a number of a kind from any other row of digits. */
+/** The checks that distinguish a number of a kind from other digits. */
 import { encodeBase62 } from '../../../lib/base62.ts'
 
 /** ISO/IEC 7812-1 annex B. */
@@ -12,7 +12,7 @@ function passesLuhn(digits: string): boolean {
   return sum % 10 === 0
 }
 
-/** Issuer ranges and lengths of payment cards; the rest of a row of digits with a right check digit is chance. */
+/** Issuer ranges and lengths of payment cards; other digits with a valid check digit are chance. */
 const cardRanges: readonly RegExp[] = [
   /^4(?:\d{12}|\d{15}|\d{18})$/,
   /^5[1-5]\d{14}$/,
@@ -26,7 +26,7 @@ const cardRanges: readonly RegExp[] = [
   /^(?:50|5[6-9]|6[0-9]|0604)\d{8,17}$/,
 ]
 
-/** Made of digits and what separates their groups. One line break may stand within; more make a column of numbers. */
+/** Digits and the separators of their groups. One line break is allowed; more make a column of numbers. */
 export function isCardNumber(text: string): boolean {
   const digits = text.replace(/\D/g, '')
   return (
@@ -39,7 +39,10 @@ export function isCardNumber(text: string): boolean {
   )
 }
 
-/** Fours, or four, six and the rest, tell a card from columns of numbers; behind spaces and hyphens, any three or more. */
+/**
+ * Groups of four, or of four, six and the rest, distinguish a card from columns of numbers; with spaces or hyphens, any
+ * three or more groups.
+ */
 const isGroupedAsCard = (text: string): boolean => {
   const isUsual = /^[\d -]*$/.test(text)
   return text
@@ -73,7 +76,7 @@ const ibanLengths = new Map(
   ibanCountries.flatMap(([length, countries]) => countries.split(' ').map((country) => [country, length] as const)),
 )
 
-/** ISO 13616: the rearranged number leaves 1 when divided by 97. Made of digits, letters and separators. */
+/** ISO 13616: the rearranged number modulo 97 is 1. It consists of digits, letters and separators. */
 export function isIban(text: string): boolean {
   const characters = text.replace(/[^0-9A-Za-z]/g, '').toUpperCase()
   if (characters.length !== (ibanLengths.get(characters.slice(0, 2)) ?? unlistedLength(text))) return false
@@ -85,29 +88,31 @@ export function isIban(text: string): boolean {
   return remainder === 1
 }
 
-/** A country that is not listed is taken at any length where it is written in capitals, without spaces or in fours. */
+/** An unlisted country is accepted with any length if it is in capitals, without spaces or in groups of four. */
 const unlistedLength = (text: string): number | null =>
   /^(?:[0-9A-Z]{15,34}|(?:[0-9A-Z]{4} ){3,8}[0-9A-Z]{1,4})$/.test(text) ? text.replaceAll(' ', '').length : null
 
-/** As in `is 26 years old`: of small letters in groups, one in a hundred sentences passes the checksum. */
+/** As in `is 26 years old`: one in a hundred such sentences with small letters in groups passes the checksum. */
 const isMostlyLetters = (characters: string): boolean => characters.replace(/\D/g, '').length * 2 < characters.length
 
-/** A number, modulo 97, with what a character stands for written behind it: `A` is 10. */
+/** A number, modulo 97, with a character's value appended: `A` is 10. */
 const appended = (number: number, unit: number): number =>
   unit < 0x40 ? (number * 10 + unit - 0x30) % 97 : (number * 100 + unit - 0x37) % 97
 
-/** Area, group and serial are never all zeros, and areas 666 and from 900 on are not given out. */
+/** Area, group and serial are never all zeros, and areas 666 and 900 or more are not issued. */
 export function isSocialSecurityNumber(text: string): boolean {
   const [area = '', group = '', serial = ''] = text.split(/\D/)
   return area !== '000' && area !== '666' && area < '900' && group !== '00' && serial !== '0000'
 }
 
-/** Link-local, unique local and the assigned part of the global addresses (RFC 4291 section 2.5, RFC 4193 section 3). */
+/**
+ * Link-local, unique local and the assigned part of the global addresses (RFC 4291 section 2.5, RFC 4193 section 3).
+ */
 const addressBegin = /^(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|2[0-9a-f]{3})$/i
 
 /**
- * RFC 4291 section 2.2, without the mixed form. What is as short as `a::b` is an address only where it begins as those
- * that are in use; the loopback is one too.
+ * RFC 4291 section 2.2, without the mixed form. A form as short as `a::b` counts only if it begins like addresses in
+ * use; the loopback address counts too.
  */
 export function isIpv6(text: string): boolean {
   const halves = text.split('::')
@@ -121,8 +126,6 @@ export function isIpv6(text: string): boolean {
   return groups.length > 2 && groups.length <= 7 && /\d/.test(text)
 }
 
-/**
- * One of this product's own secrets: its last six characters are the checksum of what precedes (identity/README.md).
- */
+/** One of this product's own secrets: its last six characters are the checksum of the rest (identity/README.md). */
 export const isOwnSecret = (text: string): boolean =>
   encodeBase62(Bun.hash.crc32(text.slice(0, -6)), 6) === text.slice(-6)

@@ -1,6 +1,6 @@
 /**
- * What personal data looks like in text, by type. Each is a pattern of bounded length, most with a check. They are made
- * to miss little of what is written the usual way; a row of digits that also is something else may be taken for it.
+ * The forms of personal data in text, by type. Each is a pattern of bounded length, most with a check. They prefer to
+ * find too much: digits with another meaning may match too.
  */
 
 import { type PatternSource, patternDetector } from '../../regex/pattern-detector.ts'
@@ -22,7 +22,7 @@ const day = '(?:0?[1-9]|[12][0-9]|3[01])'
 const month = '(?:0?[1-9]|1[0-2])'
 const year = '(?:19|20)[0-9]{2}'
 
-/** Those that a pattern describes; phone numbers are told by what stands beside them too. */
+/** Types that a pattern describes; phone numbers also need the words beside them. */
 export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, readonly PatternSource[]>> = {
   email: [
     {
@@ -54,7 +54,7 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
   ],
   ip: [
     { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?![\w.])` },
-    // A point behind an address ends a sentence; with a digit behind that it is a version of five parts.
+    // A point after an address ends a sentence; with a digit after it, it is a version number of five parts.
     { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}\.(?!\d)`, endsBefore: true },
     {
       label: 'IP',
@@ -73,7 +73,7 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
 
 const detectors = new Map<string, Detector>()
 
-/** What finds these types, in any order; compiled once for each choice of them. */
+/** The detector of these types, in any order; compiled once for each set of types. */
 export function personalDataDetector(types: readonly PersonalDataType[]): Detector {
   const chosen = [...new Set(types)].sort()
   const name = chosen.join()

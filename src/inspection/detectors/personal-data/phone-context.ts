@@ -1,6 +1,6 @@
 /**
- * Words that stand beside numbers, and say whether these are dialled. In the languages of most callers; folded text in
- * lower case is compared.
+ * Words beside a number that show whether it is a phone number, in the languages of most callers. They are compared
+ * with folded text in lower case.
  */
 
 const dialled = [
@@ -33,7 +33,7 @@ const dialled = [
   ...['फ़ोन', 'फोन', 'मोबाइल', 'هاتف', 'جوال', 'الهاتف', 'اتصل', 'موبايل', 'טלפון', 'נייד', 'โทร', 'thoại'],
 ]
 
-/** These are places too: they count only right beside a number. */
+/** These words also mean places: they count only directly beside a number. */
 const places = ['office', 'home', 'work', 'desk', 'main', 'direct', 'private', 'privat', 'bureau', 'büro', 'oficina']
 
 const counted = [
@@ -64,17 +64,17 @@ const money = /\p{Sc}\s*$/u
 const general =
   /(?:^|[^\p{L}\p{M}\p{N}])(?:number|num|no|nr|nummer|número|numéro|numero|номер)[.:]?\s*(?:is|ist|es|est|è|é)?[:\s]*$/u
 
-/** How much of the text before a number, and behind it, says what it is; in folded characters. */
+/** How many folded characters before and after a number are considered. */
 export const charactersBefore = 48
 export const charactersBehind = 16
 
-/** Whether a parenthesis opens right behind a word of code, which then is called: `foo(`; not `tel(`. */
+/** Whether a parenthesis opens directly after an identifier, as in a call: `foo(`; not `tel(`. */
 export function isArgument(before: string): boolean {
   const name = /([A-Za-z_]\w*)\($/.exec(before)?.[1]?.toLowerCase()
   return name !== undefined && roles.get(name) !== 'dialled' && !isPlace.has(name)
 }
 
-/** What the words beside a number say of it: the one right behind it, or the nearest before it. */
+/** The meaning that the words beside a number give it: the word directly after it, or the nearest before it. */
 export function roleOf(before: string, after: string): NumberRole {
   const behind = firstBehind.exec(after.toLowerCase())?.[1] ?? ''
   if (roles.get(behind) === 'dialled' || isPlace.has(behind)) return 'dialled'

@@ -1,6 +1,6 @@
 /**
- * Reads a text for phone numbers: rows of digits and what separates them, each judged once together with the words
- * beside it. What is held is one row of a bounded length and a few characters behind it, whatever the split.
+ * Finds phone numbers in a text: rows of digits and separators, each judged once together with the words beside it.
+ * For any split, only one row of bounded length and a few characters after it are held.
  */
 
 import type { BufferedText } from '../../buffered-text.ts'
@@ -11,10 +11,10 @@ import { maxLiveUnits } from '../detector.ts'
 import { charactersBefore, charactersBehind } from './phone-context.ts'
 import { phoneNumbersIn } from './phone-number.ts'
 
-/** Folded characters of a row; a longer one goes on as another. */
+/** The most folded characters of a row; a longer row continues as another. */
 const longestRow = 64
 const fewestDigits = 7
-/** How much work it is to judge a row, as moves of patterns. */
+/** The work of judging a row, in units of pattern steps. */
 const movesOfRow = 512
 
 const isDigit = (unit: number): boolean => unit >= 0x30 && unit <= 0x39
@@ -22,7 +22,7 @@ const isDash = (codePoint: number): boolean => (codePoint >= 0x2010 && codePoint
 const isSeparator = (codePoint: number): boolean => separators.has(codePoint) || isDash(codePoint)
 const separators = new Set([...' .-()/'].map((character) => character.charCodeAt(0)))
 const isPlain = (unit: number): boolean => unit >= 0x20 && unit < 0x7f
-/** Whether a row may begin with it. */
+/** Whether a row may begin with this character. */
 const isFirst = (unit: number): boolean => isDigit(unit) || unit === 0x2b || unit === 0x28
 const notBefore = /[\w.\-/+$€£#@]/
 
@@ -38,7 +38,10 @@ export const phoneDetector: Detector = {
   scanner: (text, work) => new PhoneScanner(text, work ?? new WorkBudget()),
 }
 
-/** Whether a row of a text has as many digits as a number, or so much is ignorable that one may be held for too long. */
+/**
+ * Whether a row of a text has enough digits for a number, or so many ignorable characters that a row may be held for
+ * too long.
+ */
 function mayHoldNumber(text: string): boolean {
   let digits = 0
   let ignorable = 0
@@ -55,7 +58,7 @@ function mayHoldNumber(text: string): boolean {
   return false
 }
 
-/** How many digits a row has with one more character; none where that ends the row. */
+/** How many digits a row has with one more character; none if that ends the row. */
 function digitsAfter(digits: number, codePoint: number): number {
   if (isDigit(codePoint)) return digits + 1
   return isSeparator(codePoint) ? digits : 0
@@ -69,7 +72,7 @@ class PhoneScanner implements Scanner {
   #counted: number
   /** Folded text before the row. */
   #before = ''
-  /** The row, and from `#rowEnd` on what stands behind it. */
+  /** The row; the text from `#rowEnd` on follows it. */
   #row: Character[] = []
   #rowEnd: number | null = null
 
@@ -106,7 +109,7 @@ class PhoneScanner implements Scanner {
     while (this.#row.length > 0) this.#judge(found, this.#position + 1)
   }
 
-  /** The common way: plain characters with which no row begins. */
+  /** The fast path: plain characters that cannot begin a row. */
   #skipPlain(text: string, begun: number): void {
     const from = this.#position - begun
     let to = from
@@ -157,7 +160,7 @@ class PhoneScanner implements Scanner {
     if (this.#before.length > 16 * charactersBefore) this.#before = this.#before.slice(-charactersBefore)
   }
 
-  /** Tells the numbers of the row, and reads what stands behind it anew. */
+  /** Reports the numbers of the row, and reads the text after it again. */
   #judge(found: Match[], decidedAt: number): void {
     const characters = this.#row
     if (characters.length === 0) return

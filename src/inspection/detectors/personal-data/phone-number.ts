@@ -1,6 +1,6 @@
 /**
- * Finds the phone numbers in a row of digit groups. With a country code, an area code in parentheses, an extension, or
- * grouped as in North America or behind a nought, a number is one by itself; any other only beside a word that says so.
+ * Finds the phone numbers in a row of digit groups. A number with a country code, an area code in parentheses, an
+ * extension, North American grouping or a leading zero counts by itself; any other only beside a word that marks it.
  * Country codes and lengths come from Google's libphonenumber.
  */
 import { isPossiblePhoneNumber } from 'libphonenumber-js/min'
@@ -18,7 +18,7 @@ interface Chunk extends PhoneSpan {
 
 const fewestDigits = 7
 const mostDigits = 17
-/** No number is written in more parts. */
+/** No number has more groups. */
 const mostChunks = 7
 
 const month = '(?:0?[1-9]|1[0-2])'
@@ -30,7 +30,7 @@ const thousands = /^\d{1,3}(?:[ .]\d{3})*[ .]000$/
 const socialSecurity = /^\d{3}[- ]\d{2}[- ]\d{4}$/
 const zipCode = /^\d{5}-\d{4}$/
 const address = /^\d{1,3}(?:\.\d{1,3}){3}$/
-/** Three, three and four digits; a country code or a trunk prefix may stand before them. */
+/** Three, three and four digits; a country code or a trunk prefix may precede them. */
 const northAmerican = /^(?:\d{1,3}[-. ])?(?:\(\d{3}\)[-. ]?|\d{3}[-. ])\d{3}[-. ]\d{4}$/
 const localBehindCode = /^\d{1,3}[ .-]?\(\d{2,5}\)[ .\-/]{0,2}\d/
 const extension = /^ ?(?:(?:x|ext\.?|extension) ?|#)\d{1,6}(?!\w)/i
@@ -40,7 +40,7 @@ const international = /^(?:\(?\+|00[1-9])/
 const digitsOf = (text: string): string => text.replace(/\D/g, '')
 const groupsOf = (text: string): string[] => text.split(/[ .\-/()]+/)
 
-/** All phone numbers of a row, in order. `after` begins right behind the row. */
+/** All phone numbers of a row, in order. `after` is the text directly after the row. */
 export function phoneNumbersIn(row: string, before: string, after: string): PhoneSpan[] {
   const chunks = chunksOf(row, after)
   const found: PhoneSpan[] = []
@@ -66,7 +66,7 @@ export function phoneNumbersIn(row: string, before: string, after: string): Phon
   return found
 }
 
-/** What stands between spaces; a last one that something else continues is none. */
+/** The chunks between spaces; a last one that other text continues does not count. */
 function chunksOf(row: string, after: string): Chunk[] {
   const chunks: Chunk[] = []
   for (const match of row.matchAll(/[^ ]+/g)) {
@@ -78,7 +78,7 @@ function chunksOf(row: string, after: string): Chunk[] {
   return chunks
 }
 
-/** Without separators behind it, and without parentheses around it or only before it. */
+/** Without trailing separators, and without parentheses around it or an unclosed one before it. */
 function trimmed(word: string, at: number): Chunk {
   let start = 0
   while (word[start] === '(' && !areaCode.test(word.slice(start))) start++
@@ -109,7 +109,7 @@ interface Candidate {
   readonly isRow: boolean
 }
 
-/** What begins with a chunk and has as many digits as a number, the longest first. */
+/** The numbers that begin with a chunk and have a valid count of digits, the longest first. */
 function candidatesFrom(row: string, chunks: readonly Chunk[], first: number): Candidate[] {
   const candidates: Candidate[] = []
   const start = chunks[first]?.start ?? 0
@@ -126,7 +126,7 @@ function candidatesFrom(row: string, chunks: readonly Chunk[], first: number): C
   return candidates
 }
 
-/** Whether parentheses hold one group, a plus sign comes first, and it is not only noughts. */
+/** Whether parentheses hold one group, a plus sign comes first, and not all digits are zeros. */
 const isWritten = (text: string): boolean =>
   (text.lastIndexOf('+') < 1 || text.startsWith('(+')) &&
   (/[()]/.test(text) ? !/[()]/.test(text.replace(/\(\+?\d{1,5}\)/, '')) : true) &&
@@ -147,7 +147,7 @@ const nationalOf = (candidates: readonly Candidate[], role: NumberRole, isExtend
       (role === 'dialled' && isRow && isPlausible(text, digits)),
   )
 
-/** A last group that may belong to the number is taken along: no part of one is left. */
+/** A last group that may belong to the number is included, so that no part of a number remains. */
 function withRest(chunks: readonly Chunk[], first: number, last: number): number {
   const rest = chunks[last + 1]
   if (rest === undefined || last + 2 !== chunks.length || rest.digits < 3) return last
@@ -160,13 +160,13 @@ function isInternational(text: string): boolean {
   return digits.length >= fewestDigits && digits.length <= 15 && isPossiblePhoneNumber(`+${digits}`)
 }
 
-/** As people write numbers of the country that they make up. */
+/** Made-up numbers in the usual form of their country. */
 const isLikeInternational = (text: string): boolean => {
   const { length } = digitsOf(text)
   return length >= 8 && length <= 15 && groupsOf(text).length > 2
 }
 
-/** Whether digits are grouped as nothing but a phone number is. */
+/** Whether digits are grouped as only a phone number is. */
 function isKnownByForm(text: string, digits: number): boolean {
   if (digits > 13 || isOtherNumber(text) || zipCode.test(text)) return false
   if (text.startsWith('(')) return /^\(\d{2,5}\)[ .\-/]{0,2}\d/.test(text)
@@ -179,7 +179,7 @@ function isKnownByForm(text: string, digits: number): boolean {
   return northAmerican.test(text) || localBehindCode.test(text)
 }
 
-/** Whether it may be a number where a word says so. */
+/** Whether it may be a number if a word beside it says so. */
 const isPlausible = (text: string, digits: number): boolean => {
   const groups = groupsOf(text)
   return (

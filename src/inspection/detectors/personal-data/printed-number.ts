@@ -1,15 +1,14 @@
 /**
- * What a reader of JSON writes for a number that is spelt otherwise: `4.111111111111111e15` is 4111111111111111 to
- * whoever parses it, this gateway's translation among them. There are two readings: the exact decimal, and that of the
- * double next to it.
+ * The forms in which a JSON reader prints a number: it turns `4.111111111111111e15` into 4111111111111111, as this
+ * gateway's translation does. There are two readings: the exact decimal, and that of the nearest double.
  */
 
-/** No double has more digits before its point, or needs more noughts behind it. */
+/** No double has more digits before its point, or needs more zeros after it. */
 const mostNoughts = 400
 
 const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
-/** The readings that are not the spelling itself; none of what is no number, or prints the same. */
+/** The readings that differ from the spelling itself; empty if it is not a number, or prints the same. */
 export function printedForm(source: string): string[] {
   const [, sign, whole, fraction = '', exponent = '0'] = parts.exec(source) ?? []
   if (sign === undefined || whole === undefined) return []
@@ -22,17 +21,17 @@ export function printedForm(source: string): string[] {
   return [...readings]
 }
 
-/** Digits and the power of ten that they are multiplied by. */
+/** Digits and the power of ten that multiplies them. */
 function ofDouble(source: string): readonly [string, number] {
   const [mantissa = '', exponent = '0'] = String(Math.abs(Number(source))).split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
   return [whole + fraction, Number(exponent) - fraction.length]
 }
 
-/** Null where nobody would write it so: it is too long, or infinite. */
+/** Null if no printer would write it like this: it is too long, or infinite. */
 function decimalOf(digits: string, shift: number): string | null {
   const significant = digits.replace(/^0+/, '')
-  // A pattern for the noughts at the end would read those within a long number again and again.
+  // A pattern for the zeros at the end would read zeros within a long number again and again.
   let length = significant.length
   while (significant[length - 1] === '0') length -= 1
   const shown = significant.slice(0, length)

@@ -1,4 +1,4 @@
-/** What credentials look like: forms that their issuers chose to be recognised by, and those written beside their name. */
+/** The forms of credentials: recognisable formats of their issuers, and values written beside a credential's name. */
 import { exactly, range, union } from '../../regex/character-set.ts'
 import { type PatternSource, patternDetector } from '../../regex/pattern-detector.ts'
 import { combinedDetector } from '../combined-detector.ts'
@@ -18,7 +18,7 @@ const secret = (label: string, pattern: string, check: (text: string) => boolean
   check,
 })
 
-/** A credential ends where no character of it can follow, so that all of it is found or nothing. */
+/** A credential ends where none of its characters can follow, so that it is found whole or not at all. */
 const sourceOf = ({ label, prefix, body, random }: SecretRule): PatternSource =>
   secret(label, `${start}${prefix}${body}${endOf(body)}`, random === true ? isRandom : isSecret)
 
@@ -27,7 +27,7 @@ const endOf = (body: string): string => {
   return body.includes('-]') ? String.raw`(?![A-Za-z0-9_\-])` : end
 }
 
-/** What stands between a name and its value: `=`, `:`, `=>`, `":"`, `>`; a comma only before a quote. */
+/** The text between a name and its value: `=`, `:`, `=>`, `":"`, `>`; a comma only before a quote. */
 const assigned = String.raw`["'\`\]]{0,2}[ \t]{0,3}(?:(?:[:?|]{0,3}=>?|:|>)[ \t\r\n]{0,5}["'\`]{0,3}|,[ \t]{0,3}["'\`])`
 
 const ofValue = String.raw`[^\s"'\`<>:;,()\[\]{}\\|&]`
@@ -50,30 +50,30 @@ const named: readonly PatternSource[] = [
   secret('URL_PASSWORD', String.raw`://[^\s:/@"'<>\\]{0,64}:[^\s/"'<>\\]{1,250}@`, holdsPassword),
 ]
 
-/** Forms that are known by how they begin. */
+/** Forms with a distinctive prefix. */
 const prefixedSecrets: readonly PatternSource[] = [
   ...secretRules.map(sourceOf),
   secret('GATEHOUSE_TOKEN', `${start}gth[archs]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
 ]
 
-/** Forms that many words begin like; together with the others they would make too many states to be learned. */
+/** Forms whose prefix many words share; together with the others they would need too many states. */
 const otherSecrets: readonly PatternSource[] = [...unprefixedRules.map(sourceOf), ...named]
 
 const letters = [range(0x30, 0x39), range(0x41, 0x5a), range(0x61, 0x7a)].reduce(union)
 
 let compiled: Detector | null = null
 
-/** All kinds of secrets, compiled once; what has no bounded length is followed as runs. */
+/** All kinds of secrets, compiled once; forms of unbounded length are followed as runs. */
 export function secretDetector(): Detector {
   if (compiled === null) {
     compiled = compileDetector()
-    // Works out its screen, for which the first text would have to wait.
+    // Builds its screen in advance, so that the first text does not wait for it.
     compiled.mayMatch('')
   }
   return compiled
 }
 
-/** Tokens that may be longer than what can be held. */
+/** Tokens that may be longer than the text that can be held. */
 const longTokens: readonly PatternSource[] = [
   secret('JWT', String.raw`${start}eyJ${url}{8,400}\.eyJ${url}{4}`, () => true),
   secret('JWT', `${start}ZXlK${base64}{60}`, isSecret),

@@ -7,14 +7,14 @@
  */
 export interface SecretRule {
   readonly label: string
-  /** What precedes the part that varies; a pattern. */
+  /** The text before the variable part; a pattern. */
   readonly prefix: string
-  /** The part that varies; a pattern. */
+  /** The variable part; a pattern. */
   readonly body: string
   readonly sample: string
-  /** The rule of gitleaks that it covers. */
+  /** The gitleaks rule that it covers. */
   readonly gitleaks?: string
-  /** It is taken only where it is random and not words: its prefix says too little. */
+  /** It counts only if the value is random and not made of words: its prefix is not distinctive enough. */
   readonly random?: true
 }
 

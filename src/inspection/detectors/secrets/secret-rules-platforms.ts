@@ -34,7 +34,7 @@ export const models: readonly SecretRule[] = [
   rule('ELEVENLABS_KEY', 'sk_', `${hex}{48}`, 'sk_{hex 48}'),
 ]
 
-/** Clouds and what runs in them. */
+/** Clouds and hosting platforms. */
 export const clouds: readonly SecretRule[] = [
   rule('AWS_KEY', '(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])', '[A-Z2-7]{16}', 'AKIA{base32 16}', 'aws-access-token'),
   rule('GOOGLE_KEY', 'GOCSPX-', `${url}{28}`, 'GOCSPX-{url 28}'),

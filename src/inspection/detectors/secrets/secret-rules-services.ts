@@ -1,7 +1,7 @@
 /** Forms of the credentials of messaging, trade and other services; credit and reading in `secret-rule.ts`. */
 import { alnum, base64, hex, rule, type SecretRule, url, uuid } from './secret-rule.ts'
 
-/** What speaks to people: mail, chat, calls. */
+/** Communication: mail, chat, calls. */
 export const messaging: readonly SecretRule[] = [
   rule('MAILGUN_KEY', '(?:pub)?key-', `${hex}{32}`, 'key-{hex 32}', 'mailgun-private-api-token'),
   rule(
@@ -77,7 +77,7 @@ export const messaging: readonly SecretRule[] = [
   rule('TWILIO_KEY', 'SK', `${hex}{32}`, 'SK{hex 32}', 'twilio-api-key'),
 ]
 
-/** Trade, files and everything else. */
+/** Commerce, files and everything else. */
 export const others: readonly SecretRule[] = [
   rule(
     'ONEPASSWORD_KEY',

@@ -1,9 +1,9 @@
-/** All forms of credentials: data. Those of development stand here; credit and reading in `secret-rule.ts`. */
+/** All forms of credentials: data. Those of development tools are here; credit and explanation in `secret-rule.ts`. */
 import { alnum, base64, hex, randomRule, rule, type SecretRule, url, uuid } from './secret-rule.ts'
 import { clouds, models } from './secret-rules-platforms.ts'
 import { messaging, others } from './secret-rules-services.ts'
 
-/** Where code is kept, built and watched. */
+/** Code hosting, build and monitoring. */
 const development: readonly SecretRule[] = [
   rule('GITHUB_TOKEN', 'gh[pousr]_', `${alnum}{36,251}`, 'ghp_{alnum 36}', 'github-pat'),
   rule(
@@ -89,13 +89,13 @@ const development: readonly SecretRule[] = [
 export const issuerNames =
   'adafruit|adobe|airtable|algolia|alibaba|artifactory|asana|atlassian|azure|beamer|bintray|bitbucket|bittrex|cloudflare|codecov|cohere|coinbase|confluence|confluent|contentful|datadog|discord|droneci|dropbox|etsy|facebook|fastly|finicity|finnhub|flickr|freshbooks|gitter|heroku|hubspot|intercom|jfrog|jira|kraken|kucoin|launchdarkly|linear|linkedin|looker|mailgun|mattermost|meraki|message[_\\-]?bird|mistral|netlify|new[_\\-]?relic|nytimes|okta|plaid|private[_\\-]?ai|rapidapi|sendbird|sentry|snyk|sonar|sourcegraph|squarespace|sumo|telegram|travis|twitch|twitter|yandex|zendesk'
 
-/** What says by itself that a credential follows. Not every token is one: those of pages lead through lists. */
+/** Names that announce a credential by themselves. Not every "token" does: page tokens lead through lists. */
 export const credentialNames =
   '(?:api|access|auth|bearer|bot|client|deploy|encryption|master|personal|private|refresh|secret|service|session|signing|webhook)[_ .\\-]?(?:key|token|secret)|password|passwd|secret'
 
 export const secretRules: readonly SecretRule[] = [...models, ...clouds, ...development, ...messaging, ...others]
 
-/** Forms that begin with what varies, so that any word may begin one. */
+/** Forms that begin with the variable part, so that any word may begin one. */
 export const unprefixedRules: readonly SecretRule[] = [
   rule(
     'AZURE_KEY',

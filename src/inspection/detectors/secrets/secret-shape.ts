@@ -1,19 +1,19 @@
-/** Tells a credential from what only has its form: a placeholder of a manual, or words that stand for one. */
+/** Distinguishes a credential from text of the same form: a manual's placeholder, or words in its place. */
 
-/** What manuals write in the place of a credential. */
+/** Placeholders that manuals write for a credential. */
 const placeholder =
   /x{5}|example|placeholder|change.?me|redacted|dummy|your.?(?:api|access|secret|auth|own|key|token|pass)|(?:token|string|key|secret)here/i
 
-/** Bits for each character: what is random has more, a repeated letter has none. Short texts cannot have many. */
+/** Bits for each character: random text has more, a repeated letter has none. Short texts cannot have many. */
 const leastEntropy = (length: number): number => (length < 28 ? 2.5 : 3)
 
-/** Whether a text of a credential's form is one: it is not written for an example, and its characters vary. */
+/** Whether a text of a credential's form is one: it is not an example's, and its characters vary. */
 export const isSecret = (text: string): boolean =>
   !placeholder.test(text) && entropyOf(text) >= leastEntropy(text.length) && !isSequence(text)
 
 /**
- * Whether a text is random letters and digits and not words: in `sk-toggleable__label-arrow` hardly any character is of
- * another class than its neighbour, in random text every second one is.
+ * Whether a text is random letters and digits and not words: in `sk-toggleable__label-arrow` hardly any character is
+ * of another class than its neighbour, in random text every second one is.
  */
 export const isRandom = (text: string): boolean => {
   let changes = 0
@@ -30,20 +30,20 @@ export const isRandom = (text: string): boolean => {
 
 const leastChanges = 0.15
 
-/** The same of what is written behind a name: `api_key = "…"`. */
+/** The same for a value after a name: `api_key = "…"`. */
 export const holdsRandom = (text: string): boolean => isRandom(writtenValue(text))
 
-/** The same where the form of the value is enough to know it. */
+/** The same for a value whose form alone is enough. */
 export const holdsSecret = (text: string): boolean => isSecret(writtenValue(text))
 
-/** What stands behind the first sign that assigns it, and behind `Bearer`. */
+/** The text after the first assignment sign, and after `Bearer`. */
 const writtenValue = (text: string): string =>
   text
     .replace(/^[^:=?|>,]*[:=?|>,]+["'`\s]*/, '')
     .split(/\s/)
     .at(-1) ?? ''
 
-/** Whether the password of an address is one: not a placeholder, and not a variable that stands for it. */
+/** Whether the password in an address is a real one: not a placeholder, and not a variable. */
 export const holdsPassword = (text: string): boolean => {
   const password = text.slice(text.indexOf(':', 3) + 1, -1)
   return !placeholder.test(password) && !commonStandIn.test(password)

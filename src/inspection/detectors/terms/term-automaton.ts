@@ -1,26 +1,28 @@
 /**
- * The Aho-Corasick automaton of a term list, over the keys that `inspection/folding/fold.ts` makes (Aho and Corasick, CACM 18(6), 1975).
+ * The Aho-Corasick automaton of a term list, over the keys that `inspection/folding/fold.ts` makes (Aho and Corasick,
+ * CACM 18(6), 1975).
  *
- * States are numbers, the root is 0. Edges are in one open-addressing table of typed arrays and the edges of the root in
- * an array by symbol, so that a hundred thousand terms need some tens of megabytes and a second, and ten terms nothing.
- * Symbols are small numbers for the code points that occur in terms; all others share none, which leads to the root.
+ * States are numbers, the root is 0. Edges are in one open-addressing table of typed arrays and the edges of the root
+ * in an array by symbol, so that a hundred thousand terms need some tens of megabytes and a second, and ten terms
+ * nothing. Symbols are small numbers for the code points that occur in terms; all others share none, which leads to
+ * the root.
  */
 export interface Automaton {
-  /** The symbol of a key's code point; 0 where no term has it. */
+  /** The symbol of a key's code point; 0 if no term has it. */
   symbolOf(codePoint: number): number
   /** The state after a symbol. */
   step(state: number, symbol: number): number
-  /** How many symbols lead to a state: the length of the longest suffix that begins a term. */
+  /** The depth of a state: the length of the longest suffix that begins a term. */
   depth(state: number): number
-  /** Whether a longer term goes on from here. */
+  /** Whether a longer term continues from here. */
   grows(state: number): boolean
   /** The state of the next shorter suffix that begins a term. */
   shorter(state: number): number
-  /** The first state among this and its shorter ones at which a term ends; 0 where there is none. */
+  /** The first state, among this and its shorter ones, at which a term ends; 0 if there is none. */
   ending(state: number): number
   /** The terms that end exactly at a state, by their index. */
   termsAt(state: number): readonly number[]
-  /** For each state its next one by symbol, `width` to a state; null where that would be too large. */
+  /** For each state its next one by symbol, `width` to a state; null if the table would be too large. */
   readonly table: Uint16Array | null
   readonly width: number
   /** What `ending` says, by state. */
@@ -29,8 +31,8 @@ export interface Automaton {
 }
 
 /**
- * How many entries a table of all steps may have: what keeps a step at one look-up is worth a few megabytes. And how many
- * states, for a step to be a small number: of a table half as large twice as much is near at hand.
+ * The most entries of a table of all steps: a few megabytes are worth one look-up per step. And the most states, so
+ * that a step is a small number: a table of half the size keeps twice as much in the cache.
  */
 const tableLimit = 1 << 20
 const statesLimit = 1 << 16
@@ -53,7 +55,7 @@ export function buildAutomaton(keys: readonly (readonly number[])[]): Automaton 
   }
   const terms = new Map<number, number[]>()
   const states = new Int32Array(keys.length)
-  // One character of all terms after the other, so that the states that texts are in most often lie side by side.
+  // All terms are added one character at a time, so that the most visited states are close together.
   let growing = keys.map((_, index) => index)
   for (let depth = 0; growing.length > 0; depth++) {
     const longer: number[] = []
@@ -95,14 +97,14 @@ interface Links {
   table: Uint16Array | null
 }
 
-/** States are made the shallow ones first. */
+/** Shallow states are created first. */
 class Trie {
   readonly depths: Int32Array
   readonly hasChild: Uint8Array
   readonly #parents: Int32Array
   readonly #symbols: Int32Array
   readonly #mask: number
-  /** State + 1 of the child in each slot; its parent and symbol say whose edge it is. */
+  /** State + 1 of the child in each slot; its parent and symbol identify the edge. */
   readonly #slots: Int32Array
   #size = 1
 
@@ -117,7 +119,7 @@ class Trie {
     this.#slots = new Int32Array(slots)
   }
 
-  /** The slot that holds an edge, or the empty one where it belongs. */
+  /** The slot that holds an edge, or the empty slot for it. */
   #slotOf(state: number, symbol: number): number {
     let slot = (Math.imul(state, 0x9e3779b1) + Math.imul(symbol, 0x85ebca6b)) >>> 0
     slot = (slot ^ (slot >>> 15)) & this.#mask
@@ -167,7 +169,7 @@ class Trie {
     return { step, shorter, ending, maxDepth, table: this.#tableOf(symbolCount + 1, shorter) }
   }
 
-  /** A state goes where its next shorter suffix goes, but for its own edges. */
+  /** A state's steps are those of its next shorter suffix, except for its own edges. */
   #tableOf(width: number, shorter: Int32Array): Uint16Array | null {
     if (this.#size * width > tableLimit || this.#size > statesLimit) return null
     const table = new Uint16Array(this.#size * width)

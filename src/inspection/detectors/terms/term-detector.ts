@@ -1,6 +1,6 @@
 /**
- * Finds the terms of a list. A term is told when the next character that counts is there: only then is it known whether
- * a mark changes its last letter (`cafe`, then U+0301) or a word goes on.
+ * Finds the terms of a list. A term is reported when the next character that counts is there: only then is it known
+ * whether a mark changes its last letter (`cafe`, then U+0301) or the word continues.
  */
 import { Failure } from '../../../failure.ts'
 import type { BufferedText } from '../../buffered-text.ts'
@@ -11,11 +11,11 @@ import { buildAutomaton } from './term-automaton.ts'
 import { ampersand, type TermList, TermReading } from './term-reading.ts'
 
 interface TermOptions extends FoldingOptions {
-  /** Only whole words; a term's end that is a letter of a script without spaces needs no boundary. */
+  /** Only whole words; a term that ends with a letter of a script without spaces needs no boundary. */
   wordBoundaries: boolean
 }
 
-/** Compiles a term list. Throws `invalid_parameter` naming a term that has no letter to look for, or is too long. */
+/** Compiles a term list. Throws `invalid_parameter` naming a term that has no searchable letter, or is too long. */
 export function termDetector(terms: readonly string[], label: string, options: TermOptions): Detector {
   const rules = folding(options)
   const keys = terms.map((term, index) => keyOf(term, rules, index))
@@ -25,7 +25,7 @@ export function termDetector(terms: readonly string[], label: string, options: T
     const [folded] = rules.key(code)
     asciiSymbols[code] = folded === undefined ? -1 : automaton.symbolOf(folded)
   }
-  // Not read as a plain character: an entity may begin with it.
+  // Not handled as a plain character: an entity may begin with it.
   asciiSymbols[ampersand] = -1
   const list: TermList = {
     automaton,
@@ -47,7 +47,7 @@ export function termDetector(terms: readonly string[], label: string, options: T
   }
 }
 
-/** Whether the key of a term stands in the text, or so much that is skipped that a term may be held for too long. */
+/** Whether the key of a term is in the text, or so many skipped characters that a term may be held for too long. */
 function mayHoldTerm({ asciiSymbols, automaton, folding: rules }: TermList, text: string): boolean {
   const { table, width, endings } = automaton
   const isShort = text.length <= maxLiveUnits
@@ -72,7 +72,7 @@ function mayHoldTerm({ asciiSymbols, automaton, folding: rules }: TermList, text
   return false
 }
 
-/** The same of what the text says to those who read entities and tag characters. */
+/** The same for the text as readers of entities and tag characters see it. */
 function mayHoldDecoded(list: TermList, text: string): boolean {
   const plain = decoded(text)
   return mayHoldTerm(list, plain) || text.length - plain.length > maxLiveUnits
@@ -97,8 +97,8 @@ function edges(term: string): readonly [boolean, boolean] {
 }
 
 /**
- * Reads a text as it stands, and from the first character on that may be read otherwise also as others read it
- * (`inspection/folding/respelled.ts`), for as long as that makes a difference.
+ * Reads a text as written. From the first ambiguous character on it also reads the other meaning
+ * (`inspection/folding/respelled.ts`), while the two differ.
  */
 class TermScanner implements Scanner {
   readonly #plain: TermReading

@@ -1,6 +1,6 @@
 /**
- * One reading of a text for the terms of a list: as it stands, or as those read it who know entities and tag characters
- * (`inspection/folding/respelled.ts`). A term is told when the next character that counts is there.
+ * One reading of a text for the terms of a list: as written, or with entities and tag characters decoded
+ * (`inspection/folding/respelled.ts`). A term is reported when the next character that counts is there.
  */
 
 import type { BufferedText } from '../../buffered-text.ts'
@@ -13,7 +13,7 @@ interface Term {
   readonly text: string
   readonly entry: string
   readonly length: number
-  /** Whether a boundary is asked for at its beginning and its end. */
+  /** Whether a boundary is required at its beginning and its end. */
   readonly bounded: readonly [boolean, boolean]
 }
 
@@ -23,7 +23,7 @@ export interface TermList {
   readonly folding: Folding
   readonly label: string
   readonly wordBoundaries: boolean
-  /** For each ASCII character: the symbol of its key, -1 for one that is ignorable. */
+  /** For each ASCII character: the symbol of its key, -1 for an ignorable one. */
   readonly asciiSymbols: Int32Array
 }
 
@@ -37,15 +37,15 @@ interface Candidate {
 
 export class TermReading {
   overflowAt: number | null = null
-  /** It stopped before a character that may be read in two ways. */
+  /** It stopped before a character with two meanings. */
   isBeforeAmbiguous = false
   readonly #list: TermList
   readonly #text: BufferedText
-  /** Whether it reads entities and tag characters as what they stand for. */
+  /** Whether it decodes entities and tag characters. */
   readonly #decodes: boolean
   #position: number
   #state = 0
-  /** Where the latest symbols start in the source, and whether a term may begin there as a word; a ring. */
+  /** The source offsets of the latest symbols, and whether a term may begin there as a word; a ring buffer. */
   readonly #starts: Float64Array
   readonly #begins: Uint8Array
   readonly #mask: number
@@ -65,7 +65,7 @@ export class TermReading {
     this.#mask = size - 1
   }
 
-  /** One that stands where this one does, and reads on as others do. */
+  /** A copy at the same position, which decodes from there on. */
   decoding(): TermReading {
     const other = new TermReading(this.#list, this.#text, true)
     other.#position = this.#position
@@ -78,7 +78,7 @@ export class TermReading {
     return other
   }
 
-  /** Whether both tell the same of what follows. */
+  /** Whether both will report the same for the text that follows. */
   standsAs(other: TermReading): boolean {
     return (
       this.#state === 0 &&
@@ -98,7 +98,7 @@ export class TermReading {
     return live
   }
 
-  /** Reads on; to the first character that may be read in two ways, where that is asked for. */
+  /** Reads on, up to the first ambiguous character if that is asked for. */
   advance(ended: boolean, found: Match[], stops: boolean): void {
     const { end } = this.#text
     this.isBeforeAmbiguous = false
@@ -125,7 +125,7 @@ export class TermReading {
     if (ended && this.overflowAt === null) this.#decide(false, end + 1, found)
   }
 
-  /** The common way: plain characters that end no term. Stops before any other, and after one that ends a term. */
+  /** The fast path: plain characters that end no term. Stops before any other, and after one that ends a term. */
   #readPlain(end: number): void {
     const { asciiSymbols, automaton } = this.#list
     const { table, width } = automaton
@@ -152,14 +152,14 @@ export class TermReading {
     if (ending !== 0) this.#collect(ending)
   }
 
-  /** Notes where the symbol that was just read stands; only what leads to a state other than the root is asked for. */
+  /** Records the place of the last symbol; only symbols that lead to a state other than the root are asked for. */
   #note(at: number, word: boolean): void {
     const slot = this.#count++ & this.#mask
     this.#starts[slot] = at
     this.#begins[slot] = this.#afterWord && word ? 0 : 1
   }
 
-  /** The code point that begins with a unit; null where its second half has not arrived. */
+  /** The code point that begins with a unit; null if its second half has not arrived. */
   #codePointAt(at: number, unit: number, ended: boolean): number | null {
     if (unit < 0xd800 || unit >= 0xdc00) return unit
     if (at + 1 >= this.#text.end) return ended ? unit : null
@@ -167,7 +167,7 @@ export class TermReading {
     return low >= 0xdc00 && low < 0xe000 ? (unit - 0xd800) * 0x400 + low - 0xdc00 + 0x10000 : unit
   }
 
-  /** Reads one code point beyond ASCII, or an entity; false where the end of that has not arrived. */
+  /** Reads one code point beyond ASCII, or an entity; false if its end has not arrived. */
   #takeOther(codePoint: number, ended: boolean, found: Match[]): boolean {
     const at = this.#position
     const length = codePoint > 0xffff ? 2 : 1
@@ -196,7 +196,7 @@ export class TermReading {
     return true
   }
 
-  /** A mark or an ignorable character: nothing by itself, but what is live goes on across it, within a bound. */
+  /** A mark or an ignorable character: it has no symbol, but live matches continue across it, within a bound. */
   #skip(isMark: boolean): void {
     if (isMark) for (const candidate of this.#candidates) candidate.end = this.#position
     const live = this.liveFrom
@@ -212,7 +212,7 @@ export class TermReading {
     this.#collect(automaton.ending(this.#state))
   }
 
-  /** The terms that end where the text has been read to, from the state at which the longest of them ends. */
+  /** The terms that end at the current position, from the state at which the longest of them ends. */
   #collect(ending: number): void {
     const { automaton, terms } = this.#list
     for (let end = ending; end !== 0; end = automaton.ending(automaton.shorter(end))) {
@@ -225,7 +225,7 @@ export class TermReading {
     }
   }
 
-  /** Tells the candidates that are what they seem, now that what follows is known. */
+  /** Reports the confirmed candidates, now that the next character is known. */
   #decide(wordFollows: boolean, decidedAt: number, found: Match[]): void {
     for (const { term, start, end } of this.#candidates) {
       if (wordFollows && term.bounded[1]) continue
@@ -236,7 +236,7 @@ export class TermReading {
     this.#candidates.length = 0
   }
 
-  /** Whether what has the key of a term is the term: in ASCII it always is. */
+  /** Whether a text with the key of a term is the term: in ASCII it always is. */
   #isTerm(found: string, term: string): boolean {
     if (ascii.test(found) && ascii.test(term)) return true
     const { folding: rules } = this.#list
@@ -266,7 +266,7 @@ export const ampersand = 0x26
 const isAmbiguous = (codePoint: number): boolean =>
   codePoint === ampersand || tagged(codePoint) !== null || isIgnoredByOthers(codePoint)
 
-/** A flag is no word of two letters. */
+/** A flag is not a word of two letters. */
 const flag = /^\p{Regional_Indicator}{1,2}$/u
 const ascii = /^[\x20-\x7e]*$/
 const asciiWord = Uint8Array.from({ length: 128 }, (_, code) => (isWordCharacter(code) ? 1 : 0))

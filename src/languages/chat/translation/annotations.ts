@@ -1,6 +1,6 @@
 /**
- * Citations as chat has them: `annotations` of a message, each with the range of the content that it belongs to. The
- * language knows addresses only; a citation of a document is written beside them as `document_citation`.
+ * Citations in chat's form: `annotations` of a message, each with the range of the content that it belongs to. The
+ * language only knows web addresses; a citation of a document is written as `document_citation` beside them.
  */
 
 import type { NeutralCitation } from '../../neutral.ts'
@@ -19,13 +19,13 @@ function citationOf(annotation: JsonObject): NeutralCitation {
   }
 }
 
-/** Where a text that is cited stands in the whole content. */
+/** The place of a cited text in the whole content. */
 export interface CitedRange {
   start: number
   end: number
 }
 
-/** The range within a text, where the citation's own language told one. */
+/** The range within a text, if the citation's own language gave one. */
 function rangeIn({ original }: NeutralCitation, text: CitedRange): CitedRange {
   const inner = isObject(original.url_citation) ? original.url_citation : original
   const { start_index: start, end_index: end } = inner

@@ -28,7 +28,10 @@ export function readChatAnswer(body: unknown): NeutralAnswer {
   }
 }
 
-/** No provider was asked in the form before there were tools: a call in it would be left out unsaid. */
+/**
+ * The gateway never asks a provider in the form from before tools existed: a call in that form would be lost without
+ * notice.
+ */
 export function refuseRetiredCall({ function_call: call }: JsonObject): void {
   if (isObject(call) && (call.name || call.arguments))
     throw unusable("The provider's answer calls no tool it was given")
@@ -101,7 +104,7 @@ export function writeChatAnswer(answer: NeutralAnswer, { model, exchangeId }: An
   }
 }
 
-/** A refusal without words of its own is what a filter's is here. */
+/** A refusal without text looks like a filter's refusal here. */
 export function reasonOf(finish: FinishReason, parts: readonly Pick<NeutralPart, 'kind'>[]): string {
   if (finish === 'refusal') return parts.some(({ kind }) => kind === 'refusal') ? 'stop' : 'content_filter'
   return finish === 'pause' ? 'stop' : finish
@@ -136,7 +139,7 @@ const writeCall = ({ id, name, arguments: text, signature }: NeutralToolCall): J
   ...(signature !== undefined && callSignatureMember(signature)),
 })
 
-/** What was written to a cache has no member in the language; the gateway's reader knows these. */
+/** The language has no member for cache writes; the gateway's reader knows these. */
 export function writeUsage(usage: Usage): JsonObject {
   const [input, output] = [usage.inputTokens ?? 0, usage.outputTokens ?? 0]
   return {

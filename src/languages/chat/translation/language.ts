@@ -1,6 +1,6 @@
 /**
- * Chat completions, spoken by applications and by providers (OpenAI's API reference, Chat). How thoughts are said, which
- * the language itself does not know, is in `reasoning.ts`.
+ * Chat completions, spoken by applications and by providers (OpenAI's API reference, Chat). The language has no
+ * member for thoughts; `reasoning.ts` says how they are written.
  */
 
 import { readOpenAiError, writeOpenAiError } from '../../translation/openai-shared.ts'

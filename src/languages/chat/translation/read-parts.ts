@@ -54,7 +54,7 @@ function imageOf(part: JsonObject, at: FieldPath): NeutralMedia {
   }
 }
 
-/** What an address holds itself, or where it points. */
+/** The data that an address contains, or the place it points to. */
 export function addressed(url: string, at: FieldPath): Pick<NeutralMedia, 'mediaType' | 'source'> {
   const held = parseDataUrl(url)
   if (held !== null) return { mediaType: held.mediaType, source: { base64: held.base64 } }
@@ -80,7 +80,7 @@ function fileOf(part: JsonObject, at: FieldPath): NeutralMedia {
   return { kind: 'document', ...fileContent(file, `${at}.file`), at }
 }
 
-/** A file as both OpenAI languages have it: by its id, or by its data as a data URL or in plain base64. */
+/** A file in the form of both OpenAI languages: by its id, or by its data as a data URL or in plain base64. */
 export function fileContent(file: JsonObject, at: FieldPath): Pick<NeutralMedia, 'mediaType' | 'source' | 'title'> {
   const title = textOf(file.filename)
   const titled = title === null ? {} : { title }

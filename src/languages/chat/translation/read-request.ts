@@ -1,10 +1,9 @@
 /**
- * Reads a chat completion request into the neutral form. System and developer messages before the first other one are
- * its instructions; tool messages that follow each other are one turn. What clients send back of an answer (`annotations`,
- * a null `refusal`) is taken as it was given.
+ * Reads a chat completion request into the neutral form. System and developer messages before the first other message
+ * are its instructions; consecutive tool messages are one turn. Members that clients send back from an answer
+ * (`annotations`, a null `refusal`) are accepted unchanged.
  *
- * Thoughts are brought back in `reasoning_details`, which hold their signatures (`reasoning.ts`), or where there are
- * none in plain words.
+ * Thoughts come back in `reasoning_details`, which hold their signatures (`reasoning.ts`), or otherwise in plain text.
  */
 
 import type {
@@ -66,7 +65,7 @@ export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
   }
 }
 
-/** Tiers that change nothing: what a provider does unasked. */
+/** Tiers that change nothing: the provider's default behaviour. */
 const usualTiers: ReadonlySet<unknown> = new Set(['auto', 'default'])
 
 function stopOf(stop: unknown): Pick<NeutralRequest['sampling'], 'stop'> {

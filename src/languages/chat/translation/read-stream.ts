@@ -1,7 +1,7 @@
 /**
  * Follows a provider's stream of chat completion chunks. Text, thoughts and a refusal are one part each until another
- * begins; calls go on beside each other until the choice finishes. A call's name may come in pieces, so that its part
- * begins with its arguments. The stream is whole with `[DONE]`; some providers leave that out and just end.
+ * begins; calls continue in parallel until the choice finishes. A call's name may come in pieces, so its part begins
+ * with its arguments. The stream is complete with `[DONE]`; some providers leave that out and just close.
  */
 
 import type { NeutralEvent, NeutralPart } from '../../neutral.ts'
@@ -18,7 +18,7 @@ import { callSignatureIn, plainThought } from './reasoning.ts'
 
 type Words = 'text' | 'thought' | 'refusal'
 
-/** A call whose part has begun, or which waits for its name to be whole. */
+/** A call whose part has begun, or that waits for its complete name. */
 interface Followed {
   part: number | null
   signature: string | null
@@ -27,7 +27,7 @@ interface Followed {
 export class ChatStreamReader implements NeutralStreamReader {
   #events: NeutralEvent[] = []
   #parts = 0
-  /** The part of words that goes on; null where none does. */
+  /** The open part of words; null if there is none. */
   #open: { part: number; kind: Words } | null = null
   readonly #kinds: Pick<NeutralPart, 'kind'>[] = []
   readonly #calls = new ChatCalls()
@@ -63,7 +63,7 @@ export class ChatStreamReader implements NeutralStreamReader {
     return this.#events
   }
 
-  /** A first chunk may hold nothing but what a filter says of the prompt. */
+  /** A first chunk may hold only a filter's result for the prompt. */
   #start({ id, model, choices }: JsonObject): void {
     if (this.#started || (!textOf(id) && objectsOf(choices).length === 0)) return
     this.#started = true
@@ -94,7 +94,7 @@ export class ChatStreamReader implements NeutralStreamReader {
     for (const detail of objectsOf(delta.reasoning_details)) {
       const hidden = textOf(detail.data)
       const signature = hidden ?? textOf(detail.signature)
-      // The text of a detail repeats the plain one, where the provider sends both.
+      // The text of a detail repeats the plain text, if the provider sends both.
       const repeated = plain !== null || this.#kinds.some(({ kind }) => kind === 'thought')
       if (hidden === null && !repeated) this.#words('thought', textOf(detail.text) ?? textOf(detail.summary))
       if (signature === null) continue
@@ -153,7 +153,7 @@ export class ChatStreamReader implements NeutralStreamReader {
   #beginCall(call: Call): number {
     const followed = this.#follow(call)
     if (followed.part !== null) return followed.part
-    // Calls that wait for their names stand in the order in which they came.
+    // Calls that wait for their names are kept in the order in which they came.
     for (const [earlier, { part }] of this.#followed) {
       if (earlier === call) break
       if (part === null) this.#beginCall(earlier)

@@ -1,9 +1,9 @@
 /**
- * Thoughts in chat, which the language itself does not have. Their text stands where its clients read it,
- * `reasoning_content`. What must come back with a later turn stands beside it in `reasoning_details`, an array of
- * `{type: "reasoning.text", text, signature}` and, for thinking that only its provider can read,
- * `{type: "reasoning.encrypted", data}`; those of providers of other languages are marked (`languages/translation/signature.ts`). A client that
- * sends its messages back as it got them brings them back.
+ * Thoughts in chat, which the language itself does not have. Their text is in `reasoning_content`, where clients read
+ * it. Data that must come back with a later turn is in `reasoning_details` beside it: an array of `{type:
+ * "reasoning.text", text, signature}` and, for thinking that only its provider can read, `{type:
+ * "reasoning.encrypted", data}`. Those from providers of other languages are marked
+ * (`languages/translation/signature.ts`). A client that sends messages back unchanged returns them.
  */
 
 import type { CallSignature, FieldPath, NeutralThought } from '../../neutral.ts'
@@ -17,7 +17,7 @@ const thoughtNames = membersSpeaking('reasoning')
 /** The member in which the gateway writes thoughts. */
 export const [thoughtMember = ''] = thoughtNames
 
-/** The thought that a delta says in plain words, in the first member that holds a text. */
+/** The thought that a delta gives as plain text, in the first member that holds a text. */
 export function plainThought(delta: JsonObject): string | null {
   for (const name of thoughtNames) {
     const text = textOf(delta[name])
@@ -32,10 +32,10 @@ export function withoutThoughts(message: JsonObject): JsonObject {
   return rest
 }
 
-/** How the opaque part of a thought is taken: a provider's own, or one that a caller brought back. */
+/** How to read the opaque part of a thought: from a provider, or brought back by a caller. */
 type ReadOpaque = (text: string | null, own: 'chat', redacted: boolean) => Opaque
 
-/** The thoughts of a message, a request's or an answer's. */
+/** The thoughts of a message, in a request or an answer. */
 export function readThoughts(message: JsonObject, at: FieldPath, read: ReadOpaque): NeutralThought[] {
   const { reasoning_details: details } = message
   if (isGiven(details) && !Array.isArray(details)) throw malformed(`${at}.reasoning_details`, 'an array')
@@ -55,8 +55,8 @@ interface PlacedDetail {
 }
 
 /**
- * Clients that gather a stream may keep the pieces of one thought: those that follow each other with the same `index` and
- * type are one, signed by the last that has a signature.
+ * Clients that collect a stream may keep the pieces of one thought separate. Consecutive pieces with the same `index`
+ * and type are one thought; the last signature among them is its signature.
  */
 function joined(details: readonly JsonObject[]): PlacedDetail[] {
   const whole: PlacedDetail[] = []
@@ -90,7 +90,7 @@ function thoughtOf(detail: JsonObject, at: FieldPath, read: ReadOpaque): Neutral
   return [{ kind: 'thought', text: text ?? '', ...read(signature, 'chat', false), at }]
 }
 
-/** The members that say these thoughts: `reasoning_details` too where one of them must come back as it is. */
+/** The members that hold these thoughts: `reasoning_details` too if one of them must come back unchanged. */
 export function thoughtMembers(thoughts: readonly NeutralThought[]): JsonObject {
   const text = thoughts.flatMap((thought) => thought.text || []).join(betweenThoughts)
   const mustComeBack = thoughts.some((thought) => writtenOpaque(thought, 'chat') !== null)
@@ -100,7 +100,7 @@ export function thoughtMembers(thoughts: readonly NeutralThought[]): JsonObject 
   }
 }
 
-/** What stands between thoughts where they are one text. */
+/** The separator between thoughts that are joined into one text. */
 export const betweenThoughts = '\n\n'
 
 export function detailOf(text: string, opaque: Opaque): JsonObject {
@@ -109,18 +109,18 @@ export function detailOf(text: string, opaque: Opaque): JsonObject {
   return { type: 'reasoning.text', text, ...(written !== null && { signature: written }) }
 }
 
-/** The signature of a call for a caller, marked, where Google's providers of this language put theirs. */
+/** The signature of a call for a caller, marked, in the place where Google's providers of this language put theirs. */
 export const callSignatureMember = ({ text, language }: CallSignature): JsonObject => {
   const marked = markSignature({ language, callId: null, redacted: false, signature: text })
   return { extra_content: { google: { thought_signature: marked } } }
 }
 
-/** What a provider or a caller put there, as it stands. */
+/** The signature that a provider or a caller put there, unchanged. */
 export function callSignatureIn({ extra_content: extra }: JsonObject): string | null {
   return isObject(extra) && isObject(extra.google) ? textOf(extra.google.thought_signature) : null
 }
 
-/** What a caller brought back there: without a mark it is Gemini's own, which both of its languages take. */
+/** The signature that a caller brought back: without a mark it is Gemini's own, which both of its languages take. */
 export function broughtCallSignature(call: JsonObject): { signature?: CallSignature } {
   const text = callSignatureIn(call)
   if (text === null) return {}

@@ -1,4 +1,7 @@
-/** Writes a neutral request as a chat completion request. What the language cannot say is refused by the caller's field. */
+/**
+ * Writes a neutral request as a chat completion request. What the language cannot express is refused, naming the
+ * caller's field.
+ */
 
 import type {
   NeutralMedia,
@@ -97,7 +100,7 @@ function assistantMessages({ parts }: NeutralTurn, name: JsonObject): JsonObject
   ]
 }
 
-/** Another provider's thoughts say nothing to this one, and many refuse members for them. */
+/** This provider cannot use another provider's thoughts, and many refuse members for them. */
 const isOwn = ({ language }: NeutralThought): boolean => language === null || language === 'chat'
 
 function callOf({ id, name, arguments: text, signature }: NeutralToolCall): JsonObject {
@@ -123,7 +126,7 @@ function resultContent({ parts, isError }: NeutralToolResult): unknown {
   return texts.map((text, index) => ({ type: 'text', text: index === 0 ? errorText(text, isError) : text }))
 }
 
-/** One text stands as itself, which every provider of this language takes. */
+/** A single text is written as a string, which every provider of this language takes. */
 function contentOf(parts: readonly NeutralPart[]): unknown {
   const [first] = parts
   if (parts.length === 1 && first?.kind === 'text') return first.text

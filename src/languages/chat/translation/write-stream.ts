@@ -1,7 +1,7 @@
 /**
- * Writes the chunks of a streamed chat completion. Thoughts go out as `reasoning_content`; each one's entry of
- * `reasoning_details` follows when its signature has come (`reasoning.ts`), and annotations when their text is whole,
- * because they say where it ends.
+ * Writes the chunks of a streamed chat completion. Thoughts go out as `reasoning_content`. The `reasoning_details`
+ * entry of a thought follows when its signature has come (`reasoning.ts`). Annotations follow when their text is
+ * complete, because they give its end.
  */
 import type { Usage } from '../../dialect.ts'
 import type { FinishReason, LanguageName, NeutralCitation, NeutralEvent, NeutralPart } from '../../neutral.ts'
@@ -18,13 +18,13 @@ import { betweenThoughts, callSignatureMember, detailOf, thoughtMember } from '.
 
 interface Part {
   kind: NeutralPart['kind']
-  /** Of a call, its number among the calls. */
+  /** For a call: its number among the calls. */
   call: number
-  /** Where a text begins in the content. */
+  /** The offset of a text in the content. */
   begins: number
   text: string
   citations: NeutralCitation[]
-  /** Of a thought: whose it is, until its entry of `reasoning_details` has gone out. */
+  /** For a thought: its language, until its entry of `reasoning_details` has gone out. */
   unsigned: LanguageName | null
 }
 
@@ -101,7 +101,7 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     return this.#delta({ reasoning_details: [detailOf(part.text, ownOpaque(signature, language, redacted))] })
   }
 
-  /** Annotations say where their text ends; a thought that another provider did not sign has to say whose it is. */
+  /** Annotations give the end of their text; a thought that another provider did not sign must name its language. */
   #end(part: Part | undefined): string {
     if (part === undefined) return ''
     const { unsigned } = part
@@ -146,7 +146,7 @@ export class ChatStreamWriter implements NeutralStreamWriter {
   }
 }
 
-/** Where usage was asked for every chunk but the last one says that it is not there (`stream_options.include_usage`). */
+/** If the caller asked for usage, every chunk but the last one has a null `usage` (`stream_options.include_usage`). */
 const noUsage = { usage: null }
 
 const frame = (data: JsonObject): string => `data: ${JSON.stringify(data)}\n\n`

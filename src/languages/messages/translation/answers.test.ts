@@ -32,7 +32,7 @@ const interleaved = fc
     return fc.tuple(fc.constant(parts), fc.shuffledSubarray(turns, { minLength: turns.length }), fc.boolean())
   })
 
-test('parts that come at once are blocks one after another, and nothing of them is lost', async () => {
+test('writes interleaved parts as consecutive blocks without loss', async () => {
   await fc.assert(
     fc.asyncProperty(interleaved, async ([parts, order, ends]) => {
       const events: NeutralEvent[] = [{ type: 'start', id: 'msg_1', model: 'm' }]

@@ -40,7 +40,7 @@ const finishes: ReadonlyMap<string, FinishReason> = new Map([
   ['refusal', 'refusal'],
 ])
 
-/** What is not known ended as far as anyone can tell by itself. */
+/** If the reason is unknown, the answer is assumed to have ended normally. */
 export const finishOf = (stopReason: unknown, called: boolean): FinishReason =>
   stopReason === null || stopReason === undefined
     ? 'error'
@@ -120,7 +120,10 @@ export function writeMessagesAnswer(answer: NeutralAnswer, asked: AnswerStart): 
   }
 }
 
-/** A message that has just begun. Its input is not known yet: zero, which clients need and this gateway passes over. */
+/**
+ * A message that has just begun. Its input is not known yet, so the count is zero: clients need a number, and the
+ * gateway ignores this one.
+ */
 export function beginOf({ id, model }: Pick<NeutralAnswer, 'id' | 'model'>, asked: AnswerStart): JsonObject {
   const own = ownMessage(model ?? asked.model, asked.exchangeId)
   return id === null ? own : { ...own, id }
@@ -150,10 +153,10 @@ function blocksOfAnswer(part: NeutralPart, finish: FinishReason): JsonObject[] {
   }
 }
 
-/** The arguments of a call; null where they are no object. */
+/** The arguments of a call; null if they are not an object. */
 export const inputOf = (text: string): JsonObject | null => (text.trim() === '' ? {} : parseExactObject(text))
 
-/** Throws for arguments that are no object, but where a limit or a filter cut them off. */
+/** Throws for arguments that are not an object, unless a limit or a filter cut them off. */
 export function refuseUnlessCut(finish: FinishReason): [] {
   if (finish === 'length' || finish === 'content_filter') return []
   throw unusable('The provider called a tool with arguments that are no JSON object')
@@ -165,18 +168,21 @@ function thoughtBlock(thought: NeutralThought): JsonObject {
   return { type: 'thinking', thinking: thought.text, signature: opaque }
 }
 
-/** The language has no place for the signature of a call: it stands before the call in a thought without words. */
+/** The language has no place for the signature of a call: it is written before the call as a thought without words. */
 export const callSignatureBlock = (callId: string, { text, language }: CallSignature): JsonObject => ({
   type: 'thinking',
   thinking: '',
   signature: markSignature({ language, callId, redacted: false, signature: text }),
 })
 
-/** Null for what the language cannot say: of the web it cites only what Anthropic itself searched, and sealed. */
+/**
+ * Null for what the language cannot express: its web citations carry a sealed value that only Anthropic's own search
+ * makes.
+ */
 export const writtenCitation = (citation: NeutralCitation): JsonObject | null =>
   isOwnCitation(citation) ? { ...citation.original } : messagesCitation(citation)
 
-/** The input is told without what came from the cache and went into it; zero where it was not told, as clients need. */
+/** The input excludes cache reads and writes; zero if it was not reported, because clients need a number. */
 export function usageOf(usage: Usage | null): JsonObject {
   if (usage === null) return { input_tokens: 0, output_tokens: 0 }
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage

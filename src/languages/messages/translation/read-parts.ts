@@ -1,6 +1,6 @@
 /**
- * Content blocks of the messages language as parts of the neutral form: those that a caller sends. What only Anthropic
- * itself runs or keeps (its own tools and their results, files, search results) has no place and is refused by name.
+ * Content blocks of a caller's messages request as parts of the neutral form. Blocks that only Anthropic itself runs
+ * or keeps (its own tools and their results, files, search results) have no place and are refused by name.
  */
 
 import type {
@@ -34,7 +34,7 @@ export function partsOf(content: unknown, at: FieldPath): NeutralPart[] {
   })
 }
 
-/** A `system`, or what else holds nothing but text. */
+/** A `system`, or another member that holds only text. */
 export function textsOf(content: unknown, at: FieldPath): NeutralText[] {
   return partsOf(content, at).map((part) => {
     if (part.kind !== 'text') throw unsupported(part.at, 'only text can stand here')
@@ -149,8 +149,8 @@ function resultOf(block: JsonObject, at: FieldPath): NeutralToolResult {
 }
 
 /**
- * The signatures of calls by the calls' ids. One stands in a thinking block of its own, which holds nothing else
- * (`languages/translation/signature.ts`), and becomes the call's again.
+ * The signatures of calls by the calls' ids. A signature arrives in a thinking block that holds nothing else
+ * (`languages/translation/signature.ts`), and is put back on its call.
  */
 function callSignatures(blocks: readonly unknown[]): Map<string, CallSignature> {
   const signatures = new Map<string, CallSignature>()

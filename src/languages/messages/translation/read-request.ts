@@ -1,7 +1,6 @@
 /**
- * A request that a caller of the messages language makes, read into the neutral form. Every member has a line in
- * `members.ts`; one that has none is refused. A user's turn with tool results becomes a turn of `tool` and one
- * of `user`, in the order in which they stand.
+ * Reads a caller's messages request into the neutral form. Every member has a row in `members.ts`; a member without
+ * one is refused. A user's turn with tool results becomes a turn of `tool` and one of `user`, in their order.
  */
 
 import {
@@ -102,7 +101,7 @@ function namedResults(turns: readonly NeutralTurn[]): NeutralTurn[] {
 
 const toolMembers = new Set([
   ...['type', 'name', 'description', 'input_schema', 'strict', 'cache_control', 'allowed_callers', 'defer_loading'],
-  // How finely the arguments are streamed changes nothing of them.
+  // The granularity of streamed arguments does not change the arguments.
   'eager_input_streaming',
 ])
 
@@ -144,7 +143,7 @@ function parallelOf({ disable_parallel_tool_use: disabled }: JsonObject): Stated
   return stated === null ? null : { ...stated, value: !stated.value }
 }
 
-/** `output_format` is where the form stood before `output_config` had it. */
+/** `output_format` is the older name of the form in `output_config`. */
 function outputOf(current: unknown, former: unknown): Stated<NeutralOutput> | null {
   const [given, at] = isGiven(current) ? [current, 'output_config.format'] : [former, 'output_format']
   if (!isGiven(given)) return null
@@ -187,7 +186,7 @@ function samplingOf(body: Readonly<JsonObject>): NeutralRequest['sampling'] {
   return value.length === 0 ? numbers : { ...numbers, stop: { value, at: 'stop_sequences' } }
 }
 
-/** `standard_only` is what others call `default`; `auto` is what holds anyway. */
+/** `standard_only` is `default` in other languages; `auto` is the default behaviour. */
 function extrasOf(tier: unknown): ReadonlyMap<string, Stated<unknown>> {
   if (!isGiven(tier) || tier === 'auto') return new Map()
   return new Map([['service_tier', { value: tier === 'standard_only' ? 'default' : tier, at: 'service_tier' }]])

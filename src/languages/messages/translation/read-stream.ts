@@ -1,6 +1,6 @@
 /**
- * Follows a stream of Anthropic's message events. Blocks go by their index, and some providers begin a message again with
- * the same indexes: those are further parts. Usage is told at the beginning and, cumulative, at the end.
+ * Follows a stream of Anthropic's message events. Blocks are known by their index, and some providers start a message
+ * again with the same indexes: those are further parts. Usage comes at the beginning and, cumulative, at the end.
  */
 import type { Usage } from '../../dialect.ts'
 import type { NeutralEvent } from '../../neutral.ts'
@@ -48,7 +48,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
     }
   }
 
-  /** Its language says where it ends: a stream without that end broke off. */
+  /** The language has an end marker: a stream without it was cut off. */
   end(): readonly NeutralEvent[] {
     return []
   }
@@ -57,7 +57,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
     const start: NeutralEvent = { type: 'start', id: textOf(message.id), model: textOf(message.model) }
     const events: NeutralEvent[] = this.#begun ? this.#stopAll().map(abandoned) : [start]
     this.#begun = true
-    // Its output count is of what was produced when it was sent, and says nothing of the end.
+    // Its output count is from the start of the message and is not the final count.
     return [...events, ...this.#noteUsage(message.usage, false)]
   }
 
@@ -116,7 +116,7 @@ export class MessagesStreamReader implements NeutralStreamReader {
     return [{ type: 'citation', part: block.part, citation: citationOf(delta.citation) }]
   }
 
-  /** A call without arguments has an empty object of them, as it has in a whole answer. */
+  /** A call without arguments has an empty object, as in a whole answer. */
   #stop(index: number): NeutralEvent[] {
     const block = this.#blocks.get(index)
     if (block === undefined) return []

@@ -28,7 +28,7 @@ function refusedField(run: () => unknown): string | null {
 const tool = { name: 'look', description: null, parameters: null, strict: null, at: 'tools.0' }
 
 describe('a request for Anthropic', () => {
-  test('has the caller’s limit, else the catalog’s, else the default with the budget for thinking on top', () => {
+  test('has the caller’s limit, else the catalog’s, else the default plus the thinking budget', () => {
     const limited = request({ sampling: { maxOutputTokens: { value: 7, at: 'max_completion_tokens' } } })
     expect(provider.writeRequest(limited, 64_000).max_tokens).toBe(7)
     expect(provider.writeRequest(request(), 64_000).max_tokens).toBe(64_000)
@@ -37,7 +37,7 @@ describe('a request for Anthropic', () => {
     expect(provider.writeRequest(request({ reasoning: thinking })).max_tokens).toBe(defaultMaxTokens + 3000)
   })
 
-  test('says an effort as newer models take it, and as a budget for older ones', () => {
+  test('writes an effort for newer models and a budget for older ones', () => {
     const thinks = (model: string) => {
       const reasoning = {
         value: { effort: 'high', budgetTokens: null, visible: true },
@@ -61,7 +61,7 @@ describe('a request for Anthropic', () => {
     }
   })
 
-  test('puts all results of parallel calls into the one turn after them, the user’s words behind', () => {
+  test('puts all results of parallel calls into the next turn, before the user’s words', () => {
     const call = (id: string) => ({ kind: 'tool_call', id, name: 'look', arguments: '{"a":1}', at: 'm' }) as const
     const result = (callId: string) =>
       ({ kind: 'tool_result', callId, name: null, parts: [], isError: callId === 'b', at: 'm' }) as const
@@ -95,7 +95,7 @@ describe('a request for Anthropic', () => {
     ])
   })
 
-  test('refuses what it cannot say, and names the caller’s field', () => {
+  test('refuses what the language cannot express, and names the caller’s field', () => {
     const refused = (members: Partial<NeutralRequest>) => refusedField(() => provider.writeRequest(request(members)))
     expect(refused({ sampling: { seed: { value: 1, at: 'seed' } } })).toBe('seed')
     expect(refused({ sampling: { presencePenalty: { value: 1, at: 'presence_penalty' } } })).toBe('presence_penalty')
@@ -110,7 +110,7 @@ describe('a request for Anthropic', () => {
     expect(said({ kind: 'tool_call', id: 'a', name: 'b', arguments: '[1]', at })).toBe(at)
   })
 
-  test('has ids of calls of the characters that Anthropic takes, alike for a call and its result', () => {
+  test('converts call ids to the characters that Anthropic accepts, the same for a call and its result', () => {
     const call = { kind: 'tool_call', id: 'functions.look:0', name: 'look', arguments: '{}', at: 'm' } as const
     const result = { kind: 'tool_result', callId: call.id, name: 'look', parts: [], isError: false, at: 'm' } as const
     const { messages: written } = provider.writeRequest(
@@ -125,7 +125,7 @@ describe('a request for Anthropic', () => {
     expect([ids.length, new Set(ids).size]).toEqual([2, 1])
   })
 
-  test('leaves out what only another provider can read again', () => {
+  test('leaves out thoughts that only another provider can read', () => {
     const thought = { kind: 'thought', text: 'hm', signature: 's', redacted: null, at: 'm' } as const
     const cited = { title: null, url: 'https://host', citedText: null, original: { type: 'url_citation' } }
     const { messages: written } = provider.writeRequest(
@@ -163,7 +163,7 @@ describe('a request for Anthropic', () => {
     ])
   })
 
-  test('says whether calls may be parallel beside its tools only', () => {
+  test('sends the parallel calls setting only with tools', () => {
     const parallelTools = { value: false, at: 'parallel_tool_calls' }
     expect(provider.writeRequest(request({ parallelTools })).tool_choice).toBeUndefined()
     expect(provider.writeRequest(request({ parallelTools, tools: [tool] })).tool_choice).toEqual({
@@ -269,7 +269,7 @@ const bodies = fc.record(
   { requiredKeys: ['model', 'max_tokens', 'messages'] },
 )
 
-test('what a caller asks survives the way there and back', () => {
+test("a caller's request survives the way to the neutral form and back", () => {
   fc.assert(
     fc.property(bodies, (body) => expect(provider.writeRequest(caller.readRequest(body))).toEqual(body)),
     { numRuns: 100 },
@@ -293,7 +293,7 @@ test('a caller’s members that only Anthropic understands are refused by name',
   expect(refused({ messages: [{ role: 'user', content: [file] }] })).toBe('messages.0.content.0.source')
 })
 
-test('a marker for the whole request stands on its last block', () => {
+test('puts a cache marker for the whole request on its last block', () => {
   const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], cache_control: { type: 'ephemeral' } }
   const [turn] = caller.readRequest(body).turns
   expect(turn?.parts[0]?.cache).toEqual({ value: { ttl: null }, at: 'cache_control' })

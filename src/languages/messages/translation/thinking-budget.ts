@@ -1,7 +1,7 @@
 /**
- * How much Anthropic's models are told to think (Messages API, `thinking` and `output_config.effort`), by Anthropic itself
- * and by Bedrock, which passes both on. From 4.6 on an effort goes with adaptive thinking; models up to 4.5 know only a
- * budget in tokens, of which each effort has one, and which is part of the limit of the output.
+ * How much Anthropic's models should think (Messages API, `thinking` and `output_config.effort`), for Anthropic
+ * itself and for Bedrock, which passes both on. From 4.6 on an effort goes with adaptive thinking. Models up to 4.5
+ * only take a budget in tokens, which counts towards the output limit; each effort has its budget here.
  */
 
 import type { Effort, NeutralReasoning, Stated } from '../../neutral.ts'
@@ -9,7 +9,7 @@ import type { JsonObject } from '../../reading/json-value.ts'
 import { unsupported } from '../../translation/translation-errors.ts'
 
 export interface Thinking {
-  /** null where nothing is said of it. */
+  /** null if the request does not mention thinking. */
   thinking: JsonObject | null
   /** For `output_config`. */
   config: JsonObject
@@ -17,7 +17,7 @@ export interface Thinking {
   budget: number | null
 }
 
-/** The least that there is is 1024. */
+/** The API's minimum is 1024. */
 const leastBudget = 1024
 const budgets: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   minimal: 1024,
@@ -28,7 +28,7 @@ const budgets: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   max: 32_768,
 }
 
-/** Of a caller who asks for thinking, or to see it, and not for how much. */
+/** For a caller who asks for thinking, or to see it, without an amount. */
 const usualEffort = 'medium'
 
 /** `claude-3-7-sonnet-20250219`, `claude-sonnet-4-5`, `eu.anthropic.claude-haiku-4-5-20251001-v1:0`. */
@@ -54,7 +54,10 @@ export function thinkingOf(model: string, reasoning: Stated<NeutralReasoning> | 
   return { ...nothing, thinking: { type: 'enabled', budget_tokens: budget, ...display }, budget }
 }
 
-/** A budget made from an effort leaves at least half of the limit for the answer: one above the limit is refused. */
+/**
+ * A budget derived from an effort leaves at least half of the limit for the answer: the API refuses a budget above the
+ * limit.
+ */
 function budgetWithin(wanted: number, most: number | null, at: string): number {
   const budget = most === null ? wanted : Math.min(wanted, Math.floor(most / 2))
   if (budget >= leastBudget) return budget

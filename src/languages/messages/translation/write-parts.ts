@@ -1,10 +1,10 @@
 /**
- * A conversation as Anthropic's messages: content blocks in turns of `user` and `assistant`, tool results in the user's
- * turn right after the calls. Turns of one side that follow each other become one, as the API itself reads them, so that
- * all results of parallel calls stand together.
+ * A conversation as Anthropic's messages: content blocks in turns of `user` and `assistant`, tool results in the
+ * user's turn right after the calls. Consecutive turns of one side become one, as the API itself reads them, so that
+ * all results of parallel calls are together.
  *
- * What another provider thought or signed, or cited, is left out: only who signed a thought can read it again, and
- * citations point at text that stands there itself.
+ * Another provider's thoughts, signatures and citations are left out: only the provider that signed a thought can
+ * read it, and the cited text is in the conversation anyway.
  */
 
 import { parseExactObject } from '../../../lib/json/exact-json.ts'
@@ -41,7 +41,7 @@ export function messagesOf(turns: readonly NeutralTurn[]): Message[] {
   return messages
 }
 
-/** The blocks of a part: one, or none for what is left out and for an empty text, which the API refuses. */
+/** The blocks of a part: one, or none for a part that is left out and for an empty text, which the API refuses. */
 export function blocksOf(part: NeutralPart): JsonObject[] {
   const { cache } = part
   const marked = (block: JsonObject): JsonObject[] => [

@@ -1,9 +1,9 @@
 /**
- * A request in Anthropic's messages language (Messages API, version 2023-06-01). What it needs and others do not:
+ * A request in Anthropic's messages language (Messages API, version 2023-06-01). Its own rules:
  *
- * - `max_tokens` is required. Where the caller gives none, the catalog's maximum for the model holds, and without one
- *   8192 tokens, which every model that is served writes; a budget for thinking comes on top of that.
- * - `tool_choice` holds whether calls may be parallel, and stands only beside tools.
+ * - `max_tokens` is required. If the caller gives none, it is the catalog's maximum for the model, and without one
+ *   8192 tokens, which every served model can write; a budget for thinking is added to that.
+ * - `tool_choice` holds whether calls may be parallel, and is sent only with tools.
  */
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../../neutral.ts'
@@ -78,11 +78,13 @@ function formatOf(output: Stated<NeutralOutput> | null): JsonObject {
   return { format: { type: 'json_schema', schema: describedSchema(output.value) } }
 }
 
-/** A description of the output as the schema's own, where it has none: the form has no other place for one. */
+/**
+ * A description of the output becomes the schema's own if the schema has none: the language has no other place for it.
+ */
 export const describedSchema = ({ schema, description }: Extract<NeutralOutput, { form: 'schema' }>): JsonObject =>
   description === null ? { ...schema } : { description, ...schema }
 
-/** `standard_only` is what others call `default`. */
+/** `standard_only` is `default` in other languages. */
 function serviceTierOf(tier: Stated<unknown> | undefined): JsonObject {
   if (tier === undefined || tier.value === null) return {}
   if (tier.value === 'auto') return { service_tier: 'auto' }

@@ -1,15 +1,16 @@
 /**
- * Writes a streamed answer as Anthropic's message events. Its blocks follow one another, where parts of other languages
- * may come at once:
+ * Writes a streamed answer as Anthropic's message events. Its blocks follow one another, while parts of other
+ * languages may run in parallel:
  *
- * - A text or a thought that another part interrupts ends there; what still comes of it is a further block, since clients
+ * - A text or a thought ends when another part interrupts it; the rest of it becomes a further block, since clients
  *   join texts anyway.
- * - A tool call cannot be continued in another block. While one is open, what comes of other parts waits until it ends,
- *   and a call waits for those that began before it; nothing else is held back.
- * - A call or a thought begins with its first text, because a signature before it decides how it is written: a call's in
- *   a block before it (`languages/translation/signature.ts`), hidden thinking in a block of another type.
+ * - A tool call cannot be continued in another block. While one is open, events of other parts wait until it ends,
+ *   and a call waits for calls that began before it.
+ * - A call or a thought begins with its first text, because a signature before it decides its form: a call's
+ *   signature goes into a block before it (`languages/translation/signature.ts`), hidden thinking into a block of
+ *   another type.
  *
- * The stop reason, the usage and what a refusal says are one event at the end.
+ * The stop reason, the usage and the text of a refusal are one event at the end.
  */
 import type { Usage } from '../../dialect.ts'
 import type { NeutralCitation, NeutralEvent } from '../../neutral.ts'
@@ -36,9 +37,9 @@ type Finish = Extract<NeutralEvent, { type: 'finish' }>
 
 interface Part {
   begin: PartBegin
-  /** Events that wait until it is this part's turn. */
+  /** Events that wait for this part's turn. */
   waiting: PartEvent[]
-  /** Of a call: the arguments so far. */
+  /** For a call: the arguments so far. */
   arguments: string
   /** A block of it was written. */
   written: boolean
@@ -50,7 +51,7 @@ interface Part {
 export class MessagesStreamWriter implements NeutralStreamWriter {
   readonly #asked: AnswerStart
   readonly #parts = new Map<number, Part>()
-  /** The part whose block is open; a call's stays so until it has ended. */
+  /** The part with the open block; a call's block stays open until the call has ended. */
   #open: Part | null = null
   #blocks = 0
   #begun = false
@@ -96,7 +97,10 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     else this.#pass(part, event)
   }
 
-  /** Whether a call is open, or one that began earlier has still to come: calls stand in the order they began in. */
+  /**
+   * Whether a call is open, or an earlier one has not been written yet: calls are written in the order in which they
+   * began.
+   */
   #waitsFor(part: Part): boolean {
     const open = this.#open?.begin.kind === 'tool_call' ? this.#open : null
     if (open !== null || part.begin.kind !== 'tool_call') return open !== null && open !== part
@@ -129,7 +133,8 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     const { signature, redacted, language } = event
     part.signed = true
     if (part.begin.kind === 'tool_call') {
-      // One that comes late would have to interrupt the call: it is found by the call's id wherever it stands.
+      // A late signature would have to interrupt the call. Its position does not matter, because it names the call's
+      // id.
       if (this.#open === part) part.waiting.push(event)
       else this.#writeBlock(callSignatureBlock(part.begin.id, { text: signature, language }))
       return
@@ -144,7 +149,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     }
   }
 
-  /** A thought that its provider did not sign says whose it is, where that is another. */
+  /** A thought that its provider did not sign names its language, if that is another one. */
   #signUnsigned({ begin, signed }: Part): void {
     if (begin.kind !== 'thought' || signed) return
     const opaque = writtenOpaque(ownOpaque(null, begin.language, false), 'messages')
@@ -197,7 +202,7 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     if (part.begin.kind === 'tool_call') this.#passWaiting()
   }
 
-  /** Lets the parts that waited go on, in their order, up to a call that is not over. */
+  /** Writes the waiting parts, in their order, up to a call that has not ended. */
   #passWaiting(): void {
     for (const part of this.#parts.values()) {
       if (this.#open?.begin.kind === 'tool_call') return
@@ -207,7 +212,9 @@ export class MessagesStreamWriter implements NeutralStreamWriter {
     }
   }
 
-  /** What was never ended ends with the answer; one that failed ends with its error alone, as Anthropic's own do. */
+  /**
+   * Parts without an end are ended with the answer. A failed answer ends with its error alone, as Anthropic's own do.
+   */
   #end(): void {
     const { finish, stopSequence } = this.#finish ?? { finish: 'error', stopSequence: null }
     if (finish === 'error') {

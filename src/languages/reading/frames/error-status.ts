@@ -23,7 +23,7 @@ const statuses: ReadonlyMap<string, number> = new Map(
   Object.entries(words).flatMap(([status, known]) => known.map((word): [string, number] => [word, Number(status)])),
 )
 
-/** Of `code`, `type` and `status` the first that says one; null where none does. */
+/** The first status among `code`, `type` and `status`; null if none gives one. */
 export function statusOfError(error: unknown): number | null {
   if (!isObject(error)) return null
   for (const said of [error.code, error.type, error.status]) {

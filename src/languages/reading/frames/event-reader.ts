@@ -1,6 +1,6 @@
 /**
- * Follows the streams of families whose answers no policy reads: each frame's data is one JSON object, whose meaning the
- * family says. There is nothing to open, and what goes wrong is told by the envelope, on which the clients throw.
+ * Follows the streams of families whose answers no policy reads: each frame's data is one JSON object, which the
+ * family interprets. There is nothing to open, and errors are sent in the envelope, on which the clients throw.
  */
 import { envelope, type Verdictan } from '../../../failure.ts'
 import type { FrameFacts, StreamReader } from '../../dialect.ts'
@@ -13,11 +13,11 @@ const nothing: FrameFacts = { terminal: false, textLength: 0, usage: null, error
 const dataFrame = (data: unknown): Uint8Array => encoder.encode(`data: ${JSON.stringify(data)}\n\n`)
 
 export interface EventLanguage {
-  /** What of a frame's data means something; the provider's errors are seen already. */
+  /** The meaning of a frame's data; the provider's errors are handled before. */
   read(data: JsonObject): Partial<FrameFacts>
   /** Whether a stream ends with `data: [DONE]`. */
   endsWithDone: boolean
-  /** The data of the frame that says an escalation; left out where the family answers 403. */
+  /** The data of the frame that reports an escalation; left out if the family answers 403. */
   escalation?(verdictan: Verdictan): JsonObject
 }
 

@@ -124,7 +124,7 @@ for (const [language, reader, texts] of [
   ['chat', chatReader, text],
   ['messages', messagesReader, messagesText],
 ] as const) {
-  test(`what is known from the frame before is what is read of the frame itself (${language})`, () => {
+  test(`the template of the last frame gives the same result as reading the frame (${language})`, () => {
     const streams = fc.array(
       fc.tuple(texts, fc.integer({ min: 1, max: 3 })).map(([data, times]) => Array.from({ length: times }, () => data)),
       { maxLength: 12 },
@@ -155,7 +155,7 @@ const learned = () => {
   return alike
 }
 
-test('a frame is as the one before where nothing but its text is another', () => {
+test('matches a frame that differs from the one before only in its text', () => {
   expect(learned().textOf({ event: null, data: chunkOf('two and a "'.slice(0, -1)) })).toBe('two and a ')
   expect(learned().textOf({ event: null, data: chunkOf('a line\\nand \\"more\\"') })).toBe('a line\nand "more"')
 })
@@ -171,7 +171,7 @@ test.each([
   expect(learned().textOf({ event: name, data })).toBeNull()
 })
 
-test('padding may be another, where it says nothing', () => {
+test('matches a frame whose padding differs but holds no text', () => {
   const alike = new FrameTemplateCache(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"aB3"') }, 'content', 'one')
   const textOf = (padding: string) => alike.textOf({ event: null, data: chunkOf('two', `,"obfuscation":"${padding}"`) })
@@ -179,7 +179,7 @@ test('padding may be another, where it says nothing', () => {
   expect(alike.textOf({ event: null, data: chunkOf('two', ',"obfuscation":"') })).toBeNull()
 })
 
-test('padding that says something is not learned with its frame', () => {
+test('does not learn a frame whose padding holds a text', () => {
   const alike = new FrameTemplateCache(() => chatReader(start))
   alike.learn({ event: null, data: chunkOf('one', ',"obfuscation":"a word"') }, 'content', 'one')
   expect(alike.textOf({ event: null, data: chunkOf('two', ',"obfuscation":"aB3"') })).toBeNull()
@@ -205,7 +205,7 @@ test('frames that differ in text and padding alone are read as each of them is',
   )
 })
 
-test('a frame that says its text twice is not learned', () => {
+test('does not learn a frame with its text twice', () => {
   const alike = new FrameTemplateCache(() => chatReader(start))
   const data = '{"choices":[{"delta":{"content":"one","x":{"content":"one"}}}]}'
   alike.learn({ event: null, data }, 'content', 'one')

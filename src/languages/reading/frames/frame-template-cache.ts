@@ -1,12 +1,12 @@
 /**
- * Frames that say, but for one text, what the frame before them said: most of a stream. What such a frame means and which
- * texts it has are known from the frame before, so that it need not be parsed, nor its texts be looked for.
+ * Frames that differ from the frame before them in one text only: most of a stream. The meaning and the texts of such
+ * a frame are known from the frame before, so it need not be parsed and searched.
  *
- * Two frames are alike where their data is the same before a text and after it, and what stands between is, in each of
- * them, the inside of one JSON string. So both parse to the same tree but for that string. `obfuscation`, padding that
- * is another in each frame, may differ where it says nothing (`languages/reading/texts/known-labels.ts`).
+ * Two frames are alike if their data is the same before a text and after it, and the part between is, in each of
+ * them, the inside of one JSON string. Then both parse to the same tree except for that string. `obfuscation`,
+ * padding that differs in each frame, may differ if it holds no text (`languages/reading/texts/known-labels.ts`).
  *
- * Only compact JSON is learned, and choices that take turns are not.
+ * Only compact JSON is learned, and alternating choices are not.
  */
 import type { SseFrame } from '../../../lib/http/sse.ts'
 import type { FrameText, SseFrameText, StreamPiece, StreamReader } from '../../dialect.ts'
@@ -15,53 +15,56 @@ import { paddingMember, saysNothingAsPadding } from '../texts/known-labels.ts'
 import type { TextKind } from '../texts/text-slot.ts'
 import type { OpenFrame } from './open-frame.ts'
 
-/** What stays the same. */
+/** The unchanged parts. */
 interface Form {
   readonly event: string | null
   readonly before: string
   readonly after: string
-  /** What stands behind the padding, with whose beginning `after` ends; null where there is none. */
+  /** The part after the padding, whose beginning is the end of `after`; null without padding. */
   readonly behind: string | null
 }
 
-/** A piece of the frame that was opened; nothing of that frame itself is kept. */
+/** A piece of the opened frame; the frame itself is not kept. */
 type OpenedPiece = Omit<StreamPiece, 'replace'>
 
-/** A reader that has seen no frame: what it opens is opened as if it stood alone, which changes nothing for others. */
+/** A reader that has seen no frame: it opens a frame as if it stood alone, and other frames are not affected. */
 type FreshReader = () => StreamReader
 
-/** Follows the frames of one stream for its reader, which reads those that are not as the one before. */
+/** Follows the frames of one stream for its reader, which reads only frames that differ from the one before. */
 export class FrameTemplateCache {
   readonly #freshReader: FreshReader
   #form: Form | null = null
   #opened: readonly OpenedPiece[] | null = null
-  /** Of the frame last followed; null where its reader reads it. */
+  /** The text of the last followed frame; null if its reader reads it. */
   #text: string | null = null
 
   constructor(freshReader: FreshReader) {
     this.#freshReader = freshReader
   }
 
-  /** The text of a frame that is as the one before; null where it is another, to be read and perhaps learned. */
+  /** The text of a frame that matches the one before; null if it does not, so that it is read and perhaps learned. */
   follow(frame: SseFrameText): string | null {
     this.#text = this.textOf(frame)
     if (this.#text === null) {
-      // What another says may change what is known.
+      // A different frame may change what is known.
       this.#form = null
       this.#opened = null
     }
     return this.#text
   }
 
-  /** Whether the frame last followed is as the one before, so that its reader did not read it. */
+  /** Whether the last followed frame matched the one before, so that its reader did not read it. */
   get isAlike(): boolean {
     return this.#text !== null
   }
 
-  /** Learns the frame last followed, whose member `member` says `text`; all else it means follows from the rest. */
+  /**
+   * Learns the last followed frame, whose member `member` holds `text`; the rest of its meaning follows from the other
+   * members.
+   */
   learn({ event, data }: SseFrameText, member: string, text: string): void {
     if (text === '' || data.includes('\\')) return
-    // Without escapes a name stands as it is, and one that stands once is the member's.
+    // Without escapes a name is written as it is, and a name that occurs once is the member's.
     const name = `"${member}"`
     const at = data.indexOf(name)
     if (data.indexOf(name, at + 1) >= 0 || !data.startsWith(`:"${text}"`, at + name.length)) return
@@ -71,18 +74,18 @@ export class FrameTemplateCache {
     const paddingEnd = padding < 0 ? 0 : padding + paddingStart.length
     const after = padding < 0 ? rest : rest.slice(0, paddingEnd)
     const behind = padding < 0 ? null : rest.slice(rest.indexOf('"', paddingEnd))
-    // Padding that says something is a text of this frame alone.
+    // Padding that holds a text belongs to this frame only.
     if (behind !== null && !isPadding(rest, paddingEnd, behind)) return
     this.#form = { event, before: data.slice(0, start), after, behind }
   }
 
-  /** Learns how it was opened, where it has one text that goes on, whole ones beside it, and does nothing else. */
+  /** Learns how a frame was opened if it has one continuing text, perhaps whole texts beside it, and nothing else. */
   learnOpening(opened: OpenFrame): void {
     if (this.#form === null || opened.pieces.filter(({ whole }) => !whole).length !== 1 || !opened.isPlain()) return
     this.#opened = opened.pieces.map(({ channel, kind, text, whole }) => ({ channel, kind, text, whole }))
   }
 
-  /** The text of a frame that is as the one that was learned; null where it is another, or where none was. */
+  /** The text of a frame that matches the learned one; null if it does not, or none was learned. */
   textOf({ event, data }: SseFrameText): string | null {
     if (this.#form === null || event !== this.#form.event || !data.startsWith(this.#form.before)) return null
     const { before, after, behind } = this.#form
@@ -93,7 +96,7 @@ export class FrameTemplateCache {
     return isVerbatim(text) ? text : unescaped(text)
   }
 
-  /** Opens the frame last followed; null where it is another, or none like it has been opened. */
+  /** Opens the last followed frame; null if it differs, or no frame like it has been opened. */
   open(frame: SseFrame): FrameText | null {
     if (this.#text === null || this.#opened === null) return null
     return new AlikeFrame(frame, this.#text, this.#opened, this.#freshReader)
@@ -102,13 +105,13 @@ export class FrameTemplateCache {
 
 const paddingStart = `"${paddingMember}":"`
 
-/** Whether nothing but padding stands between an offset and the data's end. */
+/** Whether only padding follows an offset, up to the data's end. */
 function isPadding(data: string, from: number, behind: string): boolean {
   const end = data.length - behind.length
   return from <= end && data.endsWith(behind) && saysNothingAsPadding(data.slice(from, end))
 }
 
-/** Whether a text stands in JSON as it is. */
+/** Whether a text is written in JSON without escapes. */
 function isVerbatim(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index)
@@ -117,12 +120,12 @@ function isVerbatim(text: string): boolean {
   return true
 }
 
-/** What the inside of a JSON string says; null where it is none. */
+/** The value of the inside of a JSON string; null if it is not valid. */
 function unescaped(inside: string): string | null {
   try {
     return textOf(JSON.parse(`"${inside}"`))
   } catch {
-    // A quote ends the string before: the frame is another.
+    // A quote ends the string early: the frame differs.
     return null
   }
 }

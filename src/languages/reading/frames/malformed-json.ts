@@ -1,11 +1,11 @@
 /**
- * Data that is no JSON object to who reads by the standard, and may be one to others: some read each line for itself,
- * some mend what they get (a comma behind it, a list around it, its end), some try it again with the data that follows.
- * An escape, or a text in several such objects, would hide there what is looked for.
+ * Data that is not a JSON object for standard parsers, and may be one for others: some read each line by itself, some
+ * repair the data (a comma behind it, a list around it, its end), some try again with the next data. An escape, or a
+ * text split over several such objects, could hide a forbidden text from policies.
  *
- * Nobody takes for JSON what has words before its first bracket. Of what begins with one, that is an object which lacks
- * nothing but a mending, whatever it says, and any text in which the languages' own members stand: a client looks for
- * these alone. Without either it is read as it stands, as the plain text that it is to all.
+ * No parser takes data for JSON if words come before its first bracket. Data that begins with a bracket counts as an
+ * object if it lacks only a repair, or if any of the languages' own members are in it: a client looks for these
+ * alone. All other data is read unchanged, as the plain text that it is for everyone.
  */
 import { isRepetitive } from '../../../lib/json/json-members.ts'
 import { isObject, type JsonObject, parseObject } from '../json-value.ts'
@@ -13,31 +13,31 @@ import { isKnownLabel } from '../texts/known-labels.ts'
 import { dropLogprobs } from '../texts/logprobs.ts'
 import { textsIn } from '../texts/texts.ts'
 
-/** What stands before a bracket and is no word, but for the name of the field that is said twice. */
+/** Characters before a bracket that are not words, except the name of the field if it is repeated. */
 const beforeBracket = /^(?:[\s\uFEFF]*data:)*[^\p{L}\p{N}{[]*(?=[{[])/u
 /** Words in brackets, which end there. */
 const aside = /^[^"'{[\n]*[{[][^"'{}[\]\n]*[}\]][^"'{[\n]*$/
-/** Members in which the languages' texts stand; a comment may follow their name. */
+/** Members in which the languages' texts are; a comment may follow their name. */
 const ownMember = /(?:["']|[{,]\s*)(?:choices|delta|content|text|output|item|type)(?:["']|\s*:|\s*\/[*/])/
-/** A string with an escape where JSON has one: first, or behind a bracket, comma or the like; prose has words there. */
+/** A string with an escape where JSON has one: first, or after a bracket, comma or the like; prose has words there. */
 const escapedString = /(?:^|[^\p{L}\p{N} \t])[ \t]*"[^"]*\\/u
-/** One of the languages whose objects are written so. */
+/** An object written in the form of one of the languages. */
 const escapedQuoted = /'[^']*\\[xuN\d]/
 const escapedUnit = /\\u[\da-f]{4}/i
-/** An escape of a letter or digit, which nobody's writer makes. */
+/** An escape of a letter or digit, which no JSON writer produces. */
 const escapedWord = /(?<!\\)(?:\\\\)*\\u00(?:3\d|[46][1-9a-f]|[57][\da])/i
 
-/** As much of earlier data as the name of a member, or a string with an escape, is looked for in. */
+/** How much of the earlier data is searched for the name of a member, or a string with an escape. */
 const keptUnits = 512
 
-/** The data of one stream that is no JSON object, in order. */
+/** The data of one stream that is not a JSON object, in order. */
 export class MalformedJson {
-  /** The end of what came since data that began an object, which later data may end; null before. */
+  /** The end of the data since the one that began an object, which later data may complete; null before. */
   #begun: string | null = null
-  /** An object of the language's words was let pass that lacks its end. */
+  /** An incomplete object in the language's words has been passed on. */
   #lacksEnd = false
 
-  /** Whether somebody may read it as JSON that says something else than it does as it stands. */
+  /** Whether some parser may read it as JSON with another meaning than its plain text. */
   mayBe(data: string): boolean {
     if (stringOf(data) !== null) return escapedWord.test(data)
     if (data.includes('"') && escapedUnit.test(data)) return true
@@ -57,19 +57,19 @@ export class MalformedJson {
   }
 }
 
-/** The string that data is to who reads it as JSON; null where it is none. */
+/** The string that data is for a JSON parser; null if it is not a string. */
 export function stringOf(data: string): string | null {
   if (!/^\s*"/.test(data)) return null
   try {
     const value: unknown = JSON.parse(data)
     return typeof value === 'string' ? value : null
   } catch {
-    // A quotation: it is read as it stands.
+    // A quotation: it is read as plain text.
     return null
   }
 }
 
-/** Whether it is objects, or a list with texts, but for what stands around them and between. */
+/** Whether it consists of objects, or of a list with texts, apart from the characters around and between them. */
 function isMended(data: string): boolean {
   const end = Math.max(data.lastIndexOf('}'), data.lastIndexOf(']')) + 1
   if (end === 0 || word.test(data.slice(end))) return false
@@ -78,7 +78,7 @@ function isMended(data: string): boolean {
   try {
     return holdsText(JSON.parse(`[${inside}]`))
   } catch {
-    // No mending makes it JSON.
+    // No repair makes it JSON.
     return false
   }
 }
@@ -86,13 +86,13 @@ function isMended(data: string): boolean {
 const word = /[\p{L}\p{N}"]/u
 const betweenObjects = /\}[\s,]*\{/g
 
-/** Whether an object or a string is among the elements of a list, or of one in it. */
+/** Whether a list, or a list in it, has an object or a string as an element. */
 function holdsText(list: unknown): boolean {
   if (!Array.isArray(list)) return isObject(list) || typeof list === 'string'
   return list.some(holdsText)
 }
 
-/** Whether an object lacks nothing but its end, and says only words of the languages, as a stream's first event. */
+/** Whether an object lacks only its end and contains only the languages' own words, like a stream's first event. */
 function isHarmlessBeginning(data: string): boolean {
   const said = withEnd(data)
   if (said === null || isRepetitive(data, said) || dropLogprobs(said)) return false
@@ -101,7 +101,7 @@ function isHarmlessBeginning(data: string): boolean {
 
 const deepest = 32
 
-/** The object whose end is missing; null where it is none. There is no escape in it. */
+/** The object whose end is missing; null if it is not one. There is no escape in it. */
 function withEnd(data: string): JsonObject | null {
   const open: string[] = []
   let inString = false

@@ -1,18 +1,20 @@
 /**
- * Frames with numbers that no JSON has, and that programs in Python write and read all the same: `NaN`, `Infinity`,
- * `-Infinity`, as the log probability of a token or a score. Whoever reads by the standard drops such a frame, or fails on
- * it; all others read the same in it. It is read with `null` in their places, and where a policy may change or stop the
- * answer it leaves so, since a text without the frames that some drop is another one.
+ * Frames with numbers that are not valid JSON but that Python programs write and read: `NaN`, `Infinity`,
+ * `-Infinity`, as the log probability of a token or a score. A standard parser drops such a frame or fails on it; all
+ * others read the same text in it. The gateway reads it with `null` in their place. If a policy may change or stop
+ * the answer, the frame is also sent like that, since a text without the frames that some clients drop is a different
+ * text.
  *
- * Among a tool's arguments, which go on as they came, there is nothing that could stand for them: such a frame is no JSON.
+ * Tool arguments are passed on unchanged, and nothing could replace such a number there: the frame counts as
+ * malformed JSON.
  */
 import { isObject, type JsonObject, parseObject } from '../json-value.ts'
 import { isArgumentsObject } from '../texts/texts.ts'
 
-/** A string as a whole, or one of these numbers. */
+/** A whole string, or one of these numbers. */
 const stringOrNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|NaN|-?Infinity/g
 
-/** The data of a frame with `null` for every such number; as it came where there is none. */
+/** The data of a frame with `null` for every such number; unchanged if there is none. */
 export const withoutNonFinite = (data: string): string => replaced(data, 'null')
 
 const replaced = (data: string, instead: string): string =>
@@ -20,7 +22,7 @@ const replaced = (data: string, instead: string): string =>
     ? data.replace(stringOrNumber, (found) => (found.startsWith('"') ? found : instead))
     : data
 
-/** The object that a frame's data is; null where it is none. */
+/** The object in a frame's data; null if there is none. */
 export function parseFrame(data: string): JsonObject | null {
   const parsed = parseObject(data)
   if (parsed !== null) return parsed
@@ -29,12 +31,12 @@ export function parseFrame(data: string): JsonObject | null {
   return parseObject(json)
 }
 
-/** A number that JSON has, and JavaScript reads as `Infinity`. */
+/** A number that is valid JSON, and that JavaScript reads as `Infinity`. */
 const infinite = '1e999'
 
 const deepest = 64
 
-/** Whether such a number stands among a tool's arguments, or may: what is nested so deep is not looked at. */
+/** Whether such a number is, or may be, among a tool's arguments: deeply nested values are not searched. */
 function asksNonFinite(value: unknown, isAsked = false, depth = 0): boolean {
   if (typeof value === 'number') return isAsked && !Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return false

@@ -20,7 +20,7 @@ class AllChannels {
   }
 }
 
-test('what ends is what is open in a group and asked for, in the order in which it came first', () => {
+test('ends the open and accepted channels of a group in the order in which they came', () => {
   const group = fc.integer({ min: 0, max: 3 })
   const groups = fc.uniqueArray(group, { maxLength: 3 })
   const step = fc.oneof(
@@ -119,7 +119,7 @@ function costOfEach(dialect: Dialect, stream: string, count: number, goes: numbe
   return least
 }
 
-test('what one of many calls, choices, items, parts or blocks costs does not grow with how many there are', () => {
+test('the cost of one call, choice, item, part or block does not grow with their number', () => {
   const grown = Object.entries(streams).filter(([, [dialect, stream]]) => {
     const few = costOfEach(dialect, stream(400), 400, 12)
     const many = costOfEach(dialect, stream(8000), 8000, 2)

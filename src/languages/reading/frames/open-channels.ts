@@ -1,12 +1,12 @@
 /**
- * The channels of one stream by their names, and which of them are open in each group that ends at once: a choice, a
- * call, a block. An end costs what is open in its group, however many channels the stream has had.
+ * The channels of one stream by their names, and the open ones in each group that ends at once: a choice, a call, a
+ * block. Ending a group costs only its open channels, however many channels the stream has had.
  */
 interface Known<Channel, Group> {
   readonly name: string
   readonly channel: Channel
   readonly groups: readonly Group[]
-  /** How many channels were known before it: those that end together do so in the order in which they came. */
+  /** How many channels were known before it: channels that end together do so in the order in which they came. */
   readonly order: number
 }
 
@@ -19,20 +19,23 @@ export class OpenChannels<Channel extends { ended: boolean }, Group> {
     return this.#known.get(name)?.channel
   }
 
-  /** Takes a channel that is not known yet; it is open. */
+  /** Adds and opens an unknown channel. */
   add(name: string, channel: Channel, groups: readonly Group[]): void {
     const known = { name, channel, groups, order: this.#known.size }
     this.#known.set(name, known)
     this.#begin(known)
   }
 
-  /** Opens a known channel once more. */
+  /** Reopens a known channel. */
   reopen(name: string): void {
     const known = this.#known.get(name)
     if (known?.channel.ended) this.#begin(known)
   }
 
-  /** Ends what is open in some groups, where it is asked for by its name; gives the names, first what came first. */
+  /**
+   * Ends the open channels of some groups, if `isAsked` accepts their name; returns the names in the order in which
+   * they came.
+   */
   end(groups: Iterable<Group>, isAsked: (name: string) => boolean = () => true): string[] {
     const ending: Known<Channel, Group>[] = []
     for (const group of groups) {

@@ -1,7 +1,7 @@
 /**
- * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Where nothing was
- * changed these are the bytes that came, unless others would read them as they were not read here; otherwise only the
- * `data` line is written anew. Log probabilities are a change too, and numbers that no JSON has.
+ * A frame opened for inspection: its parsed data, the texts found in it, and the way back to bytes. Without changes
+ * these are the bytes that came, unless a client could read them differently than the gateway; otherwise only the
+ * `data` line is rewritten. Removing log probabilities and numbers that are not valid JSON counts as a change.
  */
 
 import { type SseFrame, withData } from '../../../lib/http/sse.ts'
@@ -19,14 +19,14 @@ export class OpenFrame implements FrameText {
   readonly ends: string[] = []
   contradicts = false
   readonly #frame: SseFrame
-  /** What was parsed to the data. */
+  /** The text that was parsed into the data. */
   readonly #json: string
   readonly #data: JsonObject
   readonly #beforeBytes: (() => boolean) | null
   readonly #onBytes: (() => void)[] = []
   #changed: boolean
 
-  /** `beforeBytes` makes the last changes to the data; it says whether it made any. */
+  /** `beforeBytes` makes the last changes to the data; returns whether it made any. */
   constructor(frame: SseFrame, data: JsonObject, beforeBytes: (() => boolean) | null = null) {
     this.#frame = frame
     this.#data = data
@@ -35,12 +35,12 @@ export class OpenFrame implements FrameText {
     this.#changed = dropLogprobs(data) || this.#json !== (frame.data ?? '')
   }
 
-  /** Something of the data was changed other than by `replace`. */
+  /** The data was changed by something other than `replace`. */
   changed(): void {
     this.#changed = true
   }
 
-  /** Adds a text as a piece. `onPass` is told, once, what is sent in its place. */
+  /** Adds a text as a piece. `onPass` is called once, with the text sent in its place. */
   add(found: FoundText, channel: string, whole: boolean, onPass?: (text: string) => void): void {
     if (found.text === '') return
     let sent = found.text
@@ -59,7 +59,7 @@ export class OpenFrame implements FrameText {
     })
   }
 
-  /** It ends nothing, and is passed as it came unless a piece is replaced. */
+  /** It ends no channel, and is passed on unchanged unless a piece is replaced. */
   isPlain(): boolean {
     if (this.#changed || this.contradicts || this.ends.length > 0) return false
     return !this.#isReadOtherwise()
@@ -72,7 +72,7 @@ export class OpenFrame implements FrameText {
     return withData(this.#frame, withNumbersOf(this.#json, this.#data))
   }
 
-  /** Of members that are given twice others take another; and some take each line of data for itself. */
+  /** Parsers differ on a member that is given twice, and some read each line of data by itself. */
   #isReadOtherwise(): boolean {
     return this.#json.includes('\n') || isRepetitive(this.#json, this.#data)
   }
@@ -87,11 +87,11 @@ export const endingFrame = (frame: SseFrame, ends: readonly string[]): FrameText
 
 const encoder = new TextEncoder()
 
-/** A frame of ours. */
+/** A frame that the gateway writes. */
 export const frameBytes = (data: unknown, event?: string): Uint8Array =>
   encoder.encode(`${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`)
 
-/** The kinds of generated texts, by the name of the field or event that brings them. */
+/** The kinds of generated texts, by the name of the field or event that carries them. */
 export function kindOfStem(stem: string): TextKind {
   if (stem.endsWith('refusal')) return 'refusal'
   if (stem.endsWith('arguments')) return 'tool_arguments'

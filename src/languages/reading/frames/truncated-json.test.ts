@@ -26,7 +26,7 @@ test('an object is cut off from its first member on, until its end is there', ()
   }
 })
 
-test('a frame that was cut off says no text that counts, as one that is no JSON does', () => {
+test('counts no text of a truncated frame', () => {
   for (const dialect of [chat, messages, responses]) {
     const lengthOf = (data: string) => factsOf(dialect, framesOf(Buffer.from(`data: ${data}\n\n`)))[0]?.textLength
     expect(lengthOf(whole.slice(0, -10))).toBe(0)

@@ -1,9 +1,9 @@
-/** A member of an object, with which its text begins; prose in braces has none. */
+/** The first member of an object; prose in braces has none. */
 const firstMember = /^\s*\{\s*"(?:[^"\\]|\\.)*"\s*:/s
 
 /**
- * Whether data is the beginning of a JSON object whose end is missing: a frame that was cut off, and no text of a model's.
- * What only has something behind it, or in it, that is no JSON is none.
+ * Whether data is the beginning of a JSON object whose end is missing: a frame that was cut off, not a model's text.
+ * Data with invalid JSON after it or inside it is not such a beginning.
  */
 export function isTruncatedObject(data: string): boolean {
   if (!firstMember.test(data)) return false

@@ -120,7 +120,7 @@ describe('no text of a body escapes', () => {
   }
 })
 
-describe('what stands in place of an answer’s list, or of an object in it, is read, and read once', () => {
+describe('reads a value in place of an answer’s list, or of an object in it, exactly once', () => {
   const containers: readonly ((item: JsonObject) => unknown)[] = [
     (item) => item,
     (item) => ({ 0: item }),
@@ -150,7 +150,7 @@ describe('what stands in place of an answer’s list, or of an object in it, is 
   }
 })
 
-test('members by any name beside an answer’s list are read, one without a name too', () => {
+test('reads members of any name beside an answer’s list, also an empty name', () => {
   for (const { answerText } of [chat, responses, messages]) {
     for (const name of ['', 'null', '__proto__', 'constructor']) {
       const body: unknown = JSON.parse(`{"${name}":[{"a":["MARKED"]}],"new":{"${name}":[{"a":"MARKED"}]}}`)
@@ -159,7 +159,7 @@ test('members by any name beside an answer’s list are read, one without a name
   }
 })
 
-test('the text of a whole answer that another language says is counted, and an error’s is not', () => {
+test('counts the text of a whole answer in another language, but not of an error', () => {
   const bodies: readonly JsonObject[] = [
     { choices: [{ message: { content: 'four' } }] },
     { output: [{ type: 'message', content: [{ type: 'output_text', text: 'four' }] }] },

@@ -1,8 +1,10 @@
 /**
- * Frames in no form that a stream's language has. What is unknown in them is text (inspection/README.md), and may go on
- * from one to the next: each place of such frames is one text, which is inspected as those that the language knows.
+ * Frames in a form that the stream's language does not have. Unknown content in them is text (inspection/README.md),
+ * and may continue from one frame to the next: each place in such frames is one text, which is inspected like the
+ * known ones.
  *
- * A frame that another language says is not passed on at all: whoever sent it was asked in the wrong one, or lies.
+ * A frame in another known language is not passed on at all: the provider answers in the wrong language, or tries to
+ * deceive.
  */
 import { type SseFrame, withData } from '../../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, Usage } from '../../dialect.ts'
@@ -21,7 +23,7 @@ export const messageEvents: ReadonlySet<string> = new Set([
   ...['content_block_start', 'content_block_delta', 'content_block_stop'],
 ])
 
-/** Whether another language than `own` says so; `type`: what the frame calls itself, in its data or beside it. */
+/** Whether a frame is in another language than `own`; `type`: the frame's type, in its data or its event name. */
 export function isForeign(own: StreamLanguage, type: string, data: JsonObject): boolean {
   if (own !== 'responses' && type.startsWith('response.')) return true
   if (own !== 'messages' && messageEvents.has(type)) return true
@@ -29,13 +31,13 @@ export function isForeign(own: StreamLanguage, type: string, data: JsonObject): 
   return objectsOf(data.candidates).some(({ content, finishReason }) => isObject(content) || finishReason !== undefined)
 }
 
-/** Whether an event is one by its name and another by its data: some clients go by the one, some by the other. */
+/** Whether an event's name and its data give different types: some clients use the one, some the other. */
 export const isTwofold = (name: string | null, { type }: JsonObject): boolean =>
   name !== null && isKnownEvent(name) && typeof type === 'string' && type !== name
 
 const isKnownEvent = (name: string): boolean => name.startsWith('response.') || messageEvents.has(name)
 
-/** What a frame in no form of the language means. Its text counts where the provider has not told what it used. */
+/** The meaning of a frame in an unknown form. Its text counts if the provider has not reported usage. */
 export const unknownFrameFacts = (data: JsonObject | string, usage: Usage | null): FrameFacts => ({
   terminal: false,
   textLength: usage !== null || (typeof data === 'string' && isTruncatedObject(data)) ? 0 : textLength(data),
@@ -44,14 +46,14 @@ export const unknownFrameFacts = (data: JsonObject | string, usage: Usage | null
   ours: false,
 })
 
-/** Characters of a whole answer in no form of its language: they were passed on, so they count. An error's do not. */
+/** Characters of a whole answer in an unknown form: they were passed on, so they count. An error's do not. */
 export const unforeseenLength = (body: JsonObject): number => (isGiven(body.error) ? 0 : textLength(body))
 
 const plain = 'unforeseen'
-/** What providers say in place of a comment while there is nothing to say. */
+/** Words that providers send as keep-alive in place of a comment. */
 const keepsOpen = /^[([{<"':]*(?:ping|pong|keep[-_ ]?alive|heart[-_ ]?beat)[)\]}>"':]*$/i
 
-/** Whether a frame's data only keeps the line open: such a word, or nothing, which is no event to clients either. */
+/** Whether a frame's data is only a keep-alive: such a word, or nothing, which is no event for clients either. */
 export const saysOnlyThatItLives = (data: string): boolean => data === '' || keepsOpen.test(data)
 
 const emptyFrame = new TextEncoder().encode('data:\n\n')
@@ -60,7 +62,7 @@ export class Unforeseen {
   readonly #types = new Map<string, { place: string; type: string }>()
   readonly #looseJson = new MalformedJson()
 
-  /** Adds all texts of a frame; `type`: its event's name, empty where it has none. */
+  /** Adds all texts of a frame; `type`: its event's name, or an empty string. */
   open(opened: OpenFrame, data: JsonObject, type: string): void {
     for (const found of textsIn(data)) {
       const channel = `unforeseen/${found.place}`
@@ -71,11 +73,12 @@ export class Unforeseen {
   }
 
   /**
-   * A frame whose data is no JSON object: the whole of it is text, or what it says as a JSON string, for whoever reads it
-   * all the same, and contradicts where that may be an object to some. `ends`: what else ends with it, where it is the last.
+   * A frame whose data is not a JSON object: all of it is text, or the value if it is a JSON string, for clients that
+   * read it anyway. It contradicts if some parser may take it for an object. `ends`: other channels that end with it,
+   * if it is the last.
    */
   openPlain(frame: SseFrame, data: string, ends: readonly string[] | null = null): FrameText {
-    // A frame that the stream broke off in does not leave, but for one that ends the answer all the same.
+    // A frame that was cut off is not passed on, unless it ends the answer.
     const isCut = frame.cut === true && ends === null
     const raw = keepsOpen.test(data) ? 'word' : 'text'
     const contradicts = raw === 'text' && !isCut && this.#looseJson.mayBe(data)
@@ -99,7 +102,7 @@ export class Unforeseen {
     }
   }
 
-  /** A frame of ours that goes on with a text; null where the channel is none of these. */
+  /** A frame that the gateway writes to continue a text; null if the channel is of another kind. */
   delta(channel: string, text: string): Uint8Array | null {
     if (channel === plain) return withData({ bytes: emptyFrame }, text)
     const known = this.#types.get(channel)
@@ -111,8 +114,8 @@ export class Unforeseen {
 }
 
 /**
- * Labels and names say the same in every frame; arguments that are an object must still parse. What stands far back in a
- * list is a text by itself in each frame: one of ours that went on with it would hold as many elements before it.
+ * Labels and names repeat in every frame; arguments that are an object must still parse. A text far back in a list is
+ * a text of its own in each frame: a frame that continues it would need as many elements before it.
  */
 const goesOn = ({ kind, place, alone }: FoundText): boolean =>
   kind !== 'name' &&

@@ -55,7 +55,7 @@ function passed(event: JsonObject, asked: RequestEcho): JsonObject {
   ).response
 }
 
-test('what a provider says in a member that says the request again is read, whole and streamed', () => {
+test("reads a provider's text in a member that repeats the request, whole and streamed", () => {
   fc.assert(
     fc.property(echo, (said) => {
       const response = { object: 'response', output: [], ...said }
@@ -67,7 +67,7 @@ test('what a provider says in a member that says the request again is read, whol
   )
 })
 
-test('what the request has itself is not, wherever it is said again', () => {
+test("does not read the request's own text where it is repeated", () => {
   fc.assert(
     fc.property(echo, (said) => {
       const response = { object: 'response', output: [], ...said }
@@ -80,7 +80,7 @@ test('what the request has itself is not, wherever it is said again', () => {
   )
 })
 
-test('of settings that a provider fills in nothing is a word of the answer', () => {
+test('does not read settings that a provider fills in', () => {
   const parameters = { type: 'object', properties: { a: { type: 'string', description: 'told' } } }
   const asked = new RequestEcho({ instructions: 'be', tools: [{ type: 'function', name: 'f', parameters }] })
   const response = {

@@ -25,7 +25,7 @@ const inMessages = (mediaType: string, data = base64): JsonObject => ({
 
 const textsOf = (dialect: Dialect, body: JsonObject) => dialect.requestText(body).map(({ text }) => text)
 
-test('policies read what a file of a request says in base64, and what takes its place is encoded again', () => {
+test("policies read a request's base64 text file, and its replacement is encoded again", () => {
   for (const [dialect, body] of [
     [chat, inChat({ filename: 'a.txt', file_data: url('text/plain') })],
     [
@@ -68,7 +68,7 @@ test('files that are no text are not read', () => {
   }
 })
 
-test('where the address of a file says something itself, both are replaced', () => {
+test('replaces both the address of a file and its text', () => {
   const body = inChat({ file_data: `data:text/plain;name=leak@example.com;base64,${base64}` })
   for (const slot of chat.requestText(body)) slot.replace(slot.text.replace('leak@example.com', 'x'))
   const [whole = ''] = /data:[^"]+/.exec(JSON.stringify(body)) ?? []

@@ -12,7 +12,7 @@ const joined = (part: fc.Arbitrary<string>) =>
     .array(fc.tuple(part, separator), { maxLength: 6 })
     .map((parts) => parts.map(([text, between], index) => (index === 0 ? text : between + text)).join(''))
 
-test('an id of prefixes, of parts with a digit and of very short ones says nothing', () => {
+test('accepts an id of prefixes, parts with a digit and very short parts', () => {
   fc.assert(
     fc.property(joined(made), (id) => {
       expect(saysNothing('id', id)).toBe(true)
@@ -20,7 +20,7 @@ test('an id of prefixes, of parts with a digit and of very short ones says nothi
   )
 })
 
-test('an id with any other word in it says something, wherever it stands', () => {
+test('reads an id with any other word in it as text', () => {
   fc.assert(
     fc.property(joined(made), said, separator, joined(made), (before, word, between, after) => {
       expect(saysNothing('id', `${before}${between}${word}${between}${after}`)).toBe(false)
@@ -30,18 +30,18 @@ test('an id with any other word in it says something, wherever it stands', () =>
   )
 })
 
-test('an id with a character that ids have none of, or that is very long, says something', () => {
+test('reads a very long id, or one with unusual characters, as text', () => {
   for (const id of ['msg 1', 'msg_1é', 'msg_1\n', '1'.repeat(513)]) expect(saysNothing('id', id)).toBe(false)
   expect(saysNothing('id', '1'.repeat(512))).toBe(true)
 })
 
-test('what says nothing under one name may say something under another', () => {
+test('a value that is harmless under one name may be text under another', () => {
   expect(saysNothing('id', 'toolu_01')).toBe(true)
   expect(saysNothing('role', 'toolu_01')).toBe(false)
   expect(saysNothing('content', 'toolu_01')).toBe(false)
 })
 
-test('padding that says nothing as it stands in JSON is a string there, and says nothing as a member either', () => {
+test('harmless raw padding is a JSON string and harmless as a member', () => {
   const inside = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom('a', 'Z', '7', '_', '"', '\\', ' ') }))
   fc.assert(
     fc.property(inside, (padding) => {
@@ -53,7 +53,7 @@ test('padding that says nothing as it stands in JSON is a string there, and says
   expect(['aB3', '', 'a word'].map(saysNothingAsPadding)).toEqual([true, true, false])
 })
 
-test('the name of an event is one of the languages’ own where each of its words is, and it is nothing but words', () => {
+test('accepts an event name only if all of it is words of the languages', () => {
   for (const name of eventNames) expect([name, isEventName(name)]).toEqual([name, true])
   const others = [
     'response.zqx.delta',

@@ -1,9 +1,10 @@
 /**
- * What need not be read of an answer: words that the languages themselves fix (roles, types, reasons), ids as machines
- * make them, and encoded bytes. A label with any other word in it is a text: a provider could say anything there.
+ * Parts of an answer that need not be inspected: words that the languages themselves fix (roles, types, reasons), ids
+ * in machine-made forms, and encoded bytes. A label with any other word in it is a text: a provider could put a
+ * message there.
  */
 
-/** Of which types, statuses, reasons, roles, formats and the like are made. */
+/** The words of types, statuses, reasons, roles, formats and the like. */
 const words: ReadonlySet<string> = new Set(
   `1h 24h 5m a access active added adaptive allowed annotation any api app application apply approval approximate argument arguments array
   assistant async audio auto automatic base64 bash batch batched blob block boolean browser bytes call calls
@@ -25,29 +26,29 @@ const words: ReadonlySet<string> = new Set(
   verbosity video view vnd wait warning wav webm web webp word wrap write x xhigh xlsx xml yaml zip`.split(/\s+/),
 )
 
-/** Prefixes of ids, and words that ids are made of without a digit. */
+/** Prefixes of ids, and words without a digit that ids contain. */
 const prefixes: ReadonlySet<string> = new Set(
   `chatcmpl cmpl msg resp toolu srvtoolu mcptoolu fc rs ws ig ci cu ctc call lsc sh apc mcp mcpl mcpr mcpa req gen fp id item
   ev evt run thread asst file cntr container conv functions fn pmpt org proj sess ss cid tool ctco`.split(/\s+/),
 )
 
 const separators = /[^\p{L}\p{N}]+/u
-/** Words alone: numbers and marks are in no event's name. */
+/** Only words: an event's name has no numbers and no punctuation. */
 const eventName = /^[a-z]+(?:[._][a-z]+)*$/
 
-/** Whether a label says only words of the languages. */
+/** Whether a label contains only words of the languages. */
 export const isKnownLabel = (value: string): boolean =>
   value.split(separators).every((word) => word === '' || /^\d{1,8}$/.test(word) || words.has(word.toLowerCase()))
 
 /**
- * Whether an event's name says only words of the languages, as its `type` does: clients go by it, and drop a frame that
- * has lost it.
+ * Whether an event's name contains only words of the languages, as its `type` does: clients select by it, and drop a
+ * frame that has lost it.
  */
 export const isEventName = (name: string): boolean => eventName.test(name) && isKnownLabel(name)
 
 /**
- * Whether an id is one as machines make them: prefixes, and parts with a digit or of one or two letters. Every answer has
- * another one, so that it is read without taking it apart.
+ * Whether an id has a machine-made form: prefixes, and parts with a digit or of one or two letters. Every answer has
+ * a new id, so it is checked without splitting it.
  */
 function isMadeId(value: string): boolean {
   if (!/^[\w.:|/+=-]{0,512}$/.test(value)) return false
@@ -66,16 +67,16 @@ function isMadeId(value: string): boolean {
 }
 
 const isDigit = (unit: number): boolean => unit >= 0x30 && unit <= 0x39
-/** Of ASCII, in either case. */
+/** ASCII letters, in either case. */
 const isLetter = (unit: number): boolean => (unit | 0x20) >= 0x61 && (unit | 0x20) <= 0x7a
 const isIdWord = (part: string): boolean => prefixes.has(part) || words.has(part)
 
-/** A model goes by a name of parts (`gpt-4o`); policies that forbid the word for it do not mean this. */
+/** A model has a name of parts (`gpt-4o`); policies that forbid a word do not mean the model's name. */
 const isModelName = (value: string): boolean => /^(?=.*[\d/:.-])[\w.:/@+-]{0,200}$/.test(value)
 
 const isEncoded = (value: string): boolean => /^[\w+/=.\r\n-]*$/.test(value.slice(0, 4096)) || isEncodedUrl(value)
 
-/** `data:` with bytes in base64; plain words may stand in one too. */
+/** `data:` with bytes in base64; it may contain plain words too. */
 export const isEncodedUrl = (value: string): boolean => /^data:[\w.+/;=-]*;base64,[\w+/=-]*$/.test(value.slice(0, 4096))
 
 const ids = [
@@ -86,10 +87,10 @@ const labels = [
   ...['type', 'object', 'role', 'status', 'phase', 'index', 'media_type', 'mime_type', 'format', 'detail'],
   ...['finish_reason', 'stop_reason', 'native_finish_reason', 'service_tier', 'ttl'],
 ]
-/** Padding that some providers put into each frame, to hide how long its text is. */
+/** Padding that some providers put into each frame, to hide the length of its text. */
 export const paddingMember = 'obfuscation'
 
-/** Whether padding says nothing, of its inside as it stands in JSON; false for some that `saysNothing` knows. */
+/** Whether padding holds no text, tested on its raw form in JSON; false for some padding that `saysNothing` accepts. */
 export const saysNothingAsPadding = (inside: string): boolean => /^[A-Za-z0-9]*$/.test(inside)
 
 /** Bytes in base64, signatures, and padding. */
@@ -100,10 +101,10 @@ const encoded = [
 
 const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'model'])
 
-/** Whether a member is one of those that say nothing where they are what they should be. */
+/** Whether a member is one of those that hold no text while they have the expected form. */
 export const isLabel = (member: string): boolean => labelled.has(member)
 
-/** Objects whose members are named by whoever described a tool or a prompt: a schema's, above all. */
+/** Objects whose member names come from the author of a tool or a prompt, such as a schema. */
 const freelyNamed: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',
@@ -112,16 +113,16 @@ const freelyNamed: ReadonlySet<string> = new Set([
   'variables',
 ])
 
-/** Whether an object's members are named by whoever described a tool or a prompt. */
+/** Whether an object's member names come from the author of a tool or a prompt. */
 export const isFreelyNamed = (key: string): boolean => freelyNamed.has(key)
 
 /**
- * Whether a member that is no string is log probabilities, by its name and that of what it stands in. What is none of
- * these is read like any other; what is one leaves no stream (`logprobs.ts`).
+ * Whether a member that is not a string is log probabilities, by its own name and its parent's. Other members are
+ * inspected; log probabilities are removed from streams (`logprobs.ts`).
  */
 export const isLogprobs = (key: string, parentKey: string): boolean => key === 'logprobs' && !freelyNamed.has(parentKey)
 
-/** What says nothing as a member, and values found to be so: the frames of a stream say the same ones. */
+/** Member values already found to hold no text: the frames of a stream repeat them. */
 interface Label {
   readonly form: (value: string) => boolean
   readonly known: Set<string>
@@ -141,7 +142,7 @@ const labelsByName = new Map<string, Label>([
 const keptOfEach = 64
 const longestKept = 128
 
-/** Whether a member's string says nothing that a policy could read. False for members that are no labels. */
+/** Whether a member's string holds nothing that a policy should read. False for members that are not labels. */
 export function saysNothing(member: string, value: string): boolean {
   const found = labelsByName.get(member)
   if (found === undefined) return false

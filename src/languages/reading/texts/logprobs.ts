@@ -1,6 +1,6 @@
 /**
- * Log probabilities spell the text once more, token by token, so that no policy could find in them what it finds in the
- * text: they are left out of what is inspected, wherever they stand.
+ * Log probabilities repeat the text token by token, so a policy could not find there what it finds in the text: they
+ * are removed from everything that is inspected.
  */
 import { isObject } from '../json-value.ts'
 import { isLogprobs } from './known-labels.ts'
@@ -9,8 +9,8 @@ import { isArgumentsObject } from './texts.ts'
 const deepest = 64
 
 /**
- * Empties all log probabilities in a parsed frame, but for what a tool's arguments or a schema call so, which is read
- * as text. False where there are none.
+ * Empties all log probabilities in a parsed frame, except members of that name in a tool's arguments or a schema,
+ * which are read as text. False if there are none.
  */
 export const dropLogprobs = (value: unknown): boolean => dropWithin(value, '', 0)
 

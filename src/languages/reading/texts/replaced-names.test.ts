@@ -24,7 +24,7 @@ const call = (input: string) => `{"type":"tool_use","id":"t1","name":"f","input"
 const asText = (args: string) =>
   `{"id":"c1","type":"function","function":{"name":"f","arguments":${JSON.stringify(args)}}}`
 
-describe('names that become alike are told apart', () => {
+describe('names that become equal are made distinct', () => {
   test('in messages, asked and answered', () => {
     const request = (input: string) => `{"messages":[{"role":"assistant","content":[${call(input)}]}]}`
     expect(passed(request(given), messages.requestText)).toBe(request(redacted))

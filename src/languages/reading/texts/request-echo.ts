@@ -1,4 +1,7 @@
-/** What a caller said itself: an answer that says it again tells it nothing, as the responses language does with much of a request. */
+/**
+ * The caller's own words: an answer that repeats them reveals nothing new. The responses language repeats much of a
+ * request.
+ */
 import { isObject } from '../json-value.ts'
 import { isArgumentsObject } from './texts.ts'
 
@@ -6,12 +9,12 @@ export class RequestEcho {
   readonly #body: unknown
   #texts: Set<string> | null = null
 
-  /** `body` is the parsed request, as it was sent; it is read when the first text is asked for. */
+  /** `body` is the parsed request, as sent; it is read when the first text is asked for. */
   constructor(body: unknown) {
     this.#body = body
   }
 
-  /** Whether the request has this text, wherever it stands. */
+  /** Whether the request has this text, at any place. */
   has(text: string): boolean {
     if (this.#texts === null) {
       this.#texts = new Set()
@@ -21,7 +24,7 @@ export class RequestEcho {
   }
 }
 
-/** As deep as texts are found in answers. */
+/** The same depth to which texts are found in answers. */
 const deepest = 64
 
 function addTexts(value: unknown, texts: Set<string>, depth: number): void {

@@ -88,7 +88,7 @@ function withoutMark(dialect: Dialect, body: JsonObject): JsonObject {
   return changed
 }
 
-describe('no text of a request escapes, whatever shape it stands in', () => {
+describe('every text of a request is found, in any shape', () => {
   for (const [dialect, members] of families) {
     const member = fc.constantFrom(
       ...members,
@@ -111,7 +111,7 @@ describe('no text of a request escapes, whatever shape it stands in', () => {
   }
 })
 
-test('a text of one word is found in every shape that stands for a list', () => {
+test('finds a one-word text in every shape that replaces a list', () => {
   const shapes = [mark, [mark], [[mark]], { 0: mark }, { 0: { role: 'user', content: mark } }, [{ 0: { text: mark } }]]
   const bodies: [Dialect, string][] = [
     ...(['messages', 'prediction', 'tools', 'functions'] as const).map((member): [Dialect, string] => [chat, member]),
@@ -135,7 +135,7 @@ test('a text of one word is found in every shape that stands for a list', () => 
   }
 })
 
-test('what is deliberately not read of tools and settings stays as it is, and no more than that', () => {
+test('leaves only the listed members of tools and settings unread', () => {
   const server = { type: 'mcp', server_url: `https://h/${mark}`, headers: { Authorization: `Bearer ${mark}` } }
   const parameters = { type: 'object', properties: { headers: { $ref: `#/$defs/${mark}` } }, required: [mark] }
   const body = {
@@ -151,7 +151,7 @@ test('what is deliberately not read of tools and settings stays as it is, and no
   expect(JSON.stringify(withoutMark(responses, told))).not.toContain(mark)
 })
 
-test('settings of a cache are no texts, and what else stands among them is one', () => {
+test('reads unknown members among cache settings, but not the settings', () => {
   const part = (control: JsonObject) => ({
     cache_control: control,
     messages: [{ role: 'user', content: [{ type: 'text', text: 'said', cache_control: control }] }],
@@ -165,7 +165,7 @@ test('settings of a cache are no texts, and what else stands among them is one',
   }
 })
 
-test('a property that a schema calls arguments is described, and holds none', () => {
+test('reads a schema property named arguments as a description', () => {
   const parameters = { type: 'object', properties: { arguments: { type: 'array', description: 'told' } } }
   const slots = responses.requestText({ tools: [{ type: 'function', name: 'f', parameters }] })
   expect(slots.map(({ kind, text }) => [kind, text])).toEqual([

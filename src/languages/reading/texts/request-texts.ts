@@ -1,7 +1,7 @@
 /**
- * The texts of a request's members: all that a provider may read as prose, in whatever shape it came, because some read
- * leniently what the language does not foresee. The tables of members say which are not read (`member-table.ts`); what is
- * not read within tools, formats and prompts is in one list here, with the reason.
+ * The texts of a request's members: everything that a provider may read as prose, in any shape, because some
+ * providers accept shapes that the language does not define. The member tables list the members that are not read
+ * (`member-table.ts`); the exceptions within tools, formats and prompts are in one list here, with the reason.
  */
 
 import { families } from '../../families.ts'
@@ -11,11 +11,14 @@ import { isKnownLabel } from './known-labels.ts'
 import type { TextSlot } from './text-slot.ts'
 import { FoundSlot, type FoundText, textsOfMember } from './texts.ts'
 
-/** What is not read of tools, formats and prompts. Beside it: ids, labels and encoded bytes that are what they should be (`known-labels.ts`). */
+/**
+ * The parts of tools, formats and prompts that are not read. In addition: ids, labels and encoded bytes in their
+ * expected form (`known-labels.ts`).
+ */
 interface Unread {
-  /** Members at any depth: strings, and lists of them. */
+  /** Members at any depth: strings, and lists of strings. */
   readonly within: readonly string[]
-  /** Only words of the languages, or what has no space. Absent: whatever they say. */
+  /** Only words of the languages, or values without a space. Absent: any value. */
   readonly as?: 'word' | 'name'
   readonly reason: string
 }
@@ -51,8 +54,8 @@ export const unread: readonly Unread[] = [
 ]
 
 /**
- * Outermost members that are not read, whichever language has them: switches, which other policies hold; settings, for
- * which a provider knows its own words; and names of what the gateway or the provider keeps.
+ * Outermost members that are not read, in any language: switches, which other policies control; settings, whose words
+ * only the provider knows; and names of things that the gateway or the provider stores.
  */
 export const unreadMembers: ReadonlySet<string> = new Set(
   Object.values(families).flatMap(({ members }) => membersWhere(members, ({ text }) => text === 'none')),
@@ -61,7 +64,7 @@ const unreadWithin: ReadonlyMap<string, Unread> = new Map(
   unread.flatMap((entry) => entry.within.map((key) => [key, entry] as const)),
 )
 
-/** Whether a text within tools, formats or prompts is none that is read. */
+/** Whether a text within tools, formats or prompts is excluded from reading. */
 export function isUnread({ place, text }: Pick<FoundText, 'place' | 'text'>): boolean {
   const end = place.lastIndexOf('#')
   const start = place.lastIndexOf('/')
@@ -71,17 +74,17 @@ export function isUnread({ place, text }: Pick<FoundText, 'place' | 'text'>): bo
   return known.as === undefined || !/\s/.test(text)
 }
 
-/** Of a tool or a server itself, not of what a schema calls so. */
+/** A member of a tool or a server itself, not one that a schema describes. */
 const inHeaders = /^\w+(?:[#/[]\d+\]?)*\/headers\//
 
 type Read = (slots: TextSlot[], body: JsonObject) => void
 
-/** Members of a table that its dialect reads itself. */
+/** Members of a table that the dialect reads itself. */
 type OwnMember<Table> = { [Name in keyof Table]: Table[Name] extends { text: 'own' } ? Name : never }[keyof Table]
 
 /**
- * A reader of the texts of a request: first those of the table's members in its order, then those of every other member,
- * such as stop sequences, metadata, and what nobody has heard of.
+ * A reader of the texts of a request: first the table's members in its order, then every other member, such as stop
+ * sequences, metadata, and unknown members.
  */
 export function textReader<Table extends MemberTable>(
   table: Table,
@@ -112,11 +115,11 @@ function readerOf(name: string, text: MemberText): Read {
 
 interface Asked {
   role: string | null
-  /** Its list's objects are read one by one, and here only what else there is. */
+  /** The dialect reads the objects of its list one by one; only the rest is read here. */
   listed?: boolean
 }
 
-/** Adds the texts of one member, whatever its shape. */
+/** Adds the texts of one member, in any shape. */
 export function addMember(slots: TextSlot[], body: JsonObject, member: string, { role, listed = false }: Asked): void {
   if (body[member] === undefined) return
   const owner = { member, role }
@@ -124,7 +127,7 @@ export function addMember(slots: TextSlot[], body: JsonObject, member: string, {
   for (const found of textsOfMember(body, member, options)) slots.push(new FoundSlot(found, owner))
 }
 
-/** Adds what callers say about their tools, formats and prompts, which is said to the model too. */
+/** Adds the caller's descriptions of tools, formats and prompts, which the model reads too. */
 function addDescribed(slots: TextSlot[], body: JsonObject, member: string, role: string): void {
   if (body[member] === undefined) return
   const owner = { member, role }

@@ -1,39 +1,40 @@
 /**
- * What vouches for the text of a thought: its signature, which its provider checks against the text. Where the text was
- * altered the signature goes, because thinking that is not what was signed is refused in the next turn. Of one that the
- * gateway has marked (`src/languages/translation/signature.ts`) the mark stays: it says whose thought that is. Providers of messages
- * refuse thinking without a signature too, so there a mark takes its place, and the thought is left out on its way back.
+ * A thought's signature, which its provider checks against the text. If the text was altered, the signature is
+ * removed, because a thought that does not match its signature is refused in the next turn. If the gateway has marked
+ * the signature (`src/languages/translation/signature.ts`), the mark stays, because it names the thought's language.
+ * Providers of messages also refuse thinking without a signature, so there a mark replaces it, and the thought is
+ * left out on its way back.
  */
 import { type JsonObject, textOf } from '../json-value.ts'
 
-/** What the signatures begin with that the gateway hands to callers of another language than their provider's. */
+/** The prefix of signatures that the gateway gives to callers of another language than the provider's. */
 export const markBegins = 'gatehouse.'
 
 const mark = /^gatehouse\.[a-z]+\.[\w-]*\./
 
-/** What is left of a signature whose text was altered. */
+/** The rest of a signature whose text was altered. */
 const unsigned = (signature: string): string => mark.exec(signature)?.[0] ?? ''
 
-/** In place of the signature of a messages provider, where its thinking was altered: its mark, with nothing behind it. */
+/** Replaces the signature of a messages provider's altered thinking: its mark, with an empty signature. */
 const altered = `${markBegins}messages..`
 
-/** Whether the thought is one of a messages provider that is no longer what was signed. */
+/** Whether the thought is a messages provider's and no longer matches its signature. */
 export const isAltered = (signature: string): boolean => signature === altered
 
-/** What a thinking block has in place of its signature once its text was altered: none where it had none. */
+/** The value that replaces a thinking block's signature once its text was altered: none if it had none. */
 export const alteredSignature = (signature: string): string => (signature === '' ? '' : unsigned(signature) || altered)
 
 /** Whether the gateway has marked the signature of an entry of `reasoning_details`. */
 export const isMarked = ({ signature }: JsonObject): boolean => mark.test(textOf(signature) ?? '')
 
-/** The members of an entry of `reasoning_details` that vouch for its text. */
+/** The members of an entry of `reasoning_details` that sign its text. */
 const vouching = ({ type }: JsonObject): readonly string[] =>
   type === 'reasoning.encrypted' ? ['signature'] : ['signature', 'data']
 
 /** Whether an entry of `reasoning_details` brings the signature of its text. */
 export const isSigned = (detail: JsonObject): boolean => vouching(detail).some((member) => textOf(detail[member]))
 
-/** Takes the signature out of an entry of `reasoning_details`. Says whether there was one. */
+/** Removes the signature from an entry of `reasoning_details`. Returns whether there was one. */
 export function unsignDetail(detail: JsonObject): boolean {
   let had = false
   for (const member of vouching(detail)) {
@@ -47,17 +48,17 @@ export function unsignDetail(detail: JsonObject): boolean {
 }
 
 /**
- * Takes the signature out of a reasoning item, where it is one that was marked. What this language's own providers encrypt
- * is the thought itself and vouches for no summary; they refuse the item without it.
+ * Removes the signature from a reasoning item, if it is a marked one. What this language's own providers encrypt is
+ * the thought itself and signs no summary; they refuse the item without it.
  */
 export function unsignItem(item: JsonObject): void {
   const rest = unsigned(textOf(item.encrypted_content) ?? '')
   if (rest !== '') item.encrypted_content = rest
 }
 
-/** What came of a text and what was passed on of it, to tell text that is late from text that was altered. */
+/** The text that came and the text that was passed on, to distinguish late text from altered text. */
 export class PassedText {
-  /** What came and was not passed on yet. */
+  /** Text that came and was not passed on yet. */
   #owed = ''
   #altered = false
 
@@ -65,13 +66,13 @@ export class PassedText {
     this.#owed += text
   }
 
-  /** Notes what was passed on: what came, perhaps late, or something else. */
+  /** Records text that was passed on: the text that came, perhaps late, or another. */
   passed(text: string): void {
     if (this.#owed.startsWith(text)) this.#owed = this.#owed.slice(text.length)
     else this.#altered = true
   }
 
-  /** All that came was passed on, as it came. */
+  /** All text that came was passed on unchanged. */
   get isWhole(): boolean {
     return !this.#altered && this.#owed === ''
   }

@@ -1,13 +1,13 @@
 /**
- * What stands in the place of a text, in the members in which a language has its texts. Clients add what comes to what
- * came (`text += value`), whatever it is: a list or a number becomes a text then, which says what no string said.
+ * Values of other types in the members in which a language has its texts. Clients append every value (`text +=
+ * value`): a list or a number then becomes a text that no string contained.
  */
 import { isNumber } from '../../../lib/json/exact-json.ts'
 import { isObject, type JsonObject } from '../json-value.ts'
 import type { TextKind } from './text-slot.ts'
 import type { FoundText } from './texts.ts'
 
-/** An object with texts: the members that are one each, or a list of parts that have some. */
+/** An object with texts: members that hold one text each, or a list of parts with texts. */
 export interface Holder {
   readonly of: JsonObject
   readonly members: readonly string[]
@@ -19,15 +19,18 @@ const holderOf =
 
 /** A typed part of a text. */
 export const partHolder = holderOf(['text', 'thinking', 'refusal'])
-/** What names a tool that is called, and says with what. */
+/** Names the tool that is called, and contains its arguments. */
 export const calledHolder = holderOf(['name', 'arguments', 'input'])
 
-/** Whether a number, or a list of other things than objects, stands where a text should. Truth values say nothing. */
+/**
+ * Whether a number, or a list that holds something else than objects, is in the place of a text. Truth values do not
+ * count.
+ */
 export const holdsNoText = ({ of, members }: Holder): boolean => members.some((member) => isNoText(of[member]))
 
 const isNoText = (value: unknown): boolean => (Array.isArray(value) ? !value.every(isObject) : isNumber(value))
 
-/** The numbers and truth values that stand where texts should, as the texts that clients make of them. */
+/** The numbers and truth values in the place of texts, as the texts that clients make of them. */
 export function spelledTexts({ of, members }: Holder): FoundText[] {
   const found: FoundText[] = []
   for (const member of members) {

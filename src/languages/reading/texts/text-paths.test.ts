@@ -11,7 +11,7 @@ const nested = ([first = '', ...rest]: readonly string[]): Record<string, unknow
   [first]: rest.length === 0 ? 'said' : nested(rest),
 })
 
-test('the place of a text is read back as the members that it stands in, whatever they are called', () => {
+test('reads the place of a text back as its members, for any names', () => {
   fc.assert(
     fc.property(path, (names) => {
       const [found, ...others] = textsIn(nested(names))

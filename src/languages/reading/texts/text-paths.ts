@@ -1,6 +1,6 @@
 /**
- * The places of texts, as `textsIn` names them, written and read back. Names of members come from providers: what
- * separates the steps of a place is escaped in them, so that no two texts are at one place, each a part of the other.
+ * The places of texts, as `textsIn` names them, written and read back. Providers choose member names, so separators
+ * in them are escaped: otherwise two texts could have the same place and each be a part of the other.
  */
 import { isObject, type JsonObject } from '../json-value.ts'
 
@@ -13,7 +13,7 @@ export function stepOfName(name: string): string {
   return separator.test(name) ? name.replaceAll(separators, (unit) => `%${unit.charCodeAt(0).toString(16)}`) : name
 }
 
-/** The name that a step is of. */
+/** The member name of a step. */
 const nameOfStep = (step: string): string =>
   step === empty
     ? ''
@@ -26,7 +26,7 @@ export const outermost = (place: string): string => nameOfStep(/^[^/[#~]*/.exec(
 
 const step = /^(.*?)(?:\[(-?\d+)\]|#(\d+)|~(.+))?$/
 
-/** An object in which nothing but one text stands, at its place. */
+/** An object that contains only one text, at its place. */
 export function objectWith(place: string, text: string): JsonObject {
   let value: unknown = text
   for (const part of place.split('/').toReversed()) {

@@ -1,11 +1,11 @@
 /**
- * Finds the texts in a part of a body or frame: every string, however deep, but those that are known to be none. So a
- * field that a provider invents is inspected like any other (inspection/README.md), and what is left out is known to
- * say nothing (`known-labels.ts`): labels, ids, and encoded bytes, which no policy of text could read, but for files
- * that are text (`encoded-text.ts`). Names, of tools above all, are texts: a model writes them. A label that says
- * something else is read as a name is.
+ * Finds the texts in a part of a body or frame: every string at any depth, except those known to hold no text. So a
+ * field that a provider invents is inspected like any other (inspection/README.md), and excluded strings are known to
+ * be harmless (`known-labels.ts`): labels, ids, and encoded bytes, which no text policy could read, except files that
+ * are text (`encoded-text.ts`). Names, of tools above all, are texts, because a model writes them. A label with
+ * unexpected words is read like a name.
  *
- * Longer than most: one walk knows every form of text, and how each is put back.
+ * Longer than most files: one walk knows every form of text, and how each is put back.
  */
 
 import { isExactNumber, isNumber, parseDistinctly } from '../../../lib/json/exact-json.ts'
@@ -17,10 +17,10 @@ import { unsignDetail } from './signed-reasoning.ts'
 import { stepOfName } from './text-paths.ts'
 import type { TextKind, TextSlot } from './text-slot.ts'
 
-/** Of what holds bytes as `data`: files, and thinking that only its provider can read. */
+/** The types that hold bytes as `data`: files, and thinking that only its provider can read. */
 const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted'])
 
-/** Whether a member is never a text, nor holds one. */
+/** Whether a member is never a text, and contains none. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
   if (typeof value !== 'string') return isLogprobs(key, parentKey)
   if (key === 'data') {
@@ -34,7 +34,7 @@ function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: st
 const names = new Set(['name', 'server_label', 'server_name'])
 const reasoning = /reason|think/
 
-/** What a member's texts are, where its name says so; otherwise what the texts around it are. */
+/** The kind of a member's texts, if its name defines it; otherwise the kind of the texts around it. */
 function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key' | 'kind'>): TextKind {
   if (key === 'arguments' || key === 'partial_json') return isFreelyNamed(parentKey) ? around : 'tool_arguments'
   if (key === 'refusal') return 'refusal'
@@ -43,11 +43,11 @@ function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key
   return reasoning.test(key) ? 'reasoning' : around
 }
 
-/** Arguments that a body holds as an object are one text: their JSON, whose names a model writes too. */
+/** Arguments that a body holds as an object are one text, their JSON, because the model writes the names in it too. */
 export const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
   typeof value === 'object' && value !== null && (key === 'arguments' || (key === 'input' && isCall(value, holder)))
 
-/** Whether what is called has this input: a tool of messages, and a custom one of chat or responses. */
+/** Whether this input belongs to a called tool: a tool of messages, or a custom one of chat or responses. */
 const isCall = (input: object, { type, name }: JsonObject): boolean =>
   typeof type === 'string'
     ? /(?:tool_use|_call)$/.test(type)
@@ -55,13 +55,13 @@ const isCall = (input: object, { type, name }: JsonObject): boolean =>
 
 export interface FoundText {
   /**
-   * Where it stands: `tool_calls[1]/function/arguments`, the `index` in brackets; `annotations#0/title`, a position;
-   * `content~text/text`, a part of a type, whatever its position.
+   * Its place: `tool_calls[1]/function/arguments`, the `index` in brackets; `annotations#0/title`, a position;
+   * `content~text/text`, a part of a type, at any position.
    */
   readonly place: string
   readonly kind: TextKind
   readonly text: string
-  /** It stands in an array's element without an `index`, or is a name of no delta: nothing ever continues it. */
+  /** It is in an array's element without an `index`, or is a name outside a delta: nothing ever continues it. */
   readonly alone: boolean
   put(text: string): void
 }
@@ -89,13 +89,13 @@ class StringText implements FoundText {
   put(replacement: string): void {
     const [holder, key] = [this.#holder, this.#key]
     if (replacement === '' && this.kind === 'name' && !this.alone) {
-      // A delta that says nothing of a name has none: some clients take the last that they get, empty or not.
+      // An empty name in a delta is left out: some clients take the last name they get, empty or not.
       delete holder[key]
       return
     }
     const isOther = replacement !== this.text
     holder[key] = this.kind === 'tool_arguments' && isOther ? withDistinctNames(replacement) : replacement
-    // A provider refuses signed thinking whose text is not what it signed.
+    // A provider refuses signed thinking if the text does not match its signature.
     if (key === 'thinking' && isOther) delete holder.signature
     if (this.#isDetail && isOther) unsignDetail(holder)
   }
@@ -116,24 +116,22 @@ interface Around {
 const nothing: ReadonlySet<string> = new Set()
 
 export interface SearchOptions {
-  /** What the texts are where no name says so. */
+  /** The kind of texts that no name defines. */
   kind?: TextKind
   /**
    * As in a stream's deltas: typed parts of a text (`content: [{type: 'text', text}]`) are pieces of one text, and
-   * names may go on.
+   * names may continue.
    */
   joinParts?: boolean
-  /** Texts in base64 are read, and what is called log probabilities: of what comes whole. */
+  /** For whole bodies: texts in base64 and members named like log probabilities are read. */
   files?: boolean
   /** Outermost members to leave out. */
   except?: ReadonlySet<string>
-  /**
-   * An outermost member of objects in a list that are read apart: they are left out, and whatever else it holds is not.
-   */
+  /** An outermost member whose objects are read separately: they are left out, and everything else in it is read. */
   listed?: string
 }
 
-/** Gives every text in an object, in order. Throws `RangeError` where it is nested beyond all measure. */
+/** Returns every text in an object, in order. Throws `RangeError` if it is nested too deeply. */
 export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundText[] {
   const { except = nothing, listed = null } = options
   const found: FoundText[] = []
@@ -141,7 +139,7 @@ export function textsIn(value: JsonObject, options: SearchOptions = {}): FoundTe
   return found
 }
 
-/** Gives every text in one member of an object, whatever its shape, as `textsIn` does. */
+/** Returns every text in one member of an object, in any shape, as `textsIn` does. */
 export function textsOfMember(holder: JsonObject, key: string, options: SearchOptions = {}): FoundText[] {
   const found: FoundText[] = []
   walkMember(holder, key, outside(options), found, key === options.listed)
@@ -160,7 +158,7 @@ const outside = ({ kind = 'content', joinParts = false, files = false }: SearchO
 
 interface Outermost {
   readonly except: ReadonlySet<string>
-  /** Null, as no member's name is. */
+  /** Null, which is no member's name. */
   readonly listed: string | null
 }
 
@@ -174,7 +172,7 @@ function walkObject(holder: JsonObject, around: Around, found: FoundText[], { ex
 function walkMember(holder: JsonObject, key: string, around: Around, found: FoundText[], isListed: boolean): void {
   const value = holder[key]
   if (value === null || typeof value === 'boolean' || isNumber(value)) return
-  // In what is sent nothing takes log probabilities out: what is called so is read.
+  // Nothing removes log probabilities from a request, so members of that name are read.
   if (!isNoText(key, value, holder, around.key) || (around.files && typeof value !== 'string')) {
     if (typeof value === 'string') found.push(new StringText(holder, key, value, around))
     else if (isArgumentsObject(key, value, holder) && !isFreelyNamed(around.key))
@@ -182,11 +180,11 @@ function walkMember(holder: JsonObject, key: string, around: Around, found: Foun
     else if (Array.isArray(value)) walkArray(value, within(key, around), found, isListed)
     else if (isObject(value)) walkObject(value, within(key, around), found)
   }
-  // After the text that it stands in, so that its change is the last.
+  // After the text that contains it, so that its change is the last.
   if (around.files) addFile(holder, key, around, found)
 }
 
-/** What is around the value of a member. */
+/** The surroundings of a member's value. */
 const within = (key: string, around: Around): Around => ({
   place: placeOf(key, around),
   key,
@@ -203,7 +201,7 @@ const placeOf = (key: string, { place }: Around): string =>
 const isAlone = (key: string, { alone, joinParts }: Around): boolean =>
   alone || isLabel(key) || (names.has(key) && !joinParts)
 
-/** Adds what a member's file says, where that is text. */
+/** Adds the text of a member's file, if it is text. */
 function addFile(holder: JsonObject, key: string, { place, kind }: Around, found: FoundText[]): void {
   const value = holder[key]
   const text = typeof value === 'string' ? fileText(holder, key, value) : null
@@ -235,7 +233,7 @@ function walkArray(values: unknown[], around: Around, found: FoundText[], isList
 
 const partOfText = /^(?:text|thinking|refusal|output_text|summary_text|reasoning(?:[._]text)?)$/
 
-/** How a place names an element of an array. */
+/** An array element's step in a place. */
 export function stepOf(value: unknown, position: number, { joinParts }: Pick<Around, 'joinParts'>): string {
   if (!isObject(value)) return `#${position}`
   if (Number.isSafeInteger(value.index)) return `[${value.index}]`
@@ -275,23 +273,22 @@ const argumentsText = (holder: JsonObject, key: string, value: unknown, { place 
   },
 })
 
-/** What a policy made of arguments that an object holds. */
+/** Writes a policy's change to arguments that the body holds as an object. */
 export function replacedArguments(text: string): unknown {
   try {
     return parseDistinctly(text)
   } catch {
-    // What a policy made of the arguments is no JSON any more: better a text that is refused than the arguments as they
-    // were.
+    // The policy's result is not valid JSON: a refused text is better than the original arguments.
     return text
   }
 }
 
-/** Arguments that are a text, and whole: names that a policy made alike are told apart. */
+/** Arguments that are a whole text: names that a policy made equal are made distinct. */
 function withDistinctNames(text: string): string {
   try {
     return isRepetitive(text, JSON.parse(text)) ? JSON.stringify(parseDistinctly(text)) : text
   } catch {
-    // A part of arguments, or no JSON: what they come to is for whoever reads them.
+    // A part of arguments, or invalid JSON: its reader has to handle the joined value.
     return text
   }
 }
@@ -305,7 +302,7 @@ export const asKind = (found: FoundText, kind: TextKind): FoundText => ({
   put: (text) => found.put(text),
 })
 
-/** The same text; what else changes with it where it is altered is done behind that. */
+/** The same text; `also` runs after each replacement. */
 export const whereAltered = (found: FoundText, altered: () => void): FoundText => ({
   ...asKind(found, found.kind),
   put(text) {
@@ -314,7 +311,7 @@ export const whereAltered = (found: FoundText, altered: () => void): FoundText =
   },
 })
 
-/** Where slots stand, and whose words they are. `onReplace` takes out what repeats a replaced text. */
+/** The place and role of slots. `onReplace` removes what repeats a replaced text. */
 interface Owner {
   readonly member: string
   readonly role: string | null
@@ -322,7 +319,9 @@ interface Owner {
   readonly onReplace?: () => void
 }
 
-/** What describes a part that is no text, such as the address of an image: a model reads none of it as a part. */
+/**
+ * A text that describes another kind of part, such as the address of an image: a model does not read it as a text part.
+ */
 const besideText = /(?:^|\/)(?:url|image_url|file_url|file_id|filename|title|detail|format|media_type)$/
 
 /** A text that was found, as a slot. */
@@ -355,7 +354,7 @@ export class FoundSlot implements TextSlot {
 export const slotsOf = (texts: readonly FoundText[], owner: Owner): TextSlot[] =>
   texts.map((found) => new FoundSlot(found, owner))
 
-/** Characters of all texts in a value, without making anything of them: what estimates are made from. */
+/** Characters of all texts in a value, without creating slots: for estimates. */
 export function textLength(value: unknown, key = '', depth = 0): number {
   if (typeof value === 'string') return value.startsWith('data:') ? 0 : value.length
   if (typeof value !== 'object' || value === null || depth > deepest) return 0

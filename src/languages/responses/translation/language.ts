@@ -1,6 +1,6 @@
 /**
- * The responses language, spoken by applications and by providers (OpenAI's API reference, Responses), as far as it keeps
- * nothing between requests.
+ * The responses language, spoken by applications and by providers (OpenAI's API reference, Responses), as far as it
+ * keeps nothing between requests.
  */
 
 import { readOpenAiError, writeOpenAiError } from '../../translation/openai-shared.ts'

@@ -1,7 +1,7 @@
 /**
- * Writes a neutral request as a responses request. The provider keeps nothing (`store: false`); so that thoughts can come
- * back with a later turn they are asked for encrypted, where the request asks for reasoning or brings some back: models
- * that do not reason refuse the wish.
+ * Writes a neutral request as a responses request. The provider keeps nothing (`store: false`); so that thoughts can
+ * come back with a later turn they are asked for encrypted, where the request asks for reasoning or brings some back:
+ * models that do not reason refuse the wish.
  */
 
 import type {
@@ -100,7 +100,9 @@ function reasoningMembers({ reasoning, turns }: NeutralRequest): JsonObject {
   }
 }
 
-/** What this provider can read again: another's thoughts say nothing to it, and it takes none that are not encrypted. */
+/**
+ * What this provider can read again: another's thoughts say nothing to it, and it takes none that are not encrypted.
+ */
 const isOwn = ({ language, signature, redacted }: NeutralThought): boolean =>
   (signature ?? redacted) !== null && (language === null || language === 'responses')
 

@@ -1,8 +1,8 @@
 /**
  * Writes the events of a streamed response: `response.created` first, every item and content part added before its text
- * and done after it, the whole response last. Clients build the answer from the pieces and check it by the whole ones, so
- * each is written in full. Texts that follow each other are parts of one message, which is done when something else
- * begins or the answer ends.
+ * and done after it, the whole response last. Clients build the answer from the pieces and check it by the whole
+ * ones, so each is written in full. Texts that follow each other are parts of one message, which is done when
+ * something else begins or the answer ends.
  */
 import type { Usage } from '../../dialect.ts'
 import type { FinishReason, LanguageName, NeutralError, NeutralEvent, NeutralPart } from '../../neutral.ts'

@@ -3,9 +3,9 @@ import { sql } from 'drizzle-orm'
 import { index, integer, primaryKey, real, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
 
 /**
- * Rows are never updated. `body` is the exact text its digest was taken over; the other columns are read from it. A body
- * that is kept without being understood may be no JSON. The partial indexes find one exchange, token, model or reason
- * among very many events, and what was refused of one model, token or team.
+ * Rows are never updated. `body` is the exact text its digest was taken over; the other columns are read from it. A
+ * body that is kept without being understood may be no JSON. The partial indexes find one exchange, token, model or
+ * reason among very many events, and what was refused of one model, token or team.
  */
 export const events = sqliteTable(
   'events',
@@ -87,7 +87,9 @@ export const chainFloors = sqliteTable('chain_floors', {
   body: text('body').notNull(),
 })
 
-/** What was written with its events and is to be added to the sums, as JSON; `stage` says of how many sums it is part. */
+/**
+ * What was written with its events and is to be added to the sums, as JSON; `stage` says of how many sums it is part.
+ */
 export const pendingEventRollups = sqliteTable(
   'pending_event_rollups',
   {
@@ -100,9 +102,9 @@ export const pendingEventRollups = sqliteTable(
 )
 
 /**
- * Sums for charts (events/rollups/rollup.ts has the kinds, scopes and keys). `at` is where the minute, hour or day begins;
- * cost is in nano-dollars; latency and first_token are sketches, as JSON. The two indexes serve retention: no chart uses
- * them, so that none reads all kinds and scopes of a window.
+ * Sums for charts (events/rollups/rollup.ts has the kinds, scopes and keys). `at` is where the minute, hour or day
+ * begins; cost is in nano-dollars; latency and first_token are sketches, as JSON. The two indexes serve retention: no
+ * chart uses them, so that none reads all kinds and scopes of a window.
  */
 export const eventRollups = sqliteTable(
   'event_rollups',

@@ -15,10 +15,10 @@ export const runtimeSessions = sqliteTable('runtime_sessions', {
 })
 
 /**
- * `process` is the process of the worker that last registered, `hello` its number, `registered_at` its time, `holder` the
- * gateway process. `lost_at`: the control plane gave the worker up; `released_at`: an operator released it; `left_at`: it
- * deregistered and holds nothing. `pending_reconciliation`: the ledger was restored from a copy, and grants nothing until this worker
- * registers. `stale_after_ms`: how long it serves without a heartbeat at most.
+ * `process` is the process of the worker that last registered, `hello` its number, `registered_at` its time, `holder`
+ * the gateway process. `lost_at`: the control plane gave the worker up; `released_at`: an operator released it;
+ * `left_at`: it deregistered and holds nothing. `pending_reconciliation`: the ledger was restored from a copy, and
+ * grants nothing until this worker registers. `stale_after_ms`: how long it serves without a heartbeat at most.
  */
 export const workers = sqliteTable(
   'workers',

@@ -1,6 +1,6 @@
 /**
- * OAuth 2.0 (oauth/README.md): applications, what people approved for them, and refresh tokens. Codes and refresh tokens
- * are here as SHA-256 only; access tokens are in the state, where gateways find them.
+ * OAuth 2.0 (oauth/README.md): applications, what people approved for them, and refresh tokens. Codes and refresh
+ * tokens are here as SHA-256 only; access tokens are in the state, where gateways find them.
  */
 import { sql } from 'drizzle-orm'
 import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
@@ -20,8 +20,8 @@ export const oauthClients = sqliteTable('oauth_clients', {
 
 /**
  * One approval by one person: its code, and the family of all tokens that came of it. No `resources`
- * means all. `expires_at` ends the whole family, however often it is refreshed. `ended_at` is set when the access tokens in
- * the state are revoked too.
+ * means all. `expires_at` ends the whole family, however often it is refreshed. `ended_at` is set when the access
+ * tokens in the state are revoked too.
  */
 export const oauthGrants = sqliteTable(
   'oauth_grants',
@@ -66,8 +66,8 @@ export const oauthRefreshTokens = sqliteTable(
 )
 
 /**
- * People whose rights changed and whose access tokens in the state do not follow yet. `marks` counts the changes, so that
- * a change during an update is not forgotten.
+ * People whose rights changed and whose access tokens in the state do not follow yet. `marks` counts the changes, so
+ * that a change during an update is not forgotten.
  */
 export const pendingPermissionUpdates = sqliteTable('pending_permission_updates', {
   userId: text('user_id').primaryKey(),

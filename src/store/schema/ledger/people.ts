@@ -1,6 +1,6 @@
 /**
- * People, teams, and how people sign in: sessions, codes for programs, links for a first sign-in, and what slows guessing
- * down. Secrets are here only as SHA-256.
+ * People, teams, and how people sign in: sessions, codes for programs, links for a first sign-in, and what slows
+ * guessing down. Secrets are here only as SHA-256.
  */
 import { sql } from 'drizzle-orm'
 import { check, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'

@@ -10,9 +10,9 @@ export interface Revocation {
 }
 
 /**
- * The whole record of a token except its hash, which only the state has. `account_id` is the token's own account, or that
- * of the token it was rotated from. The indexes serve lists, which are filtered and newest first; those of bindings and of
- * ends are partial, because most tokens have none and each index costs every new token a page.
+ * The whole record of a token except its hash, which only the state has. `account_id` is the token's own account, or
+ * that of the token it was rotated from. The indexes serve lists, which are filtered and newest first; those of
+ * bindings and of ends are partial, because most tokens have none and each index costs every new token a page.
  */
 export const tokens = sqliteTable(
   'tokens',

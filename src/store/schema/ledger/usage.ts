@@ -28,9 +28,9 @@ export const leaseBalances = sqliteTable(
 )
 
 /**
- * The sum of an account's balances, and which part of it is recorded in events. `owner_id` is the token account's own id. An
- * account with less left than its cheapest request can cost is exhausted, for good. `refused` is what workers claimed
- * beyond what they had been granted.
+ * The sum of an account's balances, and which part of it is recorded in events. `owner_id` is the token account's own
+ * id. An account with less left than its cheapest request can cost is exhausted, for good. `refused` is what workers
+ * claimed beyond what they had been granted.
  */
 export const usageAccounts = sqliteTable(
   'usage_accounts',
@@ -50,8 +50,8 @@ export const usageAccounts = sqliteTable(
 )
 
 /**
- * What a worker answered when another control plane than its own called an account back: the caller reads it here. `told`
- * grows with each answer.
+ * What a worker answered when another control plane than its own called an account back: the caller reads it here.
+ * `told` grows with each answer.
  */
 export const recallAnswers = sqliteTable(
   'recall_answers',
@@ -76,8 +76,8 @@ export const usageTotals = sqliteTable('usage_totals', {
 })
 
 /**
- * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price; `told` is the
- * amount that the state and an event already have. The token is the one whose request it was.
+ * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price; `told`
+ * is the amount that the state and an event already have. The token is the one whose request it was.
  */
 export const priceExcesses = sqliteTable(
   'price_excesses',

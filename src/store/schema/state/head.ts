@@ -22,10 +22,10 @@ export const stateHead = sqliteTable(
 )
 
 /**
- * Which changes of the ledger arrived here (events/README.md, A change and its event). A change whose guard does not hold
- * breaks the check and with it the transaction. A change that was settled as lost is a row with applied = 0, which makes
- * its late writer fail. A change writes a page of 4 KiB for each tree that it touches, and every replica copies it: the
- * version is the primary key because that needs no further index.
+ * Which changes of the ledger arrived here (events/README.md, A change and its event). A change whose guard does not
+ * hold breaks the check and with it the transaction. A change that was settled as lost is a row with applied = 0,
+ * which makes its late writer fail. A change writes a page of 4 KiB for each tree that it touches, and every replica
+ * copies it: the version is the primary key because that needs no further index.
  */
 export const changeLog = sqliteTable(
   'change_log',

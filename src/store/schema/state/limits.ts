@@ -61,9 +61,9 @@ export const accessPolicies = sqliteTable(
 )
 
 /**
- * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price. Gateways add
- * it to later bounds of the same provider and model. The id is the provider's id, a slash, and the provider's name of the
- * model; `*` stands for every model of the provider that has no row of its own.
+ * The most, in nano-dollars, that a provider has charged for one request beyond the bound of its list price. Gateways
+ * add it to later bounds of the same provider and model. The id is the provider's id, a slash, and the provider's
+ * name of the model; `*` stands for every model of the provider that has no row of its own.
  */
 export const excesses = sqliteTable(
   'excesses',

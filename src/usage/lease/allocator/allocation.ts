@@ -1,6 +1,6 @@
 /**
- * One allocation: takes new messages and waiting grant requests, and decides what each gets from the account book. Nothing takes
- * effect and no reply is sent before the ledger transaction of the allocation has committed.
+ * One allocation: takes new messages and waiting grant requests, and decides what each gets from the account book.
+ * Nothing takes effect and no reply is sent before the ledger transaction of the allocation has committed.
  *
  * Longer than most: reading, deciding and replying share one state.
  */
@@ -56,7 +56,9 @@ const unknown: Omit<LeaseRefusal, 'account'> = {
   until: null,
 }
 const suspended: Decision = { kind: 'refuse', reason: 'unknown' }
-/** An account is no longer near its limit when more than this many times the requested amount is free for each worker. */
+/**
+ * An account is no longer near its limit when more than this many times the requested amount is free for each worker.
+ */
 const nearLimitFactor = 4
 
 /** One allocation. Its decisions take effect together or not at all. */
@@ -239,8 +241,8 @@ export class Allocation {
   }
 
   /**
-   * Decides all waiting grant requests in order of arrival. Asks that would give a worker more than half of an account come
-   * last.
+   * Decides all waiting grant requests in order of arrival. Asks that would give a worker more than half of an
+   * account come last.
    */
   decideAll(): void {
     const [modest, greedy]: [WaitingGrantRequests[], WaitingGrantRequests[]] = [[], []]
@@ -367,8 +369,8 @@ export class Allocation {
   }
 
   /**
-   * Call after the transaction has committed: sends the replies and the recalls, and returns the grant requests that still wait.
-   * `floors` says how much must be left of an account in `short` so that it is not used up.
+   * Call after the transaction has committed: sends the replies and the recalls, and returns the grant requests that
+   * still wait. `floors` says how much must be left of an account in `short` so that it is not used up.
    */
   end(floors: ReadonlyMap<string, number>): WaitingGrantRequests[] {
     for (const { refusals } of this.#replies.values()) {

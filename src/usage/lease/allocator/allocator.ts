@@ -81,8 +81,9 @@ export class Allocator implements RecallReceiver {
   }
 
   /**
-   * Receives a worker's message. Resolves when all its grant requests are decided. Rejects with `worker_fenced` if another
-   * stream has taken the worker over, `worker_rolled_back` if the worker must not go on, and with database errors.
+   * Receives a worker's message. Resolves when all its grant requests are decided. Rejects with `worker_fenced` if
+   * another stream has taken the worker over, `worker_rolled_back` if the worker must not go on, and with database
+   * errors.
    */
   receive(caller: LeaseCaller, request: LeaseRequest): Promise<LeaseReply> {
     const { promise, resolve, reject } = Promise.withResolvers<LeaseReply>()
@@ -321,7 +322,10 @@ export class Allocator implements RecallReceiver {
     }
   }
 
-  /** Drops grant requests of workers that disconnected or were taken over, and contentions without any waiting grant request. */
+  /**
+   * Drops grant requests of workers that disconnected or were taken over, and contentions without any waiting grant
+   * request.
+   */
   #dropDisconnected(): void {
     this.#waiting = this.#waiting.filter(({ call }) => this.#isCurrent(call))
     const needed = new Set(this.#waiting.flatMap(({ grantRequests }) => grantRequests.map(({ account }) => account)))

@@ -86,8 +86,8 @@ export const totalSettled = ({ balances, reports }: Pick<AccountState, 'balances
   balances.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? 0), 0)
 
 /**
- * How much a worker may get. While others request too, it gets at most half of the account, and waits for them otherwise.
- * A worker that holds nothing gets what a single request needs, even above half.
+ * How much a worker may get. While others request too, it gets at most half of the account, and waits for them
+ * otherwise. A worker that holds nothing gets what a single request needs, even above half.
  */
 function roomOf(
   { worker, min, want, arrivedAt, waited, wait }: Need,

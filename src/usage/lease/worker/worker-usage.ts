@@ -75,8 +75,8 @@ export interface WorkerUsageOptions {
 /** How much longer than `usageWaitMs` a request waits, for the round trip. */
 const roundTripMs = 500
 /**
- * The control plane counts from the arrival of a grant request. A request that has waited nearly as long is refused with the
- * oldest.
+ * The control plane counts from the arrival of a grant request. A request that has waited nearly as long is refused
+ * with the oldest.
  */
 const refusedEarlyMs = 100
 const retryMs = 100
@@ -95,7 +95,8 @@ export class WorkerUsage implements UsageLimits {
   /** Accounts to report with the next message, by booked name. */
   readonly #report = new Set<string>()
   /**
-   * Accounts of failed grant requests, by booked or plain name: until when (monotonic) they are reported to find a late grant.
+   * Accounts of failed grant requests, by booked or plain name: until when (monotonic) they are reported to find a
+   * late grant.
    */
   readonly #uncertain = new Map<string, number>()
   readonly #prefetch = new Set<WorkerAccount>()
@@ -272,7 +273,9 @@ export class WorkerUsage implements UsageLimits {
     })
   }
 
-  /** Sends returns and grant requests together, and each group of grant requests near a limit in a message of its own. */
+  /**
+   * Sends returns and grant requests together, and each group of grant requests near a limit in a message of its own.
+   */
   #flush(): void {
     if (this.#stopped) return
     this.#serve(none)

@@ -1,6 +1,6 @@
 /**
- * What an MCP server offers now and nobody has approved, each beside the definition that was approved of it, for a person
- * to compare. What cannot be seen in a definition is written out: it is there to be read by models.
+ * What an MCP server offers now and nobody has approved, each beside the definition that was approved of it, for a
+ * person to compare. What cannot be seen in a definition is written out: it is there to be read by models.
  */
 import { useState } from 'preact/hooks'
 import type { z } from 'zod'

@@ -1,20 +1,20 @@
 /**
- * How attempts to take over a model are said in a language: words by what they mean, of which `signalsOf` makes patterns.
- * An order is a verb at the beginning of a clause, an object and a scope ("ignore", "instructions", "previous"), so that a
- * report of the same ("the driver ignored the instructions") is none. Words are fragments of patterns, written as
- * `injection-text.ts` folds them: lower case, no accents on Latin letters, no vowel marks of Arabic.
+ * Attempts to take over a model in one language: words by their meaning, from which `signalsOf` builds patterns. An
+ * order is a verb at the beginning of a clause, an object and a scope ("ignore", "instructions", "previous"), so that
+ * a report ("the driver ignored the instructions") does not match. Words are fragments of patterns, in the form that
+ * `injection-text.ts` produces: lower case, no accents on Latin letters, no vowel marks of Arabic.
  */
 import type { InjectionSignal } from '../injection-signal.ts'
 
 export interface InjectionLanguage {
-  /** What an order may stand behind within a sentence: "please", "and", "you must". */
+  /** Words before an order within a sentence: "please", "and", "you must". */
   readonly leads?: readonly string[]
-  /** Orders to leave something out of account. */
+  /** Orders to disregard something. */
   readonly ignore: readonly string[]
-  /** Which of all: "previous", "all", "your". */
+  /** The scope: "previous", "all", "your". */
   readonly scope: readonly string[]
   readonly instructions: readonly string[]
-  /** Orders and questions that ask for something to be said. */
+  /** Orders and questions that ask the model to say something. */
   readonly reveal: readonly string[]
   /** The model's own instructions: "your system prompt". */
   readonly prompt: readonly string[]
@@ -22,28 +22,34 @@ export interface InjectionLanguage {
   readonly password: readonly string[]
   /** Whole phrases that say that nothing is forbidden. */
   readonly unrestricted: readonly string[]
-  /** Whole phrases that begin another role. */
+  /** Whole phrases that start another role. */
   readonly takeover: readonly string[]
-  /** Orders to leave out of account that stand behind their object. */
+  /** Orders to disregard that follow their object. */
   readonly ignoreLast?: readonly string[]
-  /** All orders stand behind their object. */
+  /** All orders follow their object. */
   readonly askLast?: true
-  /** What the model was told: "everything that they told you". What the writer said is not meant: people correct themselves. */
+  /**
+   * The instructions given to the model: "everything that they told you". The writer's own words are excluded: people
+   * correct themselves.
+   */
   readonly toldModel?: readonly string[]
-  /** What holds an order that was put into data: "the function", "the text above". */
+  /** The carrier of an order hidden in data: "the function", "the text above". */
   readonly containers?: readonly string[]
-  /** "And": an order to leave a container out of account is an attempt where an order to say something follows. */
+  /** "And": an order to disregard a container counts as an attempt if an order to say something follows. */
   readonly conjunctions?: readonly string[]
-  /** Words are not set apart, and nothing tells the beginning of an order. */
+  /** Words are not separated, and nothing marks the beginning of an order. */
   readonly unspaced?: true
 }
 
 const gap = '[^.!?\\n。！？।؟]{0,32}'
-/** Between an order, its object and its scope. A comma ends it: "forget my last message, I asked about the rules". */
+/**
+ * The text between an order, its object and its scope. A comma ends it: "forget my last message, I asked about the
+ * rules".
+ */
 const gapInClause = '[^.!?,;:\\n。！？，；：।؟،]{0,32}'
 const anyOf = (words: readonly string[]): string => `(?:${words.join('|')})`
 
-/** Each language's are signals of their own, which share names and weights with those of the others. */
+/** Each language has signals of its own, with the same names and weights as the others. */
 export function signalsOf(language: InjectionLanguage): InjectionSignal[] {
   const { leads = [], toldModel, containers, conjunctions = [], unspaced, askLast } = language
   const ignoreLast = language.ignoreLast ?? (askLast ? language.ignore : null)
