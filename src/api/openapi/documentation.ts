@@ -94,7 +94,8 @@ async function pageText(): Promise<string> {
   // Loaded with the first page that is asked for: no start needs it.
   const { swagger } = await import('@elysiajs/swagger')
   const { Elysia } = await import('elysia')
-  const plugin = new Elysia().use(
+  // Compiling routes would read the plugin's minified source and complain about it on stdout.
+  const plugin = new Elysia({ aot: false }).use(
     swagger({
       path: pagePath,
       scalarCDN: scriptPath,

@@ -71,7 +71,7 @@ function requireKnown(seen: Seen, migrations: readonly Migration[]): void {
   for (const [name, sha256] of seen) {
     const known = migrations.find((migration) => migration.name === name)
     if (known === undefined) {
-      const message = `The database was made by a newer version (migration ${name}): start that version or a later one`
+      const message = `The database was made by another version (this one has no migration ${name}): start the version that made it, or a later one`
       throw new Failure('data_incompatible', { message })
     }
     if (sha256 !== checksum(known)) {
