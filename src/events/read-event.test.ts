@@ -92,6 +92,8 @@ const values = fc.oneof(
   fc.jsonValue(),
 )
 
+const own = { enumerable: true, configurable: true, writable: true }
+
 /** The JSON text of an event with changes; `undefined` takes something away. */
 function changed(changes: readonly (readonly [readonly string[], unknown])[]): string {
   const event = structuredClone<unknown>(whole)
@@ -102,7 +104,8 @@ function changed(changes: readonly (readonly [readonly string[], unknown])[]): s
     const name = path.at(-1) ?? ''
     if (value === undefined) Reflect.deleteProperty(at, name)
     else if (name === 'length') Reflect.set(at, name, 1)
-    else Object.defineProperty(at, name, { value, enumerable: true, configurable: true, writable: true })
+    // A copy: a later change could write into a value that other cases use too, or make it part of itself.
+    else Object.defineProperty(at, name, { ...own, value: structuredClone(value) })
   }
   return JSON.stringify(event)
 }
