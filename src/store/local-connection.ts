@@ -182,6 +182,7 @@ function requireValues(args: Statement['args']): number {
   let characters = 0
   for (const value of args) {
     if (typeof value === 'string') characters += value.length
+    else if (value instanceof Uint8Array) characters += value.byteLength
     else if (typeof value === 'number') {
       if (!Number.isFinite(value)) throw new RangeError('Only finite numbers can be passed as arguments')
     } else if (value !== null) throw new TypeError(`No ${typeof value} can be passed as an argument`)

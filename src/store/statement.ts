@@ -3,7 +3,7 @@
 /** One statement with its values, as `batch` takes it and a pending change stores it. */
 export interface Statement {
   sql: string
-  args: (string | number | null)[]
+  args: (string | number | null | Uint8Array)[]
 }
 
 /** A row as it comes from the database. */

@@ -11,7 +11,7 @@ import type { Chained } from './append.ts'
 /** No gateway may post this type. */
 export const quarantinedType = 'fleet.event_quarantined'
 
-const quarantineReasons = ['event.not_valid', 'event.repeated_id'] as const
+export const quarantineReasons = ['event.not_valid', 'event.repeated_id'] as const
 export type QuarantineReason = (typeof quarantineReasons)[number]
 
 export const isQuarantineReason = (reason: unknown): reason is QuarantineReason =>
