@@ -29,11 +29,11 @@ import {
   appendStatements,
   brokenConstraint,
   type ChainHead,
-  chainAfter,
-  isNumberTaken,
+  hasRecordsBeyond,
   readChainHead,
+  timeOf,
 } from './log/append.ts'
-import { controlPlaneChain } from './log/chain.ts'
+import { ChainWalk, controlPlaneChain } from './log/chain.ts'
 import { type Change, type NameClaim, type Recorder, versionArgument } from './recorder.ts'
 
 interface RecorderOptions {
@@ -255,20 +255,27 @@ async function appendToChain(
   { pendingId, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
-  const written = events.map((event) => ({ event, body: wellFormedJson({ ...event, environment }) }))
+  const texts = events.map((event) => wellFormedJson({ ...event, environment }))
   for (let attempt = 1; ; attempt += 1) {
     const head = known ?? (await readChainHead(ledger, controlPlaneChain))
     known = null
-    const chained = chainAfter(head, written)
-    const appended = appendStatements({ chain: controlPlaneChain, head, events: chained, receivedAt: clock.now() })
+    const receivedAt = clock.now()
+    const walk = new ChainWalk(head.digest)
+    for (const [index, text] of texts.entries()) walk.step(head.seq + 1 + index, text)
+    const { digest } = walk
+    const records = events.map((record, index) => ({
+      ...{ record, text: texts[index] ?? '', at: timeOf(record.timestamp, receivedAt) },
+    }))
+    const appended = appendStatements({ chain: controlPlaneChain, head, records, digest, receivedAt })
     const claim = pendingId === null ? [] : [stillPending(pendingId), dropPending(pendingId)]
     try {
       await ledger.write([...claim, ...before, ...appended])
-      const end = chained.at(-1)
-      return end === undefined ? head : { seq: end.n, digest: end.digest }
+      return { seq: head.seq + texts.length, digest }
     } catch (error) {
-      if (isNumberTaken(error)) throw new Failure('dependency_unavailable', { cause: error, message: beyondItsEnd })
       if (brokenConstraint(error) !== 'check') throw error
+      if (await hasRecordsBeyond(ledger, controlPlaneChain, await readChainHead(ledger, controlPlaneChain))) {
+        throw new Failure('dependency_unavailable', { cause: error, message: beyondItsEnd })
+      }
       if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
       // A guard among a ledger change's own statements. A change that the state has made cannot be refused any more.

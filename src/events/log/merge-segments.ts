@@ -5,26 +5,31 @@
  *
  * A merge is one transaction, guarded by the segments it replaces: of two control planes that merge the same ones, one
  * does, and a kill leaves either the old segments or the new one.
+ *
+ * SQL text: the guard, and the sizes of many segments.
  */
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-import { storedBytes } from '../../store/damage/stored-text.ts'
 import { brokenConstraint } from './append.ts'
 import { bytesOfHashes, hashesOfBytes, mergeHashes } from './id-hashes.ts'
-import { addFacet, blockRecords, type Facets, joinBlocks, joinRuns, mostBlocks } from './segment.ts'
+import { addFacet, blockRecords, type Facets, fullBlockBytes, joinBlocks, joinChains, joinRuns, mostBlocks } from './segment.ts'
 import {
   decodeBlock,
   decodeHeader,
   encodeBlockForLong,
   encodeHeader,
-  facetRows,
   type Header,
   type StoredBlock,
+  type StoredSegment,
 } from './segment-codec.ts'
-import { blockColumns, insertSegment, placedBlock, removeSegments } from './segment-rows.ts'
+import { insertSegment, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
 
 /** Segments, from the newest, among which neighbours are looked for. */
 const mostScanned = 4096
+/** A segment of so many records is not merged. */
+const largeRecords = 2048
+
 export interface MergeSizes {
   /** Records of a full block. */
   full: number
@@ -33,12 +38,17 @@ export interface MergeSizes {
 }
 const usualSizes: MergeSizes = { full: blockRecords, fanIn: 16 }
 
-/** 0: less than 16 records; 1: less than 256; 2: less than 4 096; 3: large enough. */
-const levelOf = (records: number): number => Math.min(3, Math.floor(Math.log2(records) / 4))
+/** 0: less than 16 records; 1: less than 256; 2: less than 2 048; 3: large enough. */
+const levelOf = (records: number): number => (records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4)))
 
 interface Small {
   first: number
   records: number
+}
+
+/** Merges until nothing is left to merge; between two merges other work goes on. Stops when the signal fires. */
+export async function mergeSegments(ledger: Database, signal?: AbortSignal): Promise<void> {
+  while (signal?.aborted !== true && (await mergeOnce(ledger))) await yieldToEventLoop()
 }
 
 /** Merges one group of neighbours; false where there is none to merge. Other sizes are for tests. */
@@ -48,41 +58,51 @@ export async function mergeOnce(ledger: Database, sizes = usualSizes): Promise<b
     [mostScanned],
   )
   const segments = rows.map(({ first_position: first, records }) => ({ first, records })).reverse()
-  const group = findGroup(segments, sizes)
-  return group !== null && (await mergeGroup(ledger, group, sizes))
+  for (const group of groupsOf(segments, sizes)) if (await mergeGroup(ledger, group, sizes)) return true
+  return false
 }
 
-/** The first neighbours of the lowest level that has enough of them; smaller ones between them count. */
-function findGroup(segments: readonly Small[], { fanIn }: MergeSizes): Small[] | null {
+/** Neighbours that may be merged, those of the lowest level first; smaller ones between them count. */
+function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Generator<readonly Small[]> {
   for (const level of [0, 1, 2]) {
     let group: Small[] = []
+    let records = 0
     for (const segment of segments) {
       const last = group.at(-1)
-      const adjacent = last === undefined || last.first + last.records === segment.first
-      if (!adjacent || levelOf(segment.records) > level) group = []
-      if (levelOf(segment.records) <= level) group.push(segment)
-      if (group.length === fanIn) return group
+      const isNext = last === undefined || last.first + last.records === segment.first
+      const fits = levelOf(segment.records) <= level
+      if (!isNext || !fits) {
+        group = []
+        records = 0
+      }
+      if (!fits) continue
+      group.push(segment)
+      records += segment.records
+      if (group.length < fanIn && records < mostBlocks * full) continue
+      if (group.length > 1) yield group
+      group = []
+      records = 0
     }
   }
-  return null
 }
 
 interface Part {
   first: number
+  receivedAt: number
   header: Header
   ids: Uint32Array
-  blocks: StoredBlock[]
+  blocks: readonly StoredBlock[]
 }
 
+/** False where the group cannot be merged: a part is damaged, or two of them are too large together. */
 async function mergeGroup(ledger: Database, group: readonly Small[], { full }: MergeSizes): Promise<boolean> {
   const parts = await readParts(ledger, group)
   if (parts === null) return false
   const fitting = fit(parts, full)
-  if (fitting.length < 2) return false
-  const merged = await mergeParts(fitting, full)
   const [first] = fitting
-  if (merged === null || first === undefined) return false
-  const { segment, facets } = merged
+  if (first === undefined || fitting.length < 2) return false
+  const merged = await mergeParts(fitting, full)
+  if (merged === null) return false
   const guard: Statement = {
     sql: `insert into guards (holds) select 0 where (select count(*) from event_segments
       where first_position in (select value from json_each(?))) <> ?`,
@@ -93,48 +113,62 @@ async function mergeGroup(ledger: Database, group: readonly Small[], { full }: M
       [
         guard,
         ...removeSegments(fitting.map((part) => ({ first: part.first, facets: part.header.facets }))),
-        ...insertSegment(segment, [...facetRows(facets)], first.first),
+        ...insertSegment(merged, first.first),
         { sql: 'update event_log set merges = merges + 1', args: [] },
       ],
       {},
     )
-    return true
   } catch (error) {
-    // Another control plane, or retention, was first.
-    if (brokenConstraint(error) === 'check') return true
-    throw error
+    // Otherwise another control plane, or retention, was first.
+    if (brokenConstraint(error) !== 'check') throw error
   }
+  return true
+}
+
+/** Whether a block can be joined to those before it. */
+const hasRoom = (filled: { records: number; bytes: number }, block: StoredBlock, full: number): boolean =>
+  filled.records + block.records <= full && filled.bytes + block.bytes <= fullBlockBytes
+
+/** Blocks, in their order, that become one each. */
+function groupBlocks(blocks: readonly StoredBlock[], full: number): StoredBlock[][] {
+  const groups: StoredBlock[][] = []
+  let filled = { records: 0, bytes: 0 }
+  for (const block of blocks) {
+    const last = groups.at(-1)
+    if (last === undefined || !hasRoom(filled, block, full)) {
+      groups.push([block])
+      filled = { records: block.records, bytes: block.bytes }
+      continue
+    }
+    last.push(block)
+    filled = { records: filled.records + block.records, bytes: filled.bytes + block.bytes }
+  }
+  return groups
 }
 
 /** As many parts, from the first, as have room in one segment. */
 function fit(parts: readonly Part[], full: number): readonly Part[] {
-  const counts: number[] = []
-  for (const [index, { blocks }] of parts.entries()) {
-    for (const { records } of blocks) {
-      const last = counts.at(-1)
-      if (last === undefined || last + records > full) counts.push(records)
-      else counts[counts.length - 1] = last + records
-    }
-    if (counts.length > mostBlocks) return parts.slice(0, index)
+  for (let most = parts.length; most > 1; most -= 1) {
+    const some = parts.slice(0, most)
+    const blocks = some.flatMap((part) => part.blocks)
+    if (groupBlocks(blocks, full).length <= mostBlocks) return some
   }
-  return parts
+  return []
 }
 
 /** Null where a part is damaged: it stays as it is, for `verify` to name. */
-async function mergeParts(parts: readonly Part[], full: number) {
-  const groups: StoredBlock[][] = []
+async function mergeParts(parts: readonly Part[], full: number): Promise<StoredSegment | null> {
+  const groups = groupBlocks(
+    parts.flatMap((part) => part.blocks),
+    full,
+  )
+  const placeOf = new Map(groups.flatMap((group, place) => group.map((block) => [block, place] as const)))
   const facets: Facets = new Map()
   for (const part of parts) {
-    const places = part.blocks.map((block) => {
-      const last = groups.at(-1)
-      const filled = last?.reduce((sum, { records }) => sum + records, 0) ?? full
-      if (last === undefined || filled + block.records > full) groups.push([block])
-      else last.push(block)
-      return groups.length - 1
-    })
+    const places = part.blocks.map((block) => placeOf.get(block) ?? 0)
     for (const [facet, values] of part.header.facets) {
       for (const [value, { events, blocks }] of values) {
-        addFacet(facets, facet, value, { events, blocks: movedBits(blocks, places) })
+        addFacet(facets, facet, value, events, movedBits(blocks, places))
       }
     }
   }
@@ -147,11 +181,18 @@ async function mergeParts(parts: readonly Part[], full: number) {
   const header: Header = {
     events: parts.reduce((sum, { header: { events } }) => sum + events, 0),
     runs: joinRuns(parts.flatMap(({ header: { runs } }) => runs)),
+    chains: joinChains(parts.flatMap(({ header: { chains } }) => chains)),
     facets,
   }
-  const records = blocks.reduce((sum, block) => sum + block.records, 0)
-  const ids = bytesOfHashes(mergeHashes(parts.map((part) => part.ids)))
-  return { segment: { records, header: encodeHeader(header), ids, blocks }, facets }
+  return {
+    records: blocks.reduce((sum, { records }) => sum + records, 0),
+    receivedAt: Math.max(...parts.map(({ receivedAt }) => receivedAt)),
+    header: encodeHeader(header),
+    ids: bytesOfHashes(mergeHashes(parts.map((part) => part.ids))),
+    facets,
+    chains: header.chains,
+    blocks,
+  }
 }
 
 async function joined(group: readonly StoredBlock[]): Promise<StoredBlock | null> {
@@ -168,30 +209,20 @@ function movedBits(bits: number, places: readonly number[]): number {
   return moved
 }
 
+/** Null where a part is damaged, or is no longer there. */
 async function readParts(ledger: Database, group: readonly Small[]): Promise<Part[] | null> {
-  const list = JSON.stringify(group.map(({ first }) => first))
-  const [segments, blocks] = await Promise.all([
-    ledger.read<{ first_position: number; header: unknown; ids: unknown }>(
-      'select first_position, header, ids from event_segments where first_position in (select value from json_each(?)) order by first_position',
-      [list],
-    ),
-    ledger.read(
-      `select ${blockColumns} from event_blocks b where b.segment in (select value from json_each(?)) order by b.first_position`,
-      [list],
-    ),
-  ])
-  const placed = blocks.map(placedBlock)
+  const firsts = group.map(({ first }) => first)
+  const among = 'where first_position in (select value from json_each(?)) order by first_position'
+  const segments = await readSegments(ledger, among, [JSON.stringify(firsts)])
+  const blocks = Map.groupBy(await readBlocks(ledger, firsts), ({ segment }) => segment)
   const parts: Part[] = []
-  for (const { first_position: first, header, ids } of segments) {
-    const decoded = decodeHeader(storedBytes(header) ?? new Uint8Array())
-    const hashes = hashesOfBytes(storedBytes(ids) ?? new Uint8Array(1))
-    if (decoded === null || hashes === null) return null
-    const own = placed.filter(({ segment }) => segment === first)
-    parts.push({ first, header: decoded, ids: hashes, blocks: own.map(plainBlock) })
+  for (const { first, records, receivedAt, header, ids } of segments) {
+    const decoded = decodeHeader(header)
+    const hashes = hashesOfBytes(ids)
+    const own = blocks.get(first) ?? []
+    const whole = own.reduce((sum, block) => sum + block.records, 0) === records
+    if (decoded === null || hashes === null || !whole) return null
+    parts.push({ first, receivedAt, header: decoded, ids: hashes, blocks: own })
   }
   return parts.length === group.length ? parts : null
 }
-
-const plainBlock = ({ records, first_at, last_at, places, body }: StoredBlock): StoredBlock => ({
-  ...{ records, first_at, last_at, places, body },
-})

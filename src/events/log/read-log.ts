@@ -1,6 +1,6 @@
 /**
- * Reads events from the log in the order of their time. Blocks overlap in time where events arrived late, so reading is a
- * merge: blocks are opened in the order in which their first possible event comes, and an event is given once no block
+ * Reads events from the log in the order of their time. Blocks overlap in time where events arrived late, so reading is
+ * a merge: blocks are opened in the order in which their first possible event comes, and an event is given once no block
  * that is still closed can hold an earlier one.
  *
  *   1. candidates: blocks in the window whose facets, and whose segment's id hashes, can match; some at a time
@@ -9,20 +9,20 @@
  *
  * Events of the same millisecond are in the order of their positions. What arrives after reading began is not seen: its
  * position is not below the ceiling. Merging segments moves blocks but no event: reading begins again behind the last
- * event given. SQL text: the order, the bitmaps and the choice of the index are what makes this fast.
+ * event given.
+ *
+ * SQL text: the order, the bitmaps and the choice of the index are what makes this fast.
  */
 import type { Database } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
-import { storedBytes } from '../../store/damage/stored-text.ts'
-import { hashOfId, holdsHash } from './id-hashes.ts'
-import { expandRecord, type FacetName, type LogRecord } from './record.ts'
-import { recordTexts } from './segment.ts'
+import { hashOfId, mayHold } from './id-hashes.ts'
+import { damagedEvent } from './quarantine.ts'
+import { type FacetName, hasFacet } from './record.ts'
+import { eventsOfRecord } from './record-events.ts'
+import { type Block, recordBytes } from './segment.ts'
 import { decodeBlock } from './segment-codec.ts'
-import { blockColumns, type PlacedBlock, placedBlock } from './segment-rows.ts'
-import { quarantinedType } from './quarantine.ts'
-import { nobody } from '../event.ts'
-import { timestamp } from '../../lib/clock.ts'
+import { blockColumns, type PlacedBlock, placedBlock, readLogHead } from './segment-rows.ts'
 
 /** Where an event stands: its time, the position of its record, and its place among the events of the record. */
 export interface Place {
@@ -33,6 +33,14 @@ export interface Place {
 
 export interface FoundEvent extends Place {
   event: Event
+  /** Its JSON, where the record is that one event and is shown as it was written. */
+  json?: string | undefined
+}
+
+/** An event must have one of the values. */
+export interface FacetFilter {
+  facet: FacetName
+  values: readonly string[]
 }
 
 export interface LogQuery {
@@ -42,31 +50,33 @@ export interface LogQuery {
   until: number
   /** Positions are below this one. */
   ceiling: number
-  /** Behind this event, in the order asked for. */
+  /** Behind this event, in the order asked for; null for all. */
   after: Place | null
-  /** Each must have one of its values. */
-  facets: readonly { facet: FacetName; values: readonly string[] }[]
+  /** Each must hold. */
+  facets: readonly FacetFilter[]
   /** Ids that a record must have (of request, exchange or session). */
   ids: readonly string[]
-  /** The exact filter, over what the index has found. */
-  matches(event: Event): boolean
+  /** Further conditions of an event, exact for the ids too; none where absent. */
+  matches?(event: Event): boolean
 }
 
 /** How many rows of a facet's index are few enough to begin with them. */
 const fewFacetRows = 500
 const blocksAtOnce = 16
+/** Segments whose id hashes are read at a time. */
+const segmentsAtOnce = 64
 
 /** The events that a query matches, in its order. */
-export async function* readLog(ledger: Database, query: LogQuery): AsyncGenerator<FoundEvent> {
+export async function* readLog(ledger: Database, query: LogQuery): AsyncGenerator<FoundEvent, void, undefined> {
   let after = query.after
   for (;;) {
-    const merges = await mergesOf(ledger)
+    const { merges } = await readLogHead(ledger)
     for await (const found of mergeBlocks(ledger, { ...query, after }, merges)) {
       if (found === 'merged') break
       after = found
       yield found
     }
-    if ((await mergesOf(ledger)) === merges) return
+    if ((await readLogHead(ledger)).merges === merges) return
   }
 }
 
@@ -74,7 +84,7 @@ async function* mergeBlocks(
   ledger: Database,
   query: LogQuery,
   merges: number,
-): AsyncGenerator<FoundEvent | 'merged'> {
+): AsyncGenerator<FoundEvent | 'merged', void, undefined> {
   const candidates = new Candidates(ledger, query, await segmentsWithIds(ledger, query), merges)
   const open: OpenBlock[] = []
   for (;;) {
@@ -129,7 +139,7 @@ class OpenBlock {
   readonly #events: Iterator<FoundEvent>
 
   constructor(block: PlacedBlock, query: LogQuery) {
-    this.#events = eventsOf(block, query)
+    this.#events = eventsOfBlock(block, query)
     this.advance()
   }
 
@@ -139,92 +149,73 @@ class OpenBlock {
   }
 }
 
-function* eventsOf(stored: PlacedBlock, query: LogQuery): Generator<FoundEvent> {
+function* eventsOfBlock(stored: PlacedBlock, query: LogQuery): Generator<FoundEvent> {
   const block = decodeBlock(stored)
   if (block === null) {
-    const found = damagedBlock(stored, query.order)
+    const found = damagedPlace(stored, query.order)
     if (isWanted(found, query)) yield found
     return
   }
-  const texts = [...recordTexts(block)]
-  const places = texts.map((_, index) => ({
-    at: block.times[index] ?? 0,
-    position: stored.first_position + index,
-    index: 0,
-  }))
-  places.sort((one, other) => comparePlaces(one, other, query.order))
-  const { since, until, ceiling, after, order } = query
-  for (const { at, position } of places) {
-    if (at < since || at >= until || position >= ceiling) continue
-    // Of the record that reading stopped in, some events may still come.
-    if (after !== null && (order === 'newest' ? at > after.at : at < after.at)) continue
-    const ordinal = position - stored.first_position
-    const text = texts[ordinal] ?? ''
-    if (!mayMatch(text, query)) continue
-    const aside = block.aside.get(ordinal)
-    const events = aside === undefined ? eventsOfText(text, at) : [asideEvent(aside, at, text)]
-    const found = events.map((event, index) => ({ at, position, index, event }))
-    if (order === 'newest') found.reverse()
-    for (const each of found) if (isWanted(each, query) && query.matches(each.event)) yield each
+  const records = recordBytes(block)
+  for (const ordinal of orderOf(block, query.order)) {
+    const [at, bytes] = [block.times[ordinal], records[ordinal]]
+    if (at === undefined || bytes === undefined) continue
+    const position = stored.first_position + ordinal
+    if (!mayHaveEvents({ at, position }, query)) continue
+    const text = bytes.toString()
+    const quarantine = block.quarantined.get(ordinal)
+    if (quarantine === undefined && !mayMatch(text, query)) continue
+    const events = eventsOfRecord({ text, at, quarantine })
+    const found = events.map((each, index) => ({ at, position, index, ...each }))
+    if (query.order === 'newest') found.reverse()
+    for (const each of found) if (isWanted(each, query) && isMatch(each.event, query)) yield each
   }
 }
 
-const isWanted = (place: Place, { after, order, since, until, ceiling }: LogQuery): boolean =>
-  place.at >= since &&
-  place.at < until &&
-  place.position < ceiling &&
-  (after === null || comparePlaces(after, place, order) < 0)
+/** The places of a block's records in the order in which they happened. */
+function orderOf({ times }: Pick<Block, 'times'>, order: LogQuery['order']): number[] {
+  const ordinals = Array.from(times, (_, ordinal) => ordinal)
+  ordinals.sort((one, other) => (times[one] ?? 0) - (times[other] ?? 0) || one - other)
+  return order === 'newest' ? ordinals.reverse() : ordinals
+}
+
+/** Whether a record is in the window, and not before the place where reading began; of its own record some may come. */
+const mayHaveEvents = (
+  { at, position }: Pick<Place, 'at' | 'position'>,
+  { since, until, ceiling, after, order }: LogQuery,
+): boolean =>
+  at >= since &&
+  at < until &&
+  position < ceiling &&
+  (after === null || (order === 'newest' ? at <= after.at : at >= after.at))
+
+const isWanted = (place: Place, query: LogQuery): boolean =>
+  mayHaveEvents(place, query) && (query.after === null || comparePlaces(query.after, place, query.order) < 0)
+
+const isMatch = (event: Event, { facets, matches }: LogQuery): boolean =>
+  facets.every(({ facet, values }) => hasFacet(event, facet, values)) && (matches?.(event) ?? true)
 
 /**
- * Whether the text of a record can match, without reading it: it must have one of the values of each facet. A text may
- * write any character as `\u…`, so one that does so is read.
+ * Whether the text of a record can match, without parsing it: it must have one of the values of each facet. A text may
+ * write any character as `\u…`, so one that does so is parsed. Statuses are numbers, and types may be implied.
  */
 function mayMatch(text: string, { facets, ids }: LogQuery): boolean {
   const has = (value: string) => !isPlain(value) || text.includes(value)
-  const mayHave = facets.every(({ facet, values }) => facet === 'status' || facet === 'type' || values.some(has)) && ids.every(has)
-  return mayHave || text.includes('\\u')
+  const mayHave = facets.every(
+    ({ facet, values }) => facet === 'status' || facet === 'type' || values.some((value) => has(value)),
+  )
+  return (mayHave && ids.every(has)) || text.includes('\\u')
 }
 
 /** Whether JSON writes these characters as they are. */
-const isPlain = (value: string): boolean => /^[\w.:\-/ ]*$/.test(value)
-
-function eventsOfText(text: string, at: number): Event[] {
-  // Ingest has read it, and the block's checksum holds.
-  const record: LogRecord = JSON.parse(text)
-  const events = expandRecord(record)
-  // No event is later than its receipt, whatever a worker's clock has said.
-  if (Date.parse(record.timestamp) === at) return events
-  return events.map((event) => ({ ...event, timestamp: timestamp(at) }))
-}
-
-function asideEvent(aside: { reason: string; event_id: string; gateway_id: string }, at: number, text: string): Event {
-  return {
-    ...emptyEvent(at),
-    event_id: aside.event_id,
-    reason_code: aside.reason,
-    event_attribution: { ...nobody, gateway_id: aside.gateway_id },
-    details: { bytes: Buffer.byteLength(text) },
-  }
-}
+const isPlain = (value: string): boolean => /^[\w.:\- ]*$/.test(value)
 
 /** Stands for all events of a block that cannot be read. */
-function damagedBlock(block: PlacedBlock, order: LogQuery['order']): FoundEvent {
+function damagedPlace(block: PlacedBlock, order: LogQuery['order']): FoundEvent {
   const at = order === 'newest' ? block.last_at : block.first_at
   const { first_position, records } = block
-  const event = { ...emptyEvent(at), reason_code: 'event.damaged', details: { first_position, records } }
-  return { at, position: first_position, index: 0, event }
+  return { at, position: first_position, index: 0, event: damagedEvent(at, { first_position, records }) }
 }
-
-const emptyEvent = (at: number): Event => ({
-  event_id: '00000000-0000-0000-0000-000000000000',
-  event_type: quarantinedType,
-  request_id: null,
-  timestamp: timestamp(at),
-  verdict: 'error',
-  reason_code: '',
-  config_version: 0,
-  event_attribution: nobody,
-})
 
 /** Blocks that can match, in the order in which their first possible event comes. */
 class Candidates {
@@ -235,7 +226,7 @@ class Candidates {
   #waiting: PlacedBlock[] = []
   #last: PlacedBlock | null = null
   #done = false
-  #index: { driver: Statement | null; others: readonly Statement[] } | null = null
+  #index: readonly Statement[] | null = null
 
   constructor(ledger: Database, query: LogQuery, segments: readonly number[] | null, merges: number) {
     this.#ledger = ledger
@@ -267,8 +258,7 @@ class Candidates {
     const conditions: Statement[] = [
       { sql: 'b.first_position < ?', args: [ceiling] },
       { sql: 'b.last_at >= ? and b.first_at < ?', args: [since, until] },
-      ...(this.#index?.driver ? [this.#index.driver] : []),
-      ...(this.#index?.others ?? []),
+      ...(this.#index ?? []),
     ]
     if (this.#segments !== null) {
       conditions.push({ sql: 'b.segment in (select value from json_each(?))', args: [JSON.stringify(this.#segments)] })
@@ -290,8 +280,8 @@ class Candidates {
   }
 }
 
-/** Whether to begin with the rows of a facet that has few, or with the blocks of the window. */
-async function chooseIndex(ledger: Database, { facets }: LogQuery) {
+/** Conditions of the facets: the one with few rows, if there is one, finds the blocks, and the others are checked. */
+async function chooseIndex(ledger: Database, { facets }: LogQuery): Promise<Statement[]> {
   const counted = await Promise.all(
     facets.map(async ({ facet, values }) => {
       const list = JSON.stringify(values)
@@ -304,25 +294,24 @@ async function chooseIndex(ledger: Database, { facets }: LogQuery) {
     }),
   )
   const fewest = counted.toSorted((one, other) => one.rows - other.rows)[0]
-  const driving = fewest !== undefined && fewest.rows <= fewFacetRows ? fewest : null
-  return {
-    driver: driving && {
-      sql: `b.first_position in (select w.first_position from segment_facets f
-        cross join event_blocks w on w.segment = f.segment and (f.blocks >> w.ordinal) & 1
-        where f.facet = ? and f.value in (select value from json_each(?)))`,
-      args: [driving.facet, driving.list],
-    },
-    others: counted
-      .filter((each) => each !== driving)
-      .map(({ facet, list }) => ({
-        sql: `exists (select 1 from segment_facets f where f.facet = ? and f.value in (select value from json_each(?))
-          and f.segment = b.segment and (f.blocks >> b.ordinal) & 1)`,
-        args: [facet, list],
-      })),
-  }
+  const finds = fewest !== undefined && fewest.rows <= fewFacetRows ? fewest : null
+  return counted.map((each) => (each === finds ? foundBy(each) : checkedFor(each)))
 }
 
-/** Segments in the window whose hashes hold all ids; null where no id is asked for. */
+const foundBy = ({ facet, list }: { facet: string; list: string }): Statement => ({
+  sql: `b.first_position in (select w.first_position from segment_facets f
+    cross join event_blocks w on w.segment = f.segment and (f.blocks >> w.ordinal) & 1
+    where f.facet = ? and f.value in (select value from json_each(?)))`,
+  args: [facet, list],
+})
+
+const checkedFor = ({ facet, list }: { facet: string; list: string }): Statement => ({
+  sql: `exists (select 1 from segment_facets f where f.facet = ? and f.value in (select value from json_each(?))
+    and f.segment = b.segment and (f.blocks >> b.ordinal) & 1)`,
+  args: [facet, list],
+})
+
+/** Segments in the window whose hashes may hold all ids; null where no id is asked for. */
 async function segmentsWithIds(ledger: Database, { ids, ceiling }: LogQuery): Promise<number[] | null> {
   if (ids.length === 0) return null
   const hashes = ids.map(hashOfId)
@@ -330,20 +319,14 @@ async function segmentsWithIds(ledger: Database, { ids, ceiling }: LogQuery): Pr
   let before = ceiling
   for (;;) {
     const rows = await ledger.read<{ first_position: number; ids: unknown }>(
-      'select first_position, ids from event_segments where first_position < ? order by first_position desc limit 64',
-      [before],
+      'select first_position, ids from event_segments where first_position < ? order by first_position desc limit ?',
+      [before, segmentsAtOnce],
     )
-    for (const row of rows) {
-      const stored = storedBytes(row.ids)
-      if (stored !== null && hashes.every((hash) => holdsHash(stored, hash))) found.push(row.first_position)
+    for (const { first_position: first, ids: stored } of rows) {
+      if (mayHold(stored instanceof ArrayBuffer ? new Uint8Array(stored) : new Uint8Array(), hashes)) found.push(first)
     }
     const last = rows.at(-1)
-    if (last === undefined || rows.length < 64) return found
+    if (last === undefined || rows.length < segmentsAtOnce) return found
     before = last.first_position
   }
-}
-
-const mergesOf = async (ledger: Database): Promise<number> => {
-  const [row] = await ledger.read<{ merges: number }>('select merges from event_log')
-  return row?.merges ?? 0
 }

@@ -1,55 +1,54 @@
 /**
  * A record is one line of the event log. Most records are exchanges: the outcome of one request, with its provider
- * attempts and its policy decisions inside. The API shows them as events of their own (`expandRecord`); the log keeps
+ * attempts and its policy decisions inside. The API shows these as events of their own (`expandRecord`). The log keeps
  * them together, because they share everything but a few members. Every other event is a record by itself.
  */
 import { z } from 'zod'
 import { type Event, eventSchema, verdicts } from '../event.ts'
 
 /** What an event inside a record has of its own; it shares the other members with its outcome. */
-const innerSchema = z.strictObject({
+export const innerEventSchema = z.object({
   event_id: z.uuid(),
   verdict: z.enum(verdicts),
   reason_code: z.string(),
   details: z.record(z.string(), z.unknown()).optional(),
-  prompt_redacted: z.string().optional(),
 })
-export type InnerEvent = z.infer<typeof innerSchema>
+export type InnerEvent = z.infer<typeof innerEventSchema>
 
 export const recordSchema = eventSchema.extend({
-  attempts: z.array(innerSchema).optional(),
-  decisions: z.array(innerSchema).optional(),
+  attempts: z.array(innerEventSchema).optional(),
+  decisions: z.array(innerEventSchema).optional(),
 })
 export type LogRecord = z.infer<typeof recordSchema>
 
-/** Members of a record that belong to its outcome alone. */
-const ofOutcome = ['attempts', 'decisions', 'prompt_hash', 'prompt_redacted', 'metadata', 'settlements'] as const
+/** How many events a record is shown as. */
+export const eventsOf = ({ attempts, decisions }: LogRecord): number =>
+  1 + (attempts?.length ?? 0) + (decisions?.length ?? 0)
 
-/** The events of a record, in the order in which they happened: attempts, decisions, then the outcome. */
+/**
+ * The events of a record, in the order in which they happened: attempts, decisions, then the outcome. A decision that
+ * queued an escalation shows the prompt, because a person decides on it.
+ */
 export function expandRecord(record: LogRecord): Event[] {
   const { attempts = [], decisions = [], ...outcome } = record
   if (attempts.length === 0 && decisions.length === 0) return [outcome]
-  const shared: Event = { ...outcome }
-  delete shared.details
-  delete shared.event_cost_attribution
-  for (const name of ofOutcome) if (name in shared) delete shared[name as keyof Event]
-  const inner = (type: Event['event_type']) => (own: InnerEvent): Event => ({ ...shared, event_type: type, ...own })
-  return [...attempts.map(inner('gateway.provider.attempt')), ...decisions.map(inner('decision')), outcome]
-}
-
-/** What a record can be found by, for the index of its segment. */
-export interface IndexedRecord {
-  /** How many events of the record have each value of each facet. */
-  facets: Facet[]
-  /** Identifiers by which the record is looked up: request, exchange, session. */
-  ids: string[]
-  events: number
-}
-
-export interface Facet {
-  facet: FacetName
-  value: string
-  events: number
+  const {
+    details: _details,
+    metadata: _metadata,
+    prompt_redacted: prompt,
+    prompt_hash: _hash,
+    event_cost_attribution: _cost,
+    settlements: _settlements,
+    ...shared
+  } = outcome
+  const asEvent =
+    (type: Event['event_type']) =>
+    (own: InnerEvent): Event => {
+      const event: Event = { ...shared, event_type: type, ...own }
+      if (prompt !== undefined && own.details?.escalation !== undefined) event.prompt_redacted = prompt
+      return event
+    }
+  return [...attempts.map(asEvent('gateway.provider.attempt')), ...decisions.map(asEvent('decision')), outcome]
 }
 
 /** What events are filtered by; each has an index over segments. */
@@ -68,59 +67,100 @@ export const facetNames = [
 ] as const
 export type FacetName = (typeof facetNames)[number]
 
-export function indexRecord(record: LogRecord): IndexedRecord {
-  const events = expandRecord(record)
-  const counts = new Map<string, Facet>()
-  const add = (facet: FacetName, value: unknown) => {
-    if (typeof value !== 'string' || value === '') return
-    const key = `${facet} ${value}`
-    const known = counts.get(key)
-    if (known === undefined) counts.set(key, { facet, value: value.toWellFormed(), events: 1 })
-    else known.events += 1
+/** What an event has of its own, beside what it shares with the other events of its record. */
+type OwnPart = Pick<Event, 'event_type' | 'verdict' | 'reason_code' | 'details'>
+
+/** Calls `visit` with each value of each facet that a record's events have, and with how many of them have it. */
+export function visitFacets(record: LogRecord, visit: (facet: FacetName, value: string, events: number) => void): void {
+  const { event_attribution: who, attempts, decisions } = record
+  const events = eventsOf(record)
+  const shared = (facet: FacetName, value: string | null) => {
+    if (value !== null && value !== '') visit(facet, value, events)
   }
-  for (const event of events) for (const facet of facetNames) for (const value of facetValues(event, facet)) add(facet, value)
-  const { request_id, exchange_id, event_attribution } = record
-  const ids = [request_id, exchange_id, event_attribution.session_id].filter((id) => typeof id === 'string')
-  return { facets: [...counts.values()], ids, events: events.length }
+  shared('gateway', who.gateway_id)
+  shared('team', who.team_id)
+  shared('token', who.token_id)
+  shared('user', who.user_id)
+  const visitOwn = (own: OwnPart) => {
+    for (const facet of ownFacets) {
+      for (const value of ownValues(own, facet)) if (typeof value === 'string' && value !== '') visit(facet, value, 1)
+    }
+  }
+  visitOwn(record)
+  for (const attempt of attempts ?? []) {
+    visitOwn({ ...attempt, event_type: 'gateway.provider.attempt' })
+  }
+  for (const decision of decisions ?? []) visitOwn({ ...decision, event_type: 'decision' })
 }
 
-/** The values of one facet that an event has. */
-export function facetValues(event: Event, facet: FacetName): readonly unknown[] {
-  const { event_attribution: attribution, details = {} } = event
+const ownFacets = ['type', 'verdict', 'reason', 'model', 'provider', 'policy', 'status'] as const
+type OwnFacet = (typeof ownFacets)[number]
+
+/** Whether an event has one of these values of a facet. */
+export function hasFacet(event: Event, facet: FacetName, values: readonly string[]): boolean {
+  return facetValues(event, facet).some((value) => typeof value === 'string' && values.includes(value))
+}
+
+function facetValues(event: Event, facet: FacetName): readonly unknown[] {
+  const { event_attribution: who } = event
+  switch (facet) {
+    case 'gateway':
+      return [who.gateway_id]
+    case 'team':
+      return [who.team_id]
+    case 'token':
+      return [who.token_id]
+    case 'user':
+      return [who.user_id]
+    default:
+      return ownValues(event, facet)
+  }
+}
+
+function ownValues({ event_type, verdict, reason_code, details }: OwnPart, facet: OwnFacet): readonly unknown[] {
   switch (facet) {
     case 'type':
-      return [event.event_type]
+      return [event_type]
     case 'verdict':
-      return [event.verdict]
+      return [verdict]
     case 'reason':
-      return [event.reason_code]
-    case 'gateway':
-      return [attribution.gateway_id]
-    case 'team':
-      return [attribution.team_id]
-    case 'token':
-      return [attribution.token_id]
-    case 'user':
-      return [attribution.user_id]
+      return [reason_code]
     case 'model':
-      return [details.model]
+      return [details?.model]
     case 'provider':
-      return [details.provider]
+      return [details?.provider]
     case 'policy':
       return policiesOf(details)
     case 'status':
-      return [statusClass(details.status)]
+      return [statusClass(details?.status)]
   }
 }
 
-function policiesOf({ policy_id: own, policy_results: results }: NonNullable<Event['details']>): unknown[] {
+const noPolicies: readonly unknown[] = []
+
+/** The policies that a decision, an outcome or a change of a policy names. */
+function policiesOf(details: Event['details']): readonly unknown[] {
+  if (details === undefined) return noPolicies
+  const { policy_id: own, policy_results: results } = details
+  if (own === undefined && results === undefined) return noPolicies
   const named = Array.isArray(results) ? results.map((result) => (isObject(result) ? result.policy_id : null)) : []
   return [...new Set([own, ...named])]
 }
 
+const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const
+
 /** `2xx`, `4xx`; null where there was no status. */
 const statusClass = (status: unknown): string | null =>
-  typeof status === 'number' && status >= 100 && status < 600 ? `${Math.floor(status / 100)}xx` : null
+  typeof status === 'number' ? (statusClasses[Math.floor(status / 100) - 1] ?? null) : null
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The identifiers that a record is looked up by: request, exchange and session, or its own where it is no exchange. */
+export function visitIds(record: LogRecord, visit: (id: string) => void): void {
+  const { request_id: request, exchange_id: exchange, event_attribution: who } = record
+  if (request !== null && request !== '') visit(request)
+  if (exchange === undefined) visit(record.event_id)
+  else visit(exchange)
+  if (who.session_id !== null && who.session_id !== '') visit(who.session_id)
+}

@@ -6,124 +6,149 @@ import { promisify } from 'node:util'
 import { constants, type ZstdOptions, zstdCompress, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { z } from 'zod'
 import { bytesOfHashes } from './id-hashes.ts'
-import { quarantineReasons } from './quarantine.ts'
+import { quarantineSchema } from './quarantine.ts'
 import { facetNames } from './record.ts'
-import { addFacet, type Block, type Facets, type IndexedFacet, lineFeed, type Run, type Segment } from './segment.ts'
+import {
+  addFacet,
+  type Block,
+  type ChainPart,
+  type Facets,
+  lineFeed,
+  type Run,
+  recordBytes,
+  type Segment,
+} from './segment.ts'
 
-/** Bytes of a block that is opened: full of the largest records. More is damage, or a compression bomb. */
-const mostBlockBytes = 2 ** 30
+/** More bytes of a header, or of the places of a block, are damage or a compression bomb. */
 const mostHeaderBytes = 2 ** 26
 
 export interface StoredBlock {
   records: number
+  /** The length of its text. */
+  bytes: number
   first_at: number
   last_at: number
-  /** JSON: the times of its records, from `first_at`, and what was put aside. */
-  places: string
+  /** When each of its records happened, and which were quarantined. */
+  places: Uint8Array
   body: Uint8Array
 }
 
 export interface StoredSegment {
   records: number
+  receivedAt: number
   header: Uint8Array
   ids: Uint8Array
+  facets: Facets
+  chains: readonly ChainPart[]
   blocks: StoredBlock[]
 }
 
-const runSchema = z.strictObject({
-  chain: z.string(),
-  first: z.number().int().min(1),
-  records: z.number().int().min(1),
-  digest: z.string(),
-})
-const indexedFacets = [...facetNames, 'chain'] as const
+const runSchema = z.tuple([z.string(), z.number().int().min(1), z.number().int().min(1), z.string()])
+const facetSchema = z.tuple([z.enum(facetNames), z.string(), z.number().int().min(1), z.number().int().min(1)])
 const headerSchema = z.strictObject({
   events: z.number().int().min(1),
   runs: z.array(runSchema).min(1),
-  facets: z.array(z.tuple([z.enum(indexedFacets), z.string(), z.number().int().min(1), z.number().int().min(1)])),
+  chains: z.array(z.tuple([z.string(), z.number().int().min(1), z.number().int().min(1), z.string()])).min(1),
+  facets: z.array(facetSchema),
 })
 
 export interface Header {
   events: number
   runs: readonly Run[]
+  chains: readonly ChainPart[]
   facets: Facets
 }
 
-/** A facet as a row of its table; the bitmap as an unsigned number. */
-export interface FacetRow {
-  facet: IndexedFacet
-  value: string
-  events: number
-  blocks: number
-}
+/** A facet as a row of its table: its name, the value, how many events, and the bitmap as an unsigned number. */
+export type FacetRow = z.infer<typeof facetSchema>
 
-export function* facetRows(facets: Facets): Generator<FacetRow> {
+export function facetRows(facets: Facets): FacetRow[] {
+  const rows: FacetRow[] = []
   for (const [facet, values] of facets) {
-    for (const [value, { events, blocks }] of values) yield { facet, value, events, blocks: blocks >>> 0 }
+    for (const [value, { events, blocks }] of values) rows.push([facet, value, events, blocks >>> 0])
   }
+  return rows
 }
 
-export function encodeSegment({ blocks, runs, facets, ids, events }: Segment): StoredSegment {
-  const stored = blocks.map((block) => ({ ...placesOf(block), body: zstdCompressSync(block.text, options(3)) }))
+/** The stored form of a new segment: compressed for speed. */
+export function encodeSegment({ blocks, runs, chains, facets, ids, events, receivedAt }: Segment): StoredSegment {
   return {
     records: blocks.reduce((sum, { times }) => sum + times.length, 0),
-    header: encodeHeader({ events, runs, facets }),
+    receivedAt,
+    header: encodeHeader({ events, runs, chains, facets }),
     ids: bytesOfHashes(ids),
-    blocks: stored,
+    facets,
+    chains,
+    blocks: blocks.map((block) => ({ ...placesOf(block), body: zstdCompressSync(block.text, options(1)) })),
   }
 }
 
-export function encodeHeader({ events, runs, facets }: Header): Uint8Array {
-  const rows = [...facetRows(facets)].map(({ facet, value, events: count, blocks }) => [facet, value, count, blocks])
-  return zstdCompressSync(Buffer.from(JSON.stringify({ events, runs, facets: rows })), options(3))
+export function encodeHeader({ events, runs, chains, facets }: Header): Uint8Array {
+  const header: z.infer<typeof headerSchema> = {
+    events,
+    runs: runs.map(({ chain, first, records, digest }) => [chain, first, records, digest]),
+    chains: chains.map(({ chain, first, last, digestBefore }) => [chain, first, last, digestBefore]),
+    facets: facetRows(facets),
+  }
+  return zstdCompressSync(Buffer.from(JSON.stringify(header)), options(1))
 }
 
-/** The same form, compressed harder and off the thread: for what is written once and read for long. */
+/** The stored form of a block that is written once and read for long: compressed harder, off the thread. */
 export async function encodeBlockForLong(block: Block): Promise<StoredBlock> {
   return { ...placesOf(block), body: await compressOffThread(block.text, options(6)) }
 }
 
 const compressOffThread: (bytes: Buffer, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress)
 
-function placesOf({ times, aside }: Block): Omit<StoredBlock, 'body'> {
+function placesOf({ times, quarantined, text }: Block): Omit<StoredBlock, 'body'> {
   const first_at = times.reduce((least, at) => Math.min(least, at))
   const last_at = times.reduce((most, at) => Math.max(most, at))
-  const places = { times: times.map((at) => at - first_at), ...(aside.size > 0 && { aside: [...aside] }) }
-  return { records: times.length, first_at, last_at, places: JSON.stringify(places) }
+  const places: z.infer<typeof placesSchema> = { times: times.map((at) => at - first_at) }
+  if (quarantined.size > 0) places.quarantined = [...quarantined]
+  return {
+    records: times.length,
+    bytes: text.length,
+    ...{ first_at, last_at },
+    places: zstdCompressSync(Buffer.from(JSON.stringify(places)), options(1)),
+  }
 }
 
 export function decodeHeader(bytes: Uint8Array): Header | null {
   const parsed = headerSchema.safeParse(jsonOf(decompress(bytes, mostHeaderBytes)))
   if (!parsed.success) return null
-  const { events, runs, facets: rows } = parsed.data
+  const { events, runs, chains, facets: rows } = parsed.data
   const facets: Facets = new Map()
-  for (const [facet, value, count, blocks] of rows) addFacet(facets, facet, value, { events: count, blocks: blocks | 0 })
-  return { events, runs, facets }
+  for (const [facet, value, count, blocks] of rows) addFacet(facets, facet, value, count, blocks | 0)
+  return {
+    events,
+    runs: runs.map(([chain, first, records, digest]) => ({ chain, first, records, digest })),
+    chains: chains.map(([chain, first, last, digestBefore]) => ({ chain, first, last, digestBefore })),
+    facets,
+  }
 }
 
-const asideSchema = z.strictObject({
-  reason: z.enum(quarantineReasons),
-  event_id: z.string(),
-  gateway_id: z.string(),
-})
 const placesSchema = z.strictObject({
   times: z.array(z.number().int().min(0)),
-  aside: z.array(z.tuple([z.number().int().min(0), asideSchema])).optional(),
+  quarantined: z.array(z.tuple([z.number().int().min(0), quarantineSchema])).optional(),
 })
 
-/** Null where the block is damaged: its checksum, its number of records or its times do not hold. */
-export function decodeBlock({ records, first_at, places, body }: StoredBlock): Block | null {
-  const text = decompress(body, mostBlockBytes)
-  const parsed = placesSchema.safeParse(jsonOf(places))
-  if (text === null || !parsed.success || parsed.data.times.length !== records || linesIn(text) !== records) return null
-  return { times: parsed.data.times.map((offset) => first_at + offset), aside: new Map(parsed.data.aside), text }
+/** When the records of a block happened and which were quarantined; null where that is damaged. */
+export function decodePlaces(block: Omit<StoredBlock, 'body'>): Pick<Block, 'times' | 'quarantined'> | null {
+  const parsed = placesSchema.safeParse(jsonOf(decompress(block.places, mostHeaderBytes)))
+  if (!parsed.success || parsed.data.times.length !== block.records) return null
+  return {
+    times: parsed.data.times.map((offset) => block.first_at + offset),
+    quarantined: new Map(parsed.data.quarantined),
+  }
 }
 
-function linesIn(text: Buffer): number {
-  if (text.at(-1) !== lineFeed) return 0
-  let lines = 0
-  for (let at = text.indexOf(lineFeed); at !== -1; at = text.indexOf(lineFeed, at + 1)) lines += 1
-  return lines
+/** Null where the block is damaged: a checksum, its number of records or its times do not hold. */
+export function decodeBlock(stored: StoredBlock): Block | null {
+  const places = decodePlaces(stored)
+  const text = decompress(stored.body, stored.bytes)
+  if (places === null || text === null || text.length !== stored.bytes || text.at(-1) !== lineFeed) return null
+  const block = { ...places, text }
+  return recordBytes(block).length === stored.records ? block : null
 }
 
 const options = (level: number): ZstdOptions => ({
@@ -132,14 +157,14 @@ const options = (level: number): ZstdOptions => ({
 
 function decompress(bytes: Uint8Array, maxOutputLength: number): Buffer | null {
   try {
-    return zstdDecompressSync(bytes, { maxOutputLength })
+    return zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, maxOutputLength) })
   } catch {
-    // Its checksum does not hold, it is no zstd, or it is larger than anything that was written.
+    // Its checksum does not hold, it is no zstd, or it is larger than what was written.
     return null
   }
 }
 
-function jsonOf(text: Buffer | string | null): unknown {
+function jsonOf(text: Buffer | null): unknown {
   try {
     return JSON.parse(String(text))
   } catch {

@@ -1,78 +1,115 @@
 /**
- * Segments as rows of the ledger. SQL text: positions are allocated inside the inserting transaction, and one statement
- * writes many rows.
+ * Segments as rows of the ledger.
  *
- *   event_log       one row: the next position, and how often segments were merged
- *   event_segments  one row a segment
- *   event_blocks    the blocks of a segment; indexes by their time
- *   segment_facets  the facets of a segment
+ * SQL text: positions are allocated inside the inserting transaction, and one statement writes many rows.
  */
-import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
-import { storedBytes } from '../../store/damage/stored-text.ts'
-import { type FacetRow, facetRows, type StoredBlock, type StoredSegment } from './segment-codec.ts'
-import type { Facets } from './segment.ts'
+import { asBytes, shownText, storedBytes } from '../../store/damage/stored-text.ts'
+import type { Reader } from '../../store/open.ts'
+import type { Row, Statement } from '../../store/statement.ts'
+import type { ChainPart, Facets } from './segment.ts'
+import { facetRows, type StoredBlock, type StoredSegment } from './segment-codec.ts'
 
 /** Rows of one statement; few different texts, so that prepared statements are used again. */
 const rowsAtOnce = 32
 
+/** The position after the last record, as SQL. */
+const nextPosition = '(select next_position from event_log)'
+
 /** Appends a segment at the end of the log. Positions are given by the transaction that these statements run in. */
-export const appendSegment = (segment: StoredSegment, facets: Facets): Statement[] => [
-  ...insertSegment(segment, [...facetRows(facets)], nextPosition),
+export const appendSegment = (segment: StoredSegment): Statement[] => [
+  ...insertSegment(segment, nextPosition),
   { sql: 'update event_log set next_position = next_position + ?', args: [segment.records] },
 ]
 
 /** Inserts a segment whose first position is this number, or this expression. */
 export function insertSegment(
-  { records, header, ids, blocks }: StoredSegment,
-  facets: readonly FacetRow[],
+  { records, receivedAt, header, ids, blocks, facets, chains }: StoredSegment,
   position: number | typeof nextPosition,
 ): Statement[] {
-  const first = String(position)
+  const [first, at] = typeof position === 'number' ? ['?', [position]] : [position, []]
   const statements: Statement[] = [
     {
-      sql: `insert into event_segments (first_position, records, header, ids) values (${first}, ?, ?, ?)`,
-      args: [records, header, ids],
+      sql: `insert into event_segments (first_position, records, received_at, header, ids) values (${first}, ?, ?, ?, ?)`,
+      args: [...at, records, receivedAt, header, ids],
     },
   ]
   let offset = 0
   for (const [ordinal, block] of blocks.entries()) {
+    const { bytes, first_at, last_at, places, body } = block
     statements.push({
-      sql: `insert into event_blocks (first_position, segment, ordinal, records, first_at, last_at, places, body)
-        values (${first} + ?, ${first}, ?, ?, ?, ?, ?, ?)`,
-      args: [offset, ordinal, block.records, block.first_at, block.last_at, block.places, block.body],
+      sql: `insert into event_blocks (first_position, segment, ordinal, records, bytes, first_at, last_at, places, body)
+        values (${first} + ?, ${first}, ?, ?, ?, ?, ?, ?, ?)`,
+      args: [...at, offset, ...at, ordinal, block.records, bytes, first_at, last_at, places, body],
     })
     offset += block.records
   }
-  for (let from = 0; from < facets.length; from += rowsAtOnce) {
-    const some = facets.slice(from, from + rowsAtOnce)
-    statements.push({
-      sql: `insert into segment_facets (facet, value, segment, events, blocks) values ${some
-        .map(() => `(?, ?, ${first}, ?, ?)`)
-        .join()}`,
-      args: some.flatMap(({ facet, value, events, blocks }) => [facet, value, events, blocks]),
-    })
+  const inserted = (table: string, rows: readonly (string | number)[][]) => {
+    for (const some of chunks(rows)) {
+      statements.push({
+        sql: `insert into ${table} values ${some.map((row) => `(${first}${', ?'.repeat(row.length)})`).join()}`,
+        args: some.flatMap((row) => [...at, ...row]),
+      })
+    }
   }
+  inserted(
+    'segment_chains (segment, chain, first_seq, last_seq, digest_before)',
+    chains.map((each) => [each.chain, each.first, each.last, each.digestBefore]),
+  )
+  inserted('segment_facets (segment, facet, value, events, blocks)', facetRows(facets))
   return statements
 }
 
-/** The position after the last record, as SQL. */
-export const nextPosition = '(select next_position from event_log)'
+/** In powers of two, so that there are few statement texts. */
+function chunks<Item>(items: readonly Item[]): (readonly Item[])[] {
+  const all: (readonly Item[])[] = []
+  let size = rowsAtOnce
+  for (let from = 0; from < items.length; from += size) {
+    while (size > items.length - from) size /= 2
+    all.push(items.slice(from, from + size))
+  }
+  return all
+}
 
 /** Removes segments, whose facets are named because their table has no index by segment. */
 export function removeSegments(segments: readonly { first: number; facets: Facets }[]): Statement[] {
   const firsts = JSON.stringify(segments.map(({ first }) => first))
-  const keys = segments.flatMap(({ first, facets }) => [...facetRows(facets)].map(({ facet, value }) => [facet, value, first]))
+  const keys = segments.flatMap(({ first, facets }) => facetRows(facets).map(([facet, value]) => [facet, value, first]))
+  const among = 'in (select value from json_each(?))'
   return [
     {
-      // Facets first: a `json_each` of arrays is joined by the primary key.
+      // A `json_each` of arrays is joined by the primary key.
       sql: `delete from segment_facets where (facet, value, segment) in
         (select value ->> 0, value ->> 1, value ->> 2 from json_each(?))`,
       args: [JSON.stringify(keys)],
     },
-    { sql: 'delete from event_blocks where segment in (select value from json_each(?))', args: [firsts] },
-    { sql: 'delete from event_segments where first_position in (select value from json_each(?))', args: [firsts] },
+    { sql: `delete from segment_chains where segment ${among}`, args: [firsts] },
+    { sql: `delete from event_blocks where segment ${among}`, args: [firsts] },
+    { sql: `delete from event_segments where first_position ${among}`, args: [firsts] },
   ]
+}
+
+/** A segment without its blocks, as it is read. */
+export interface SegmentRow {
+  first: number
+  records: number
+  receivedAt: number
+  header: Uint8Array
+  ids: Uint8Array
+}
+
+/** Segments that meet a condition, in the order of their positions; `tail` is SQL after `from event_segments`. */
+export async function readSegments(ledger: Reader, tail: string, args: Statement['args']): Promise<SegmentRow[]> {
+  const rows = await ledger.read(
+    `select first_position, records, received_at, header, ids from event_segments ${tail}`,
+    args,
+  )
+  return rows.map((row) => ({
+    first: Number(row.first_position),
+    records: Number(row.records),
+    receivedAt: Number(row.received_at),
+    header: bytesOf(row.header),
+    ids: bytesOf(row.ids),
+  }))
 }
 
 /** A block as it is read, with its place in the log. */
@@ -81,28 +118,65 @@ export interface PlacedBlock extends StoredBlock {
   segment: number
 }
 
-export const blockColumns = 'b.first_position, b.segment, b.records, b.first_at, b.last_at, b.places, b.body'
+/** The columns of a block to select from `event_blocks b`, for `placedBlock`. */
+export const blockColumns =
+  'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places, b.body'
 
-export const placedBlock = (row: Record<string, unknown>): PlacedBlock => ({
+export const placedBlock = (row: Row): PlacedBlock => ({
   first_position: Number(row.first_position),
   segment: Number(row.segment),
   records: Number(row.records),
+  bytes: Number(row.bytes),
   first_at: Number(row.first_at),
   last_at: Number(row.last_at),
-  places: String(row.places),
-  body: storedBytes(row.body) ?? new Uint8Array(),
+  places: bytesOf(row.places),
+  body: bytesOf(row.body),
 })
+
+const bytesOf = (value: unknown): Uint8Array => storedBytes(value) ?? new Uint8Array()
+
+/** The blocks of segments, in the order of their positions. */
+export async function readBlocks(ledger: Reader, segments: readonly number[]): Promise<PlacedBlock[]> {
+  const rows = await ledger.read(
+    `select ${blockColumns} from event_blocks b where b.segment in (select value from json_each(?)) order by b.first_position`,
+    [JSON.stringify(segments)],
+  )
+  return rows.map(placedBlock)
+}
+
+export interface ChainRow extends ChainPart {
+  segment: number
+}
+
+/** Where a chain's records are: rows of `segment_chains` that meet a condition; `tail` is SQL after `where chain = ?`. */
+export async function readChainRows(
+  ledger: Reader,
+  chain: string,
+  tail: string,
+  args: Statement['args'],
+): Promise<ChainRow[]> {
+  const rows = await ledger.read<{ first_seq: number; last_seq: number; segment: number; digest: unknown }>(
+    `select first_seq, last_seq, segment, ${asBytes('digest_before')} as digest from segment_chains where chain = ? ${tail}`,
+    [chain, ...args],
+  )
+  return rows.map(({ first_seq, last_seq, segment, digest }) => ({
+    ...{ chain, first: first_seq, last: last_seq, segment },
+    digestBefore: shownText(digest),
+  }))
+}
 
 export interface LogHead {
   /** The position that the next record gets; the first record of a log has 1. */
   next: number
   /** Grows whenever segments are merged: who reads several times sees that blocks have moved. */
   merges: number
+  /** Everything that retention has removed was received before this, in milliseconds since the epoch. */
+  removedUntil: number
 }
 
-export async function readLogHead(ledger: Pick<Database, 'read'>): Promise<LogHead> {
-  const [row] = await ledger.read<{ next_position: number; merges: number }>(
-    'select next_position, merges from event_log',
+export async function readLogHead(ledger: Reader): Promise<LogHead> {
+  const [row] = await ledger.read<{ next_position: number; merges: number; removed_until: number }>(
+    'select next_position, merges, removed_until from event_log',
   )
-  return { next: row?.next_position ?? 1, merges: row?.merges ?? 0 }
+  return { next: row?.next_position ?? 1, merges: row?.merges ?? 0, removedUntil: row?.removed_until ?? 0 }
 }

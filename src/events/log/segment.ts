@@ -6,17 +6,20 @@
  *   facets   for each value of each facet, how many events have it and in which blocks (a bit for each block)
  *   ids      hashes of request, exchange and session ids (id-hashes.ts)
  *   runs     consecutive records of one chain, with the chain's digest after the last of them
+ *   chains   for each chain in it, its first and last number here and the chain's digest before the first
  *
  * Everything here is data in memory; `segment-codec.ts` is its stored form.
  */
-import { hashIds } from './id-hashes.ts'
-import type { QuarantineReason } from './quarantine.ts'
-import type { FacetName, IndexedRecord } from './record.ts'
+import { hashOfId, sortedHashes } from './id-hashes.ts'
+import { type Quarantine, quarantinedEvent } from './quarantine.ts'
+import { eventsOf, type FacetName, type LogRecord, visitFacets, visitIds } from './record.ts'
 
 /** Records of a full block. Larger blocks compress hardly better and take longer to open. */
 export const blockRecords = 128
 /** As many as a bitmap of 32 bits can name. */
 export const mostBlocks = 32
+/** A block that has this many bytes of text is full, however few its records are. */
+export const fullBlockBytes = 1024 * 1024
 
 /** Consecutive records of one chain. */
 export interface Run {
@@ -28,18 +31,20 @@ export interface Run {
   digest: string
 }
 
-/** What the log says of a record that it keeps without understanding it. */
-export interface Aside {
-  reason: QuarantineReason
-  event_id: string
-  gateway_id: string
+/** What a segment has of a chain. */
+export interface ChainPart {
+  chain: string
+  first: number
+  last: number
+  /** The chain's digest before the first record. */
+  digestBefore: string
 }
 
 export interface Block {
   /** When each record happened, in milliseconds since the epoch; never later than it was received. */
   times: readonly number[]
-  /** Records that were put aside, by their place in the block. */
-  aside: ReadonlyMap<number, Aside>
+  /** Records that were quarantined, by their place in the block. */
+  quarantined: ReadonlyMap<number, Quarantine>
   /** The records as UTF-8, each followed by a line feed. */
   text: Buffer
 }
@@ -49,67 +54,128 @@ export interface FacetCount {
   events: number
   blocks: number
 }
-/** `chain` is a facet of the index only: it finds the segments of a chain. */
-export type IndexedFacet = FacetName | 'chain'
-export type Facets = Map<IndexedFacet, Map<string, FacetCount>>
+export type Facets = Map<FacetName, Map<string, FacetCount>>
 
 export interface Segment {
   blocks: readonly Block[]
   runs: readonly Run[]
+  chains: readonly ChainPart[]
   facets: Facets
   ids: Uint32Array
   events: number
+  /** When the newest of its records was received, in milliseconds since the epoch. */
+  receivedAt: number
 }
 
 /** A record that is about to be written. */
 export interface NewRecord {
   text: string
   at: number
-  index: IndexedRecord
-  aside?: Aside
+  /** The record; null where it is quarantined. */
+  record: LogRecord | null
+  quarantine?: Quarantine
 }
 
-/** A segment of new records of one chain; at most as many as `mostBlocks` full blocks hold. `full` is for tests. */
-export function buildSegment(records: readonly NewRecord[], run: Omit<Run, 'records'>, full = blockRecords): Segment {
-  if (records.length > mostBlocks * full) throw new RangeError('Too many records for one segment')
-  const blocks: Block[] = []
-  const facets: Facets = new Map()
-  let events = 0
-  for (let from = 0; from < records.length; from += full) {
-    const some = records.slice(from, from + full)
-    const bit = 1 << blocks.length
-    for (const { index } of some) {
-      events += index.events
-      addFacet(facets, 'chain', run.chain, { events: index.events, blocks: bit })
-      for (const { facet, value, events: count } of index.facets) addFacet(facets, facet, value, { events: count, blocks: bit })
-    }
-    blocks.push(blockOf(some))
+/** The part of a segment that its records imply. */
+export interface SegmentIndex {
+  facets: Facets
+  ids: Uint32Array
+  events: number
+}
+
+/** Collects the index of a segment, record by record. */
+export class IndexBuilder {
+  readonly #facets: Facets = new Map()
+  readonly #ids: number[] = []
+  #events = 0
+
+  add(record: LogRecord, block: number): void {
+    const bit = 1 << block
+    this.#events += eventsOf(record)
+    visitFacets(record, (facet, value, events) => addFacet(this.#facets, facet, value.toWellFormed(), events, bit))
+    visitIds(record, (id) => this.#ids.push(hashOfId(id)))
   }
-  const ids = hashIds(records.flatMap(({ index }) => index.ids))
-  return { blocks, runs: [{ ...run, records: records.length }], facets, ids, events }
+
+  finish(): SegmentIndex {
+    return { facets: this.#facets, ids: sortedHashes(Uint32Array.from(this.#ids)), events: this.#events }
+  }
+}
+
+/** What readers see of a record. */
+export const recordOf = ({ record, quarantine, at }: Pick<NewRecord, 'record' | 'quarantine' | 'at'>): LogRecord => {
+  if (record !== null) return record
+  if (quarantine === undefined) throw new TypeError('A record that is not understood must be quarantined')
+  return quarantinedEvent(quarantine, at)
+}
+
+/**
+ * A segment of new records of one chain, the first of which has number `first`; at most as many as `mostBlocks` full
+ * blocks hold. `full` is for tests.
+ */
+export function buildSegment(
+  records: readonly NewRecord[],
+  place: { chain: string; first: number; digestBefore: string; digest: string; receivedAt: number },
+  full = blockRecords,
+): Segment {
+  const { chain, first, digestBefore, digest, receivedAt } = place
+  const groups = blocksOf(records, full)
+  if (groups.length > mostBlocks) throw new RangeError('Too many records for one segment')
+  const index = new IndexBuilder()
+  for (const [block, some] of groups.entries()) for (const each of some) index.add(recordOf(each), block)
+  return {
+    blocks: groups.map(blockOf),
+    runs: [{ chain, first, records: records.length, digest }],
+    chains: [{ chain, first, last: first + records.length - 1, digestBefore }],
+    ...index.finish(),
+    receivedAt,
+  }
+}
+
+/** Groups of records that fill a block: so many, or so many bytes. */
+function blocksOf(records: readonly NewRecord[], full: number): NewRecord[][] {
+  const groups: NewRecord[][] = []
+  let bytes = 0
+  for (const record of records) {
+    const last = groups.at(-1)
+    if (last === undefined || last.length === full || bytes >= fullBlockBytes) {
+      groups.push([record])
+      bytes = record.text.length
+    } else {
+      last.push(record)
+      bytes += record.text.length
+    }
+  }
+  return groups
 }
 
 function blockOf(records: readonly NewRecord[]): Block {
-  const aside = new Map<number, Aside>()
-  for (const [place, record] of records.entries()) if (record.aside !== undefined) aside.set(place, record.aside)
-  return { times: records.map(({ at }) => at), aside, text: Buffer.from(records.map(({ text }) => `${text}\n`).join('')) }
+  const quarantined = new Map<number, Quarantine>()
+  for (const [place, { quarantine }] of records.entries()) {
+    if (quarantine !== undefined) quarantined.set(place, quarantine)
+  }
+  let text = ''
+  for (const record of records) text += `${record.text}\n`
+  return { times: records.map(({ at }) => at), quarantined, text: Buffer.from(text) }
 }
 
 /** Several adjacent blocks as one. */
 export function joinBlocks(blocks: readonly Block[]): Block {
-  const aside = new Map<number, Aside>()
+  const quarantined = new Map<number, Quarantine>()
   const times: number[] = []
   for (const block of blocks) {
-    for (const [place, note] of block.aside) aside.set(times.length + place, note)
+    for (const [place, note] of block.quarantined) quarantined.set(times.length + place, note)
     for (const at of block.times) times.push(at)
   }
-  return { times, aside, text: Buffer.concat(blocks.map(({ text }) => text)) }
+  return { times, quarantined, text: Buffer.concat(blocks.map(({ text }) => text)) }
 }
 
 /** Adds to the counts of a value. */
-export function addFacet(facets: Facets, facet: IndexedFacet, value: string, { events, blocks }: FacetCount): void {
-  const values = facets.get(facet) ?? new Map<string, FacetCount>()
-  facets.set(facet, values)
+export function addFacet(facets: Facets, facet: FacetName, value: string, events: number, blocks: number): void {
+  let values = facets.get(facet)
+  if (values === undefined) {
+    values = new Map()
+    facets.set(facet, values)
+  }
   const known = values.get(value)
   if (known === undefined) values.set(value, { events, blocks })
   else {
@@ -123,22 +189,36 @@ export function joinRuns(runs: readonly Run[]): Run[] {
   const joined: Run[] = []
   for (const run of runs) {
     const last = joined.at(-1)
-    if (last === undefined || last.chain !== run.chain || last.first + last.records !== run.first) joined.push({ ...run })
-    else {
-      last.records += run.records
-      last.digest = run.digest
+    if (last === undefined || last.chain !== run.chain || last.first + last.records !== run.first) {
+      joined.push({ ...run })
+      continue
     }
+    last.records += run.records
+    last.digest = run.digest
   }
   return joined
 }
 
-/** The records of a block, as texts, in their order. */
-export function* recordTexts({ text }: Pick<Block, 'text'>): Generator<string> {
+/** The parts of each chain as one. */
+export function joinChains(chains: readonly ChainPart[]): ChainPart[] {
+  const parts = new Map<string, ChainPart>()
+  for (const each of chains) {
+    const known = parts.get(each.chain)
+    if (known === undefined) parts.set(each.chain, { ...each })
+    else known.last = each.last
+  }
+  return [...parts.values()]
+}
+
+/** The bytes of each record of a block, in their order, without copying them. */
+export function recordBytes({ text }: Pick<Block, 'text'>): Buffer[] {
+  const records: Buffer[] = []
   for (let from = 0; from < text.length; ) {
     const end = text.indexOf(lineFeed, from)
-    yield text.toString('utf8', from, end)
+    records.push(text.subarray(from, end))
     from = end + 1
   }
+  return records
 }
 
 export const lineFeed = 10

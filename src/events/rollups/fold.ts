@@ -14,11 +14,11 @@ import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
 import type { LatencySketch } from './latency-sketch.ts'
 import { everyTeam, noTeam, otherKey, type RollupKind, rollupShapes, type Step, stepMilliseconds } from './rollup.ts'
-import { addCounts, type Counts, noCounts, type Tally, tally } from './tally.ts'
+import { addCounts, type Counts, noCounts, type Tally } from './tally.ts'
 
 export const keysAtMost = 500
 const arrivalsAtOnce = 40
-/** For outcomes as JSON, of about 300 characters each. */
+/** For tallies as JSON, of at least 300 characters each. */
 const charactersAtOnce = 150_000
 const sumsAtOnce = 100
 const turnsByDefault = 400
@@ -30,17 +30,16 @@ export type Stage = (typeof stages)[number]
 interface Arrival {
   id: number
   stage: number
-  received_at: number
-  outcomes: string
+  tallies: string
 }
 
 /** Call before a chart is read, and every few seconds. What is left after this many rounds waits for the next call. */
 export async function foldRollups(ledger: Database, turns = turnsByDefault): Promise<void> {
-  const read = new Map<number, Tally[]>()
+  const read = new Map<number, readonly Tally[]>()
   for (let round = 0; round < turns; round += 1) {
     // The most advanced is finished first, so that little is in progress at any time.
     const furthest = await ledger.read<Arrival>(
-      `select id, stage, received_at, outcomes from pending_event_rollups
+      `select id, stage, tallies from pending_event_rollups
         where stage = (select max(stage) from pending_event_rollups) order by id limit ${arrivalsAtOnce}`,
     )
     if (furthest.length === 0) return
@@ -62,14 +61,14 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
 /** The first arrivals, at most as many as make a short transaction. */
 function fewOf(arrivals: readonly Arrival[]): Arrival[] {
   let characters = 0
-  return arrivals.filter(({ outcomes }, index) => {
-    characters += outcomes.length
+  return arrivals.filter(({ tallies }, index) => {
+    characters += tallies.length
     return index === 0 || characters <= charactersAtOnce
   })
 }
 
 /** The sums of as many next stages as fit, and the stage after them. */
-function nextSums(arrivals: readonly Arrival[], read: Map<number, Tally[]>): { sums: Sums[]; next: number } {
+function nextSums(arrivals: readonly Arrival[], read: Map<number, readonly Tally[]>): { sums: Sums[]; next: number } {
   const sums: Sums[] = []
   let next = arrivals[0]?.stage ?? 0
   for (const stage of stages.slice(next)) {
@@ -108,12 +107,12 @@ export interface Sums extends Counts {
   verdict: string
 }
 
-function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, Tally[]>): Sums[] {
+function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, readonly Tally[]>): Sums[] {
   const sums = new Map<string, Sums>()
-  for (const { id, received_at: receivedAt, outcomes } of arrivals) {
-    const tallies = read.get(id) ?? tally(JSON.parse(outcomes), receivedAt)
-    read.set(id, tallies)
-    for (const each of tallies) addTally(sums, stage, each)
+  for (const { id, tallies } of arrivals) {
+    const parsed: readonly Tally[] = read.get(id) ?? JSON.parse(tallies)
+    read.set(id, parsed)
+    for (const each of parsed) addTally(sums, stage, each)
   }
   return [...sums.values()]
 }

@@ -14,7 +14,6 @@
  * is read and every few seconds.
  */
 import { toNano } from '../../lib/money.ts'
-import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 
 export const stepMilliseconds = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
@@ -62,21 +61,6 @@ export interface CountedOutcome {
   cost: number
   latency: number | null
   firstToken: number | null
-}
-
-/**
- * The statement that queues these events, which must be new to the ledger, for adding. `receivedAt` limits their
- * times.
- */
-export function rollupStatements(events: readonly Event[], receivedAt: number): Statement[] {
-  const outcomes = events.filter(({ event_type }) => event_type === 'gateway.request.outcome')
-  if (outcomes.length === 0) return []
-  return [
-    {
-      sql: 'insert into pending_event_rollups (received_at, outcomes) values (?, ?)',
-      args: [receivedAt, JSON.stringify(outcomes.map((event) => countedOutcome(event, receivedAt)))],
-    },
-  ]
 }
 
 /** The counted values of an outcome. `receivedAt` limits its time. */

@@ -49,7 +49,10 @@ export async function emptyTestDatabases({ state, ledger }: TestDatabases): Prom
   await ledger.write(
     [
       'pending_changes',
-      'events',
+      'event_segments',
+      'event_blocks',
+      'segment_facets',
+      'segment_chains',
       'event_rollups',
       'pending_event_rollups',
       'chains',

@@ -5,9 +5,8 @@ import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import { createRecorder } from '../change.ts'
 import { type Event, noAttribution } from '../event.ts'
-import { chainNext, chainStart } from '../log/chain.ts'
+import { ChainWalk } from '../log/chain.ts'
 import { chainHead, ingestEvents } from '../log/ingest.ts'
-import { SlicePace } from '../log/slice-pace.ts'
 import { loadSigningKey, publishKey, type Signed, type SigningKey } from '../proof/checkpoint-key.ts'
 import { signCheckpoint } from '../proof/checkpoint-writer.ts'
 import { type VerifyLine, verifyEvents } from '../proof/verify.ts'
@@ -46,19 +45,14 @@ export class TestProof {
   /** Ships bodies as the worker of a gateway would; a body may be anything. */
   async ship(gateway: number, bodies: readonly string[]): Promise<void> {
     const chain = this.worker(gateway)
-    let { seq, digest } = await chainHead(this.store.ledger, chain)
-    if (seq === 0) digest = chainStart(chain)
-    const lines = bodies.map((body) => {
-      seq += 1
-      digest = chainNext(digest, seq, body)
-      return { n: seq, digest, body }
-    })
+    const head = await chainHead(this.store.ledger, chain)
+    const walk = new ChainWalk(head.digest)
+    for (const [index, body] of bodies.entries()) walk.step(head.seq + 1 + index, body)
     await ingestEvents(this.store.ledger, {
       chain,
       gatewayId: chain.split('/')[0] ?? '',
-      lines,
+      ...{ first: head.seq + 1, texts: bodies, digest: walk.digest },
       receivedAt: this.now,
-      pace: new SlicePace(this.clock),
       newId,
       log: silentLog,
       bookingStatements: () => [],

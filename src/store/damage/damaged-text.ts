@@ -10,7 +10,10 @@ import type { Reader } from '../open.ts'
 import { asBytes, storedBytes } from './stored-text.ts'
 
 /** Tables whose text is only ever read as bytes. */
-const readAsBytes = ['events', 'chains', 'chain_floors', 'checkpoints', 'checkpoint_keys', 'event_rollups']
+const readAsBytes = [
+  ...['event_segments', 'event_blocks', 'segment_facets', 'segment_chains'],
+  ...['chains', 'chain_floors', 'checkpoints', 'checkpoint_keys', 'event_rollups'],
+]
 
 const rowsAtOnce = 500
 

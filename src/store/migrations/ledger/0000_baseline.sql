@@ -292,6 +292,29 @@ CREATE TABLE `checkpoints` (
 	`body` text NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE `event_blocks` (
+	`first_position` integer PRIMARY KEY NOT NULL,
+	`segment` integer NOT NULL,
+	`ordinal` integer NOT NULL,
+	`records` integer NOT NULL,
+	`bytes` integer NOT NULL,
+	`first_at` integer NOT NULL,
+	`last_at` integer NOT NULL,
+	`places` blob NOT NULL,
+	`body` blob NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `event_blocks_segment` ON `event_blocks` (`segment`,`ordinal`);--> statement-breakpoint
+CREATE INDEX `event_blocks_end` ON `event_blocks` (`last_at`,`first_position`);--> statement-breakpoint
+CREATE INDEX `event_blocks_start` ON `event_blocks` (`first_at`,`first_position`);--> statement-breakpoint
+CREATE TABLE `event_log` (
+	`id` integer PRIMARY KEY NOT NULL,
+	`next_position` integer NOT NULL,
+	`merges` integer DEFAULT 0 NOT NULL,
+	`removed_until` integer DEFAULT 0 NOT NULL,
+	CONSTRAINT "event_log_one_row" CHECK(id = 1)
+);
+--> statement-breakpoint
 CREATE TABLE `event_rollups` (
 	`kind` text NOT NULL,
 	`step` text NOT NULL,
@@ -310,41 +333,14 @@ CREATE TABLE `event_rollups` (
 --> statement-breakpoint
 CREATE INDEX `event_rollups_minutes` ON `event_rollups` (`at`) WHERE step = 'minute';--> statement-breakpoint
 CREATE INDEX `event_rollups_longer` ON `event_rollups` (`at`) WHERE step <> 'minute';--> statement-breakpoint
-CREATE TABLE `events` (
-	`position` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
-	`event_id` text NOT NULL,
-	`chain` text NOT NULL,
-	`seq` integer NOT NULL,
-	`digest` text NOT NULL,
-	`body` text NOT NULL,
-	`event_type` text NOT NULL,
-	`timestamp` integer NOT NULL,
-	`request_id` text,
-	`verdict` text NOT NULL,
-	`reason_code` text NOT NULL,
-	`gateway_id` text,
-	`team_id` text,
-	`token_id` text,
+CREATE TABLE `event_segments` (
+	`first_position` integer PRIMARY KEY NOT NULL,
+	`records` integer NOT NULL,
 	`received_at` integer NOT NULL,
-	`exchange_id` text GENERATED ALWAYS AS (case when json_valid(body) then body ->> '$.exchange_id' end) VIRTUAL,
-	`model` text GENERATED ALWAYS AS (case when json_valid(body) then body ->> '$.details.model' end) VIRTUAL
+	`header` blob NOT NULL,
+	`ids` blob NOT NULL
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `events_event_id_unique` ON `events` (`event_id`);--> statement-breakpoint
-CREATE INDEX `events_type` ON `events` (`event_type`,`position`);--> statement-breakpoint
-CREATE INDEX `events_verdict` ON `events` (`verdict`,`position`);--> statement-breakpoint
-CREATE INDEX `events_gateway` ON `events` (`gateway_id`,`position`);--> statement-breakpoint
-CREATE INDEX `events_team` ON `events` (`team_id`,`position`);--> statement-breakpoint
-CREATE INDEX `events_timestamp` ON `events` (`timestamp`);--> statement-breakpoint
-CREATE INDEX `events_request` ON `events` (`request_id`);--> statement-breakpoint
-CREATE INDEX `events_exchange` ON `events` (`exchange_id`,`position`) WHERE exchange_id is not null;--> statement-breakpoint
-CREATE INDEX `events_model` ON `events` (`model`,`position`) WHERE model is not null;--> statement-breakpoint
-CREATE INDEX `events_token` ON `events` (`token_id`,`position`) WHERE token_id is not null;--> statement-breakpoint
-CREATE INDEX `events_reason` ON `events` (`reason_code`,`position`) WHERE reason_code <> 'ok';--> statement-breakpoint
-CREATE INDEX `events_refused_model` ON `events` (`model`,`verdict`,`position`) WHERE verdict <> 'allow' and model is not null;--> statement-breakpoint
-CREATE INDEX `events_refused_token` ON `events` (`token_id`,`verdict`,`position`) WHERE verdict <> 'allow' and token_id is not null;--> statement-breakpoint
-CREATE INDEX `events_refused_team` ON `events` (`team_id`,`verdict`,`position`) WHERE verdict <> 'allow';--> statement-breakpoint
-CREATE UNIQUE INDEX `events_chain_seq` ON `events` (`chain`,`seq`);--> statement-breakpoint
 CREATE TABLE `export_jobs` (
 	`id` text PRIMARY KEY NOT NULL,
 	`state` text NOT NULL,
@@ -373,11 +369,29 @@ CREATE INDEX `export_jobs_state` ON `export_jobs` (`state`,`id`);--> statement-b
 CREATE TABLE `pending_event_rollups` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`stage` integer DEFAULT 0 NOT NULL,
-	`received_at` integer NOT NULL,
-	`outcomes` text NOT NULL
+	`tallies` text NOT NULL
 );
 --> statement-breakpoint
 CREATE INDEX `pending_event_rollups_stage` ON `pending_event_rollups` (`stage`,`id`);--> statement-breakpoint
+CREATE TABLE `segment_chains` (
+	`chain` text NOT NULL,
+	`first_seq` integer NOT NULL,
+	`last_seq` integer NOT NULL,
+	`segment` integer NOT NULL,
+	`digest_before` text NOT NULL,
+	PRIMARY KEY(`chain`, `first_seq`)
+);
+--> statement-breakpoint
+CREATE INDEX `segment_chains_segment` ON `segment_chains` (`segment`);--> statement-breakpoint
+CREATE TABLE `segment_facets` (
+	`facet` text NOT NULL,
+	`value` text NOT NULL,
+	`segment` integer NOT NULL,
+	`events` integer NOT NULL,
+	`blocks` integer NOT NULL,
+	PRIMARY KEY(`facet`, `value`, `segment`)
+);
+--> statement-breakpoint
 CREATE TABLE `lease_balances` (
 	`account` text NOT NULL,
 	`worker` text NOT NULL,

@@ -1,58 +1,82 @@
 /** The event log, what proves it, its sums, and exports of it. */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, real, sqliteTable, text, unique } from 'drizzle-orm/sqlite-core'
+import { blob, check, index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 /**
- * Rows are never updated. `body` is the exact text its digest was taken over; the other columns are read from it. A
- * body that is kept without being understood may be no JSON. The partial indexes find one exchange, token, model or
- * reason among very many events, and what was refused of one model, token or team.
+ * One row: the position of the next record, how often segments were merged (a reader that reads several times sees that
+ * blocks have moved), and the newest receipt of all that retention has removed.
  */
-export const events = sqliteTable(
-  'events',
+export const eventLog = sqliteTable(
+  'event_log',
   {
-    position: integer('position').primaryKey({ autoIncrement: true }),
-    eventId: text('event_id').notNull().unique(),
-    chain: text('chain').notNull(),
-    seq: integer('seq').notNull(),
-    digest: text('digest').notNull(),
-    body: text('body').notNull(),
-    eventType: text('event_type').notNull(),
-    timestamp: integer('timestamp').notNull(),
-    requestId: text('request_id'),
-    verdict: text('verdict').notNull(),
-    reasonCode: text('reason_code').notNull(),
-    gatewayId: text('gateway_id'),
-    teamId: text('team_id'),
-    tokenId: text('token_id'),
-    receivedAt: integer('received_at').notNull(),
-    exchangeId: text('exchange_id').generatedAlwaysAs(
-      sql`case when json_valid(body) then body ->> '$.exchange_id' end`,
-      { mode: 'virtual' },
-    ),
-    model: text('model').generatedAlwaysAs(sql`case when json_valid(body) then body ->> '$.details.model' end`, {
-      mode: 'virtual',
-    }),
+    id: integer('id').primaryKey(),
+    nextPosition: integer('next_position').notNull(),
+    merges: integer('merges').notNull().default(0),
+    removedUntil: integer('removed_until').notNull().default(0),
+  },
+  () => [check('event_log_one_row', sql`id = 1`)],
+)
+
+/**
+ * Stretches of the event log (events/log/README.md). Positions are contiguous over the whole table. `received_at` is the
+ * newest receipt of its records. `header` and `ids` are the index of the segment, each with a checksum.
+ */
+export const eventSegments = sqliteTable('event_segments', {
+  firstPosition: integer('first_position').primaryKey(),
+  records: integer('records').notNull(),
+  receivedAt: integer('received_at').notNull(),
+  header: blob('header', { mode: 'buffer' }).notNull(),
+  ids: blob('ids', { mode: 'buffer' }).notNull(),
+})
+
+/**
+ * The records of a segment, compressed some at a time, with the times between which they happened; `bytes` is the length
+ * of their text.
+ */
+export const eventBlocks = sqliteTable(
+  'event_blocks',
+  {
+    firstPosition: integer('first_position').primaryKey(),
+    segment: integer('segment').notNull(),
+    ordinal: integer('ordinal').notNull(),
+    records: integer('records').notNull(),
+    bytes: integer('bytes').notNull(),
+    firstAt: integer('first_at').notNull(),
+    lastAt: integer('last_at').notNull(),
+    places: blob('places', { mode: 'buffer' }).notNull(),
+    body: blob('body', { mode: 'buffer' }).notNull(),
   },
   (table) => [
-    unique('events_chain_seq').on(table.chain, table.seq),
-    index('events_type').on(table.eventType, table.position),
-    index('events_verdict').on(table.verdict, table.position),
-    index('events_gateway').on(table.gatewayId, table.position),
-    index('events_team').on(table.teamId, table.position),
-    index('events_timestamp').on(table.timestamp),
-    index('events_request').on(table.requestId),
-    index('events_exchange').on(table.exchangeId, table.position).where(sql`exchange_id is not null`),
-    index('events_model').on(table.model, table.position).where(sql`model is not null`),
-    index('events_token').on(table.tokenId, table.position).where(sql`token_id is not null`),
-    index('events_reason').on(table.reasonCode, table.position).where(sql`reason_code <> 'ok'`),
-    index('events_refused_model')
-      .on(table.model, table.verdict, table.position)
-      .where(sql`verdict <> 'allow' and model is not null`),
-    index('events_refused_token')
-      .on(table.tokenId, table.verdict, table.position)
-      .where(sql`verdict <> 'allow' and token_id is not null`),
-    index('events_refused_team').on(table.teamId, table.verdict, table.position).where(sql`verdict <> 'allow'`),
+    index('event_blocks_segment').on(table.segment, table.ordinal),
+    index('event_blocks_end').on(table.lastAt, table.firstPosition),
+    index('event_blocks_start').on(table.firstAt, table.firstPosition),
   ],
+)
+
+/** Which segments, and in them which blocks, have events with a value: bit n for block n. */
+export const segmentFacets = sqliteTable(
+  'segment_facets',
+  {
+    facet: text('facet').notNull(),
+    value: text('value').notNull(),
+    segment: integer('segment').notNull(),
+    events: integer('events').notNull(),
+    blocks: integer('blocks').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.facet, table.value, table.segment] })],
+)
+
+/** Where the records of a chain are: its first and last number in each segment, and the digest before the first. */
+export const segmentChains = sqliteTable(
+  'segment_chains',
+  {
+    chain: text('chain').notNull(),
+    firstSeq: integer('first_seq').notNull(),
+    lastSeq: integer('last_seq').notNull(),
+    segment: integer('segment').notNull(),
+    digestBefore: text('digest_before').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.chain, table.firstSeq] }), index('segment_chains_segment').on(table.segment)],
 )
 
 export const chains = sqliteTable('chains', {
@@ -88,15 +112,14 @@ export const chainFloors = sqliteTable('chain_floors', {
 })
 
 /**
- * What was written with its events and is to be added to the sums, as JSON; `stage` says of how many sums it is part.
+ * What was written with its events and is to be added to the sums, as JSON; `stage` says to how many sums it was added.
  */
 export const pendingEventRollups = sqliteTable(
   'pending_event_rollups',
   {
     id: integer('id').primaryKey({ autoIncrement: true }),
     stage: integer('stage').notNull().default(0),
-    receivedAt: integer('received_at').notNull(),
-    outcomes: text('outcomes').notNull(),
+    tallies: text('tallies').notNull(),
   },
   (table) => [index('pending_event_rollups_stage').on(table.stage, table.id)],
 )

@@ -1,3 +1,6 @@
+-- The one row of the event log's head.
+INSERT INTO event_log (id, next_position) VALUES (1, 1);
+--> statement-breakpoint
 -- Triggers, which drizzle cannot declare: they keep token_counts.
 CREATE TRIGGER tokens_counted AFTER INSERT ON tokens BEGIN
   INSERT INTO token_counts VALUES (new.purpose, new.key_class, coalesce(new.team_id, ''), 1)
