@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { conventions } from '../api/conventions.ts'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { pageQuery } from '../api/page.ts'
+import { idParams } from '../api/resource.ts'
 import { sinceInstant, sinceSchema } from '../events/query/since.ts'
 import { Failure } from '../failure.ts'
 import { noteText } from '../identity/free-text.ts'
@@ -124,7 +125,6 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
     )
 
 const tag = 'Escalations'
-const idParams = z.object({ id: z.uuid() })
 
 async function found(deps: DecisionDependencies, principal: Principal, id: string): Promise<NamedEscalation> {
   await applyQueueChanges(deps)

@@ -8,8 +8,8 @@
  *  4. ledger   the ledger statements, the event at the end of the control plane's chain, no longer pending
  *
  * A process may die between any two. `applyPending` finishes what reached 2 and drops what did not. It marks a dropped
- * change in `change_log`, so that a slow writer fails at the mark. Step 4 is guarded by the pending row: whoever comes
- * first does it, once. A change of the ledger alone is step 4 without a pending row.
+ * change in `change_log`, so that a slow writer fails at the mark. Step 4 is guarded by the pending row, so that it
+ * is done once. A change of the ledger alone is step 4 without a pending row.
  *
  * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
  * is the id of the change that made it (`lost-…` if it was dropped), so `change_log` can tell which pairs of version

@@ -5,6 +5,7 @@ import { conventions } from '../api/conventions.ts'
 import { readCursor, writeCursor } from '../api/cursor.ts'
 import { requireVersion } from '../api/entity-tag.ts'
 import { pageQuery } from '../api/page.ts'
+import { idParams } from '../api/resource.ts'
 import { createPolicy, deletePolicy, orderPolicies, type PolicyDependencies, updatePolicy } from './change-policy.ts'
 import { createPolicyBody, updatePolicyBody } from './policy-body.ts'
 import { policyRecord, policyRecordSchema, readPolicies, readPolicyPage, requirePolicy } from './policy-record.ts'
@@ -104,5 +105,4 @@ const chainRoutes = (deps: PolicyDependencies) =>
     )
 
 const tag = 'Policies'
-const idParams = z.object({ id: z.uuid() })
 const listed = { list: 'policies' }

@@ -7,7 +7,7 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { readCursor, writeCursor } from '../../api/cursor.ts'
-import { pageLimit } from '../../api/page.ts'
+import { pageQuery } from '../../api/page.ts'
 import { controlPlaneEvent, versionNow } from '../../events/control-plane-event.ts'
 import type { Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
@@ -29,11 +29,6 @@ export interface UsageDependencies {
 }
 
 const amount = z.number().int().describe('Requests, or nano-dollars')
-const pageQuery = {
-  limit: pageLimit,
-  cursor: z.string().max(500).optional(),
-}
-
 const accountSchema = z.object({
   account: z.string(),
   settled: amount,
