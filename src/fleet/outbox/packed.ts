@@ -1,7 +1,8 @@
 /**
  * Segment files to which nothing more is written are packed: the same records in the same order, compressed in pieces
  * of whole records, each with its length before it and zstd's checksum inside. A packed file takes the name of the plain
- * one by one rename, so that a kill at any time leaves one of the two. Its first four bytes are no record's length.
+ * one by one rename, so that a kill at any time leaves one of the two. Its first four bytes are no record's length. The
+ * first record, which a start reads of each segment, is a piece by itself: damage behind it concerns this segment only.
  */
 import { closeSync, openSync, readFileSync, readSync, renameSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -15,7 +16,7 @@ const lengthBytes = 4
 export const pieceBytes = 256 * 1024
 
 const options: ZstdOptions = {
-  params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
+  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
 }
 const compress: (bytes: Uint8Array, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress)
 
@@ -47,7 +48,7 @@ async function writePacked(path: string, target: string, length: number): Promis
   const bytes = Buffer.allocUnsafe(pieceBytes)
   for (let at = 0; at < length; ) {
     const { bytesRead } = await plain.read(bytes, 0, Math.min(bytes.length, length - at), at)
-    const records = wholeRecords(bytes.subarray(0, bytesRead))
+    const records = wholeRecords(bytes.subarray(0, bytesRead), at === 0 ? 1 : Number.POSITIVE_INFINITY)
     if (records.length === 0) throw new RangeError(`${path} holds no whole record at ${at}`)
     size += await writePiece(packed, records)
     at += records.length
@@ -67,10 +68,10 @@ async function writePiece(packed: FileHandle, records: Buffer): Promise<number> 
   return piece.length
 }
 
-/** The whole records at the start of these bytes. */
-function wholeRecords(bytes: Buffer): Buffer {
+/** The whole records at the start of these bytes, at most so many. */
+function wholeRecords(bytes: Buffer, most: number): Buffer {
   let end = 0
-  while (end + headerBytes <= bytes.length) {
+  for (let count = 0; count < most && end + headerBytes <= bytes.length; count++) {
     const next = end + headerBytes + bytes.readUInt32BE(end)
     if (next > bytes.length) break
     end = next
