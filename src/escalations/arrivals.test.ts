@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createRecorder } from '../events/change.ts'
-import { type Event, noAttribution } from '../events/event.ts'
+import { noAttribution } from '../events/event.ts'
+import type { LogRecord } from '../events/log/record.ts'
 import { openTestDatabases, type TestDatabases, testEvent } from '../events/testing/ledger.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -20,29 +21,30 @@ beforeAll(async () => {
 })
 afterAll(() => databases.remove())
 
-const asking = (id: string, digest: string, details: object = {}): Event =>
-  testEvent({
-    event_type: 'decision',
-    verdict: 'approval_required',
-    reason_code: 'a.b',
-    event_attribution: { ...noAttribution, token_id: 'token-1' },
-    details: {
-      targets: ['messages: TERM'],
-      escalation: {
-        id,
-        policy_id: '0197a8b0-0000-7000-8000-000000000001',
-        policy_version: 1,
-        digest,
-        route: 'POST /v1/chat/completions',
-        family: 'chat',
-        model: 'm',
-        provider: 'p',
+const asking = (id: string, digest: string, details: object = {}): LogRecord => ({
+  ...testEvent({ event_attribution: { ...noAttribution, token_id: 'token-1' } }),
+  decisions: [
+    {
+      ...{ event_id: newId(), verdict: 'approval_required', reason_code: 'a.b' },
+      details: {
+        targets: ['messages: TERM'],
+        escalation: {
+          id,
+          policy_id: '0197a8b0-0000-7000-8000-000000000001',
+          policy_version: 1,
+          digest,
+          route: 'POST /v1/chat/completions',
+          family: 'chat',
+          model: 'm',
+          provider: 'p',
+        },
+        ...details,
       },
-      ...details,
     },
-  })
+  ],
+})
 
-const arrive = (events: readonly Event[]) => databases.ledger.write(arrivalStatements(events, Date.now()))
+const arrive = (records: readonly LogRecord[]) => databases.ledger.write(arrivalStatements(records, Date.now()))
 
 async function queue() {
   await applyQueueChanges(deps)

@@ -1,13 +1,14 @@
 /**
  * How a request that waits for a person enters the queue. A gateway may post only its own kinds of events
- * (fleet/README.md, Trust), so the control plane queues it: what a `decision` event says about an escalation is stored
- * in the transaction that ingests the event. Each such arrival then becomes a record, or another attempt of a waiting
+ * (fleet/README.md, Trust), so the control plane queues it: what a decision in the record of an exchange says about an
+ * escalation is stored in the transaction that ingests the record. Each such arrival then becomes a record, or another attempt of a waiting
  * one, exactly once. If a process dies in between, the next one finds the arrival.
  */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, inArray, lte, not, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Event, eventSchema } from '../events/event.ts'
+import { expandRecord, type LogRecord } from '../events/log/record.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
@@ -45,9 +46,11 @@ export function noticeOf(event: Event): z.infer<typeof noticeSchema> | null {
   return parsed.success && event.event_attribution.token_id !== null ? parsed.data : null
 }
 
-/** Stores the arrivals among events, in the transaction that ingests them. */
-export const arrivalStatements = (events: readonly Event[], receivedAt: number): Statement[] =>
-  events
+/** Stores the arrivals among records, in the transaction that ingests them. */
+export const arrivalStatements = (records: readonly LogRecord[], receivedAt: number): Statement[] =>
+  records
+    .filter(({ decisions }) => decisions?.some(({ details }) => details?.escalation !== undefined))
+    .flatMap(expandRecord)
     .filter((event) => noticeOf(event) !== null)
     .map((event) =>
       statement(

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createRecorder } from '../events/change.ts'
 import { noAttribution } from '../events/event.ts'
+import type { LogRecord } from '../events/log/record.ts'
 import { openTestDatabases, type TestDatabases, testEvent } from '../events/testing/ledger.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -29,13 +30,12 @@ const person = (name: string) => {
 async function queued(digest: string) {
   const id = newId()
   const escalation = { id, policy_id: newId(), policy_version: 1, digest, model: 'm', provider: 'p' }
-  const event = testEvent({
-    event_type: 'decision',
-    verdict: 'approval_required',
-    event_attribution: { ...noAttribution, token_id: 'token-1' },
-    details: { escalation: { ...escalation, route: 'POST /v1/chat/completions', family: 'chat' } },
-  })
-  await databases.ledger.write(arrivalStatements([event], Date.now()))
+  const details = { escalation: { ...escalation, route: 'POST /v1/chat/completions', family: 'chat' } }
+  const record: LogRecord = {
+    ...testEvent({ event_attribution: { ...noAttribution, token_id: 'token-1' } }),
+    decisions: [{ event_id: newId(), verdict: 'approval_required', reason_code: 'a.b', details }],
+  }
+  await databases.ledger.write(arrivalStatements([record], Date.now()))
   await applyQueueChanges(deps)
   return await requireEscalation(databases.ledger, person('reader').principal, id)
 }

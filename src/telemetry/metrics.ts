@@ -3,15 +3,15 @@
  * and never an address, a class of status, an event type; never a token, a user or a request id.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Event } from '../events/event.ts'
+import type { LogRecord } from '../events/log/record.ts'
 
 export interface ControlPlaneMetrics {
   /** `path` is the route's pattern, or null if no route matched. */
   answered(answer: { method: string; path: string | null; status: number; seconds: number }): void
-  /** Events taken from gateways, now and for the first time. */
-  ingested(events: readonly Pick<Event, 'event_type'>[]): void
-  /** How long a transaction that took events in held the ledger and this process. */
-  sliced(seconds: number): void
+  /** Records taken from gateways, now and for the first time. Each of their events counts. */
+  ingested(records: readonly Pick<LogRecord, 'event_type' | 'attempts' | 'decisions'>[]): void
+  /** How long a transaction that took records in held the ledger and this process. */
+  held(seconds: number): void
   /** How long a change took until all workers had acknowledged it or the wait was over. */
   propagated(seconds: number): void
   /** Prometheus text exposition. */
@@ -21,7 +21,7 @@ export interface ControlPlaneMetrics {
 const knownMethods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
 
 const answerBounds = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2.5, 10]
-const sliceBounds = [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.5]
+const heldBounds = [0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.5]
 const propagationBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3]
 
 /** How the state database has answered. */
@@ -61,10 +61,10 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
     labelNames: ['type'],
     registers,
   })
-  const slices = new Histogram({
-    name: 'gatehouse_ingest_slice_seconds',
+  const transactions = new Histogram({
+    name: 'gatehouse_ingest_transaction_seconds',
     help: 'Time that one transaction of events from gateways held the ledger',
-    buckets: sliceBounds,
+    buckets: heldBounds,
     registers,
   })
   const propagations = new Histogram({
@@ -115,9 +115,13 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
       durations.observe({ route }, seconds)
     },
     ingested(taken) {
-      for (const { event_type: type } of taken) events.inc({ type })
+      for (const { event_type: type, attempts, decisions } of taken) {
+        events.inc({ type })
+        if (attempts !== undefined) events.inc({ type: 'gateway.provider.attempt' }, attempts.length)
+        if (decisions !== undefined) events.inc({ type: 'decision' }, decisions.length)
+      }
     },
-    sliced: (seconds) => slices.observe(seconds),
+    held: (seconds) => transactions.observe(seconds),
     propagated: (seconds) => propagations.observe(seconds),
     text() {
       // It measures the event loop all the time, so it begins when somebody asks for the first time.

@@ -2,6 +2,9 @@
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import type { z } from 'zod'
+import { eventsOfRecord } from '../../src/events/log/record-events.ts'
+import { recordBytes } from '../../src/events/log/segment.ts'
+import { decodeBlock, type StoredBlock } from '../../src/events/log/segment-codec.ts'
 import { type Event, event, eventPage } from './answers.ts'
 import { api, expectAnswer } from './client.ts'
 import { eventually } from './eventually.ts'
@@ -28,8 +31,17 @@ export function eventsInLedger(gatehouse: Pick<Gatehouse, 'dataDirectory'>): Eve
   const [file] = new Bun.Glob('**/ledger.db').scanSync({ cwd: gatehouse.dataDirectory, absolute: true })
   if (file === undefined) throw new Error(`There is no ledger.db in ${gatehouse.dataDirectory}`)
   using ledger = new Database(file, { readonly: true })
-  const rows = ledger.query<{ body: string }, []>('select body from events order by position').all()
-  return rows.map(({ body }) => event.parse(JSON.parse(body)))
+  const rows = ledger.query<StoredBlock, []>(
+    'select records, bytes, first_at, last_at, places, body from event_blocks order by first_position',
+  )
+  return rows.all().flatMap((stored) => {
+    const block = decodeBlock(stored)
+    if (block === null) throw new Error('A block of the event log is damaged')
+    return recordBytes(block).flatMap((bytes, ordinal) => {
+      const [at = 0, quarantine] = [block.times[ordinal], block.quarantined.get(ordinal)]
+      return eventsOfRecord({ text: bytes.toString(), at, quarantine }).map((shown) => event.parse(shown.event))
+    })
+  })
 }
 
 export const outcomesOf = (events: readonly Event[], requestId: string): Event[] =>

@@ -128,6 +128,7 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
       eventsReplySchema.parse(
         await post('events', session, lines, eventsMs, {
           'content-type': 'application/x-ndjson',
+          'content-encoding': 'zstd',
           [workerHeader]: String(worker),
           [streamIdHeader]: streamId,
         }),

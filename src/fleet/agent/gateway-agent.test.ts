@@ -5,8 +5,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { eventually } from '../../../test/support/eventually.ts'
 import { type Event, noAttribution } from '../../events/event.ts'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -33,6 +35,9 @@ const event = (): Event => ({
   event_attribution: { ...noAttribution, gateway_id: fleet.gatewayId },
   exchange_id: newId(),
 })
+
+const logTables = ['event_segments', 'event_blocks', 'segment_facets', 'segment_chains', 'chains']
+const refusedOf = z.object({ refused: z.object({ invalid_api_token: z.number() }) })
 
 describe('a gateway worker', () => {
   test('becomes ready with the catalog its gateway may use and with decrypted credentials', async () => {
@@ -112,7 +117,7 @@ describe('a gateway worker', () => {
     for (const each of events) {
       const id = each.exchange_id ?? ''
       await worker.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
-      await worker.journal.close(id, [each])
+      await worker.journal.close(id, each)
     }
     await eventually(async () => (await fleet.events()).length === events.length)
     await eventually(() => worker.counters.outboxUnacknowledged === 0)
@@ -125,7 +130,7 @@ describe('a gateway worker', () => {
   test('ships after a restart what was left, interrupted exchanges included', async () => {
     const first = await fleet.worker('a')
     await eventually(() => first.ready().ok)
-    await first.journal.refuse([event()])
+    await first.journal.refuse(event())
     const open = event()
     await first.journal.open(open.exchange_id ?? '', open)
     await first.drain()
@@ -140,29 +145,29 @@ describe('a gateway worker', () => {
     await eventually(() => worker.ready().ok)
     const flood = async () => {
       const refusal = { verdict: 'deny', reason_code: 'invalid_api_token' } as const
-      await Promise.all(Array.from({ length: 250 }, () => worker.journal.refuse([{ ...event(), ...refusal }])))
+      await Promise.all(Array.from({ length: 250 }, () => worker.journal.refuse({ ...event(), ...refusal })))
     }
     const recorded = async () => {
-      const [found] = await fleet.ledger.read<{ events: number; told: number }>(
-        `select count(*) as events, sum(coalesce(body ->> '$.details.refused.invalid_api_token', 1)) as told from events
-        where reason_code in ('invalid_api_token', 'refusals.summed')`,
+      const found = (await fleet.events()).filter(({ reason_code }) =>
+        ['invalid_api_token', 'refusals.summed'].includes(reason_code),
       )
-      return found
+      const told = found.map(({ details }) => refusedOf.safeParse(details).data?.refused.invalid_api_token ?? 1)
+      return { events: found.length, told: told.reduce((sum, each) => sum + each, 0) }
     }
     await flood()
-    await eventually(async () => (await recorded())?.told === 250)
+    await eventually(async () => (await recorded()).told === 250)
     await flood()
     await worker.drain()
     const found = await recorded()
-    expect(found?.told).toBe(500)
-    expect(found?.events).toBeLessThan(500)
+    expect(found.told).toBe(500)
+    expect(found.events).toBeLessThan(500)
   })
 
   test('stops in time and closes its outbox when the control plane does not answer', async () => {
     const worker = await fleet.worker('a', { drainTimeoutMs: 400 })
     await eventually(() => worker.counters.connected === 1)
     fleet.interfere = () => new Promise(() => undefined)
-    await worker.journal.refuse([event()])
+    await worker.journal.refuse(event())
     const began = performance.now()
     await worker.drain()
     expect(performance.now() - began).toBeLessThan(10_000)
@@ -216,11 +221,12 @@ describe('a gateway worker', () => {
     await eventually(() => first.ready().ok)
     // It is kept every few seconds.
     clock.skip(6000)
-    await first.journal.refuse([event()])
+    await first.journal.refuse(event())
     await eventually(async () => (await fleet.events()).length === 1)
     await first.drain()
-    const forgotten = ['delete from events', 'delete from chains', 'delete from lease_balances']
-    await fleet.ledger.write(forgotten.map((sql) => ({ sql, args: [] })))
+    await fleet.ledger.write(
+      [...logTables, 'lease_balances'].map((table) => ({ sql: `delete from ${table}`, args: [] })),
+    )
     await fleet.worker('a')
     await eventually(async () => (await fleet.control.usage.epoch()).some(({ writer }) => writer === 'restored'))
     await eventually(async () => (await fleet.events()).length === 1)
@@ -228,7 +234,7 @@ describe('a gateway worker', () => {
 
   test('starts as another instance when the ledger has more of its chain than the worker', async () => {
     const first = await fleet.worker('a')
-    await first.journal.refuse([event()])
+    await first.journal.refuse(event())
     await eventually(async () => (await fleet.events()).length === 1)
     await first.drain()
     mkdirSync(join(fleet.directory, 'b', 'worker'), { recursive: true })
@@ -242,10 +248,10 @@ describe('a gateway worker', () => {
     await eventually(() => ended)
     await rolledBack.drain()
     const next = await fleet.worker('b')
-    await next.journal.refuse([event()])
+    await next.journal.refuse(event())
     await eventually(async () => (await fleet.events()).length === 3)
     expect(new Set((await fleet.events()).map(({ chain }) => chain)).size).toBe(2)
-    const found = await fleet.ledger.read<{ event_type: string }>('select event_type from events')
+    const found = await recordedEvents(fleet.ledger)
     expect(found.filter(({ event_type }) => event_type === 'fleet.enrolled')).toHaveLength(2)
     expect(found.map(({ event_type }) => event_type)).toContain('gateway.instance_replaced')
   })
@@ -253,10 +259,10 @@ describe('a gateway worker', () => {
   test('loses no event that a host crash took back: later events move to the next instance', async () => {
     const first = await fleet.worker('a')
     const shipped = Array.from({ length: 5 }, event)
-    await first.journal.refuse(shipped.slice(0, 3))
+    for (const each of shipped.slice(0, 3)) await first.journal.refuse(each)
     await eventually(async () => (await fleet.events()).length === 3)
     cpSync(join(fleet.directory, 'a', 'worker'), join(fleet.directory, 'crashed', 'worker'), { recursive: true })
-    await first.journal.refuse(shipped.slice(3))
+    for (const each of shipped.slice(3)) await first.journal.refuse(each)
     await eventually(async () => (await fleet.events()).length === 5)
     await first.drain()
     const port = await fleet.stopControlPlane()
@@ -269,7 +275,7 @@ describe('a gateway worker', () => {
       },
     })
     const served = Array.from({ length: 4 }, event)
-    await crashed.journal.refuse(served)
+    for (const each of served) await crashed.journal.refuse(each)
     fleet.startControlPlane(port)
     await eventually(() => ended)
     await crashed.drain()
@@ -286,19 +292,16 @@ describe('a gateway worker', () => {
       if (path.endsWith('/stream')) streams++
       if (!path.endsWith('/events') || gaps > 0) return forward()
       gaps++
-      await fleet.ledger.write([
-        { sql: 'delete from events', args: [] },
-        { sql: 'delete from chains', args: [] },
-      ])
+      await fleet.ledger.write(logTables.map((table) => ({ sql: `delete from ${table}`, args: [] })))
       return forward()
     }
     const worker = await fleet.worker('a')
     await eventually(() => worker.ready().ok)
     gaps = 1
-    await worker.journal.refuse([event(), event()])
+    await Promise.all([worker.journal.refuse(event()), worker.journal.refuse(event())])
     await eventually(async () => (await fleet.events()).length === 2)
     gaps = 0
-    await worker.journal.refuse([event()])
+    await worker.journal.refuse(event())
     await eventually(async () => (await fleet.events()).length === 3)
     expect({ streams, gaps }).toEqual({ streams: 1, gaps: 1 })
   })

@@ -185,7 +185,7 @@ class RunningWorker implements StartedWorker {
       clock: { now: () => this.now() },
       gatewayId: () => this.status.gatewayId,
       record: (event) =>
-        void this.journal.refuse([event]).catch((error: unknown) => {
+        void this.journal.refuse(event).catch((error: unknown) => {
           log.error({ error: String(error) }, 'A checkpoint that went back could not be recorded')
         }),
     })

@@ -1,38 +1,45 @@
 /**
- * Builds the next batches of a worker's events: NDJSON lines with the digests of the chain (fleet/protocol/wire.ts),
- * over the exact bytes of the bodies. A newly committed event is put into its line from memory, in the same tick. The
- * outbox is read only for events that are not held here: after a start, behind a backlog, or if the ledger names
- * another head.
+ * Builds the next batches of a worker's records (fleet/protocol/wire.ts) of their exact bytes. A newly committed record
+ * is copied from memory, in the same tick. The outbox is read only for records that are not held here: after a start,
+ * behind a backlog, or if the ledger names another head.
  *
- * A batch that was handed out does not change, so that it can be sent again. The memory is bounded.
+ * A batch is compressed when it is handed out, off the thread. From then on it does not change, so that it can be sent
+ * again. The memory is bounded.
  */
+import { promisify } from 'node:util'
+import { constants, type ZstdOptions, zstdCompress } from 'node:zlib'
 import { ChainWalk } from '../../events/log/chain.ts'
-import { type ChainHead, eventBatchLimit, eventLineHead } from '../protocol/wire.ts'
+import { batchHead, type ChainHead, eventBatchLimit } from '../protocol/wire.ts'
 
-/** More than a line has around its body. */
-const aroundBody = 128
-const closingBrace = 0x7d
+/** Room for the longest first line. */
+const headRoom = batchHead(Number.MAX_SAFE_INTEGER, eventBatchLimit, '0'.repeat(64)).length
 const lineFeed = 0x0a
+const options: ZstdOptions = {
+  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
+}
+const compress: (bytes: Uint8Array, options: ZstdOptions) => Promise<Buffer<ArrayBuffer>> = promisify(zstdCompress)
 
 export interface BatchBounds {
-  /** The most events of a batch, and its most bytes, more than any line has. */
+  /** The most records of a batch, and its most bytes before compression, more than any record has. */
   events: number
   bytes: number
   /** How many batches are held at a time, two or more. */
   most: number
 }
 
-/** As many events as the control plane accepts at once; it chooses the size of its transactions itself. */
+/** As many records as the control plane accepts at once. */
 const usualBounds: BatchBounds = { events: eventBatchLimit, bytes: 1024 * 1024, most: 3 }
 
 interface Batch {
   /** The chain's head before this batch, and after it. */
   readonly before: ChainHead
   after: ChainHead
-  readonly bytes: Buffer<ArrayBuffer>
+  /** The lines, behind the room for the first. */
+  readonly bytes: Buffer
   length: number
   events: number
-  given: boolean
+  /** What is sent, once it was handed out. */
+  sent: Promise<Buffer<ArrayBuffer>> | null
 }
 
 export class ShipperBatches {
@@ -41,8 +48,8 @@ export class ShipperBatches {
   /** The chain's head after everything that is held; null until the ledger's is known. */
   #end: ChainHead | null = null
   #walk = new ChainWalk('')
-  /** The buffer of a finished batch, for the next one. */
-  #spare: Buffer<ArrayBuffer> | null = null
+  /** The buffer of a batch that is compressed, for the next one. */
+  #spare: Buffer | null = null
 
   constructor(bounds: BatchBounds = usualBounds) {
     this.#bounds = bounds
@@ -61,7 +68,7 @@ export class ShipperBatches {
 
   /** Whether the next batch to ship takes more events. */
   get open(): boolean {
-    return !this.full && this.#batches[0]?.given !== true
+    return !this.full && (this.#batches[0]?.sent ?? null) === null
   }
 
   /** Drops what the ledger has at this head, and everything if the head is not from here. */
@@ -75,47 +82,56 @@ export class ShipperBatches {
     this.#walk = new ChainWalk(head.digest)
   }
 
-  /** Like `follow`, if the head is the reply to the last batch, so that its buffer can be used again. */
-  replied(head: ChainHead): void {
-    const [first] = this.#batches
-    if (first?.given === true && same(first.after, head)) this.#spare = first.bytes
-    this.follow(head)
-  }
-
-  /** Adds event number `n` with this body. Returns false if it is not the next one or there is no room. */
+  /** Adds record number `n` with this body. Returns false if it is not the next one or there is no room. */
   add(n: number, bytes: Buffer, start: number, end: number): boolean {
     if (this.#end === null || n !== this.#end.seq + 1) return false
-    const batch = this.#withRoom(this.#end, end - start + aroundBody)
+    const batch = this.#withRoom(this.#end, end - start + 1)
     if (batch === null) return false
     this.#walk.step(n, bytes.subarray(start, end))
-    const { digest } = this.#walk
-    const target = batch.bytes
-    let at = batch.length + target.write(eventLineHead(n, digest), batch.length, 'latin1')
-    at += bytes.copy(target, at, start, end)
-    target[at++] = closingBrace
-    target[at++] = lineFeed
-    batch.length = at
+    batch.length += bytes.copy(batch.bytes, batch.length, start, end)
+    batch.bytes[batch.length++] = lineFeed
     batch.events++
-    batch.after = this.#end = { seq: n, digest }
+    batch.after = this.#end = { seq: n, digest: this.#walk.digest }
     return true
   }
 
-  /** The lines of the first batch, which is closed then; null if there is none. */
-  first(): Buffer<ArrayBuffer> | null {
+  /** The first batch as it is sent, which is closed then; null if there is none. */
+  async first(): Promise<Buffer<ArrayBuffer> | null> {
     const [first] = this.#batches
     if (first === undefined) return null
-    first.given = true
-    return first.bytes.subarray(0, first.length)
+    first.sent ??= this.#compressed(first)
+    return await first.sent
+  }
+
+  async #compressed(batch: Batch): Promise<Buffer<ArrayBuffer>> {
+    const { bytes, before, after, events, length } = batch
+    const head = batchHead(before.seq + 1, events, after.digest)
+    const start = headRoom - head.length
+    bytes.write(head, start, 'latin1')
+    try {
+      const sent = await compress(bytes.subarray(start, length), options)
+      this.#spare = bytes
+      return sent
+    } catch (error) {
+      batch.sent = null
+      throw error
+    }
   }
 
   #withRoom(end: ChainHead, bytes: number): Batch | null {
     const { events: maxEvents, bytes: maxBytes, most } = this.#bounds
     const last = this.#batches.at(-1)
-    if (last !== undefined && !last.given && last.events < maxEvents && last.length + bytes <= maxBytes) return last
+    if (
+      last !== undefined &&
+      last.sent === null &&
+      last.events < maxEvents &&
+      last.length + bytes <= headRoom + maxBytes
+    )
+      return last
     if (this.#batches.length >= most) return null
-    const room = this.#spare ?? Buffer.allocUnsafeSlow(maxBytes)
+    const room = this.#spare ?? Buffer.allocUnsafeSlow(headRoom + maxBytes)
     this.#spare = null
-    const batch = { before: end, after: end, bytes: room, length: 0, events: 0, given: false }
+    const batch: Batch = { before: end, after: end, bytes: room, length: headRoom, events: 0, sent: null }
     this.#batches.push(batch)
     return batch
   }

@@ -9,7 +9,7 @@ import { testEvent } from '../../events/testing/ledger.ts'
 import { Failure } from '../../failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { parseLines } from '../coordinator/routes/events.ts'
+import { readBatch } from '../coordinator/routes/events-batch.ts'
 import { Outbox } from '../outbox/outbox.ts'
 import { eventBody } from '../outbox/record.ts'
 import { systemWrite } from '../outbox/segment.ts'
@@ -51,19 +51,20 @@ class FakeLedger {
     return this.heads.at(-1) ?? start
   }
 
-  take(lines: Buffer<ArrayBuffer>): ChainHead {
-    const events = parseLines(lines)
-    this.batches += events.length > 0 ? 1 : 0
-    for (const { n, digest, body } of events) {
-      if (n <= this.head.seq) {
-        if (this.heads[n]?.digest !== digest) throw new Failure('chain_fork')
-        continue
-      }
-      if (n !== this.head.seq + 1) throw new Failure('chain_gap')
-      if (chainNext(this.head.digest, n, body) !== digest) throw new Failure('chain_fork')
-      this.heads.push({ seq: n, digest })
-      this.bodies.push(body)
+  async take(batch: Buffer<ArrayBuffer>): Promise<ChainHead> {
+    const { first, texts, digest } = await readBatch(batch, 'zstd')
+    if (texts.length === 0) return this.head
+    this.batches += 1
+    if (first > this.head.seq + 1) throw new Failure('chain_gap')
+    const heads = this.heads.slice(0, first)
+    for (const text of texts) {
+      const n = heads.length
+      heads.push({ seq: n, digest: chainNext(heads[n - 1]?.digest ?? '', n, text) })
+      if ((this.heads[n] ?? heads[n])?.digest !== heads[n]?.digest) throw new Failure('chain_fork')
     }
+    if (heads.at(-1)?.digest !== digest) throw new Failure('chain_fork')
+    this.bodies.push(...texts.slice(this.heads.length - first))
+    this.heads.push(...heads.slice(this.heads.length))
     return this.head
   }
 
@@ -121,13 +122,13 @@ describe('a shipper', () => {
     const reads = countReads(outbox)
     const ledger = new FakeLedger()
     const { shipper, broken } = startShipper(outbox, async (lines) => ledger.take(lines))
-    await outbox.refuse(Array.from({ length: 12 }, () => event(10)))
+    await outbox.add(Array.from({ length: 12 }, () => event(10)))
     shipper.resume(ledger.head)
     await until('the backlog is shipped', () => shipper.done, often)
     const before = reads()
     expect(before).toBeGreaterThan(0)
     for (let count = 0; count < 4; count++) {
-      await outbox.refuse([event(10), event(1500)])
+      await outbox.add([event(10), event(1500)])
       await until('all is shipped', () => shipper.done, often)
     }
     shipper.stop()
@@ -141,7 +142,7 @@ describe('a shipper', () => {
     const ledger = new FakeLedger()
     const { shipper } = startShipper(outbox, async (lines) => ledger.take(lines), { ...small, events: 50, bytes: 1e6 })
     shipper.resume(ledger.head)
-    for (let count = 0; count < 100; count++) await outbox.refuse([event(1)])
+    for (let count = 0; count < 100; count++) await outbox.refuse(event(1))
     await until('all is shipped', () => shipper.done, often)
     shipper.stop()
     expect(ledger.batches).toBeLessThan(10)
@@ -156,7 +157,7 @@ describe('a shipper', () => {
     })
     shipper.resume(start)
     for (let count = 0; count < 30; count++) {
-      await outbox.refuse([event(1)])
+      await outbox.refuse(event(1))
       await Bun.sleep(1)
     }
     shipper.stop()
@@ -169,16 +170,16 @@ describe('a shipper', () => {
     const { promise: lost, reject: lose } = Promise.withResolvers<ChainHead>()
     let posts = 0
     const { shipper } = startShipper(outbox, async (lines) => {
-      const head = ledger.take(lines)
+      const head = await ledger.take(lines)
       return ++posts === 1 ? await lost : head
     })
     shipper.resume(ledger.head)
-    await outbox.refuse([event(1)])
+    await outbox.refuse(event(1))
     await until('the first batch is under way', () => posts === 1, often)
     shipper.resume(ledger.head)
     lose(new Failure('dependency_unavailable'))
     await Bun.sleep(1)
-    await outbox.refuse([event(1)])
+    await outbox.refuse(event(1))
     await until('all is shipped', () => ledger.head.seq === 2 && shipper.done, { ...often, withinMs: 2000 })
     shipper.stop()
   })
@@ -201,23 +202,20 @@ describe('a shipper', () => {
         let calm = false
         const post = (lines: Buffer<ArrayBuffer>) =>
           new Promise<ChainHead>((resolve, reject) => {
-            const end = (fate: number) => {
-              try {
-                if (fate === 0) throw new Failure('dependency_unavailable')
-                const head = ledger.take(lines)
-                if (fate === 1) throw new Failure('dependency_unavailable')
-                resolve(head)
-              } catch (error) {
-                reject(error)
-              }
+            const settled = async (fate: number) => {
+              if (fate === 0) throw new Failure('dependency_unavailable')
+              const head = await ledger.take(lines)
+              if (fate === 1) throw new Failure('dependency_unavailable')
+              return head
             }
+            const end = (fate: number) => void settled(fate).then(resolve, reject)
             if (calm) end(2)
             else underWay.push(end)
           })
         const { shipper, broken } = startShipper(outbox, post)
         shipper.resume(ledger.head)
         for (const { step, size } of plan) {
-          if (step === 'write') await outbox.refuse(size % 3 === 0 ? [event(size), event(1)] : [event(size)])
+          if (step === 'write') await outbox.add(size % 3 === 0 ? [event(size), event(1)] : [event(size)])
           else if (step === 'turn') await Bun.sleep(size)
           else if (step === 'answer') underWay.shift()?.(size)
           else if (step === 'handshake') shipper.resume(ledger.head)

@@ -17,8 +17,8 @@ import { ShipperBatches } from './shipper-batches.ts'
 
 export interface ShipperOptions {
   outbox: Outbox
-  /** Posts NDJSON. Returns the ledger's head of the chain. */
-  post(lines: Buffer<ArrayBuffer>): Promise<ChainHead>
+  /** Posts a batch (fleet/protocol/wire.ts). Returns the ledger's head of the chain. */
+  post(batch: Buffer<ArrayBuffer>): Promise<ChainHead>
   /** Called if shipping cannot continue from its head, after event `after`. It stops until `resume`. */
   onBroken(failure: Failure, after: number): void
   /** The control plane's chain agrees with this worker's up to here. */
@@ -128,14 +128,14 @@ export class Shipper {
     this.#sentAt = this.#options.clock.monotonic()
     let wait: number | null = null
     try {
-      const lines = await this.#lines(head)
-      if (lines !== null) {
-        const reply = await this.#options.post(lines)
+      const batch = await this.#next(head)
+      if (batch !== null) {
+        const reply = await this.#options.post(batch)
         this.#attempt = 0
         // A handshake that came meanwhile has a newer head.
         if (this.#head === head) {
           this.#head = reply
-          this.#batches.replied(reply)
+          this.#batches.follow(reply)
         }
         this.#options.outbox.shipped(reply.seq)
         this.#options.onAgreed(reply)
@@ -148,7 +148,7 @@ export class Shipper {
   }
 
   /** The next batch; null if there are no events or the head has changed. */
-  async #lines(head: ChainHead): Promise<Buffer<ArrayBuffer> | null> {
+  async #next(head: ChainHead): Promise<Buffer<ArrayBuffer> | null> {
     while (this.#batches.open && this.#behind) {
       for (const { n, record } of this.#reader.read(this.#batches.last, readAtOnce)) {
         const body = eventBody(record)
@@ -158,7 +158,8 @@ export class Shipper {
       await nextTurn()
       if (this.#head !== head || this.#stopped) return null
     }
-    return this.#batches.first()
+    const batch = await this.#batches.first()
+    return this.#head === head && !this.#stopped ? batch : null
   }
 
   async #failed(failure: Failure, head: ChainHead): Promise<number> {

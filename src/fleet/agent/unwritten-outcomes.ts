@@ -5,17 +5,17 @@
 const retryMs = 500
 
 export class UnwrittenOutcomes {
-  readonly #bodies = new Map<string, readonly string[]>()
-  readonly #close: (exchangeId: string, bodies: readonly string[]) => Promise<void>
+  readonly #bodies = new Map<string, string>()
+  readonly #close: (exchangeId: string, body: string) => Promise<void>
   #timer: Timer | null = null
 
   /** `close` adds what fails again by itself. */
-  constructor(close: (exchangeId: string, bodies: readonly string[]) => Promise<void>) {
+  constructor(close: (exchangeId: string, body: string) => Promise<void>) {
     this.#close = close
   }
 
-  add(exchangeId: string, bodies: readonly string[]): void {
-    this.#bodies.set(exchangeId, bodies)
+  add(exchangeId: string, body: string): void {
+    this.#bodies.set(exchangeId, body)
     this.#timer ??= setTimeout(() => this.retry(), retryMs).unref()
   }
 
@@ -28,7 +28,7 @@ export class UnwrittenOutcomes {
     const taken = [...this.#bodies]
     this.#bodies.clear()
     // The caller was told of the first failure.
-    for (const [exchangeId, bodies] of taken) this.#close(exchangeId, bodies).catch(() => undefined)
+    for (const [exchangeId, body] of taken) this.#close(exchangeId, body).catch(() => undefined)
   }
 
   stop(): void {

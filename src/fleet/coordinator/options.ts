@@ -1,6 +1,6 @@
 /** What the coordinator of gateways needs from the control plane. */
 import type { Settings } from '../../config.ts'
-import type { Event } from '../../events/event.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import type { Recorder } from '../../events/recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
@@ -21,8 +21,8 @@ export interface FleetOptions {
   source: { file: string } | { url: string; credential(): ReadCredential }
   /** 32 bytes; opens the ledger's secrets. */
   masterKey: Uint8Array
-  /** Called with ingested events, and with the duration of each of their transactions. */
-  meter?: { ingested(events: readonly Event[]): void; sliced(seconds: number): void }
+  /** Called with ingested records, and with how many seconds each of their transactions held the ledger. */
+  meter?: { ingested(records: readonly LogRecord[]): void; held(seconds: number): void }
   /** Called when something is recorded, since the recorder is made after the fleet. */
   recorder(): Recorder
   /** The address where other control planes reach this one. */

@@ -1,7 +1,7 @@
 /**
  * The control plane's part of usage: grants to connected workers, settlement of shipped events, events about limits.
  */
-import type { Event } from '../../events/event.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -30,10 +30,10 @@ import type { WorkerRegistry } from './worker-registry.ts'
 export interface UsageControl {
   readonly allocator: Allocator
   readonly limitEvents: UsageEvents
-  /** The statements that book the settlements of a worker's new events, for the transaction that appends them. */
-  bookingStatements(worker: string, events: readonly Event[]): Statement[]
+  /** The statements that book the settlements of a worker's new records, for the transaction that appends them. */
+  bookingStatements(worker: string, records: readonly LogRecord[]): Statement[]
   /** Call after the commit. The consequences are recorded in the background. */
-  onBooked(events: readonly Event[]): void
+  onBooked(records: readonly LogRecord[]): void
   /** The state is at this version: recalls the limits that it changed. */
   announced(version: number): void
   /** Call before serving: an older copy of the ledger grants nothing until it knows what workers hold. */
@@ -127,8 +127,9 @@ export function createUsage(
   }
   const compaction = new Compaction(ledger, clock, epoch)
   let restoreChecked = false
-  const uses = (events: readonly Event[]) => [...sumByAccount(settlementsOf(events)).values()].some((sum) => sum > 0)
-  const settlementsOf = (events: readonly Event[]) => events.flatMap(({ settlements }) => settlements ?? [])
+  const uses = (records: readonly LogRecord[]) =>
+    [...sumByAccount(settlementsOf(records)).values()].some((sum) => sum > 0)
+  const settlementsOf = (records: readonly LogRecord[]) => records.flatMap(({ settlements }) => settlements ?? [])
   return {
     allocator,
     compact: () => compaction.run(),
@@ -165,23 +166,23 @@ export function createUsage(
       },
     },
     limitEvents,
-    bookingStatements(worker, events) {
-      const settlements = settlementsOf(events)
+    bookingStatements(worker, records) {
+      const settlements = settlementsOf(records)
       const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
-      const counted = totalStatements(events)
+      const counted = totalStatements(records)
       if (booked.length === 0) return counted
-      return [...counted, ...booked, ...excessStatements(events, clock.now()), epoch.count()]
+      return [...counted, ...booked, ...excessStatements(records, clock.now()), epoch.count()]
     },
-    onBooked(events) {
-      if (uses(events)) epoch.made()
+    onBooked(records) {
+      if (uses(records)) epoch.made()
       const requestOf = new Map(
-        events.flatMap(({ settlements = [], request_id }) =>
+        records.flatMap(({ settlements = [], request_id }) =>
           settlements.map(({ account }) => [account, request_id] as const),
         ),
       )
       if (requestOf.size > 0) limitEvents.used([...requestOf.keys()], requestOf).catch(failed)
       // The excess reduces what others may get, so unused balances of these accounts are recalled.
-      const exceeded = settlementsOf(events.filter(({ details }) => details?.bound_exceeded !== undefined))
+      const exceeded = settlementsOf(records.filter(({ details }) => details?.bound_exceeded !== undefined))
       if (exceeded.length === 0) return
       allocator.changed([...new Set(exceeded.map(({ account }) => plainName(account)))])
       limitEvents.exceeded().catch(failed)

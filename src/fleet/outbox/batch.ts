@@ -2,11 +2,11 @@
 import type { Failure } from '../../failure.ts'
 import type { Segment } from './segment.ts'
 
-/** An open exchange: where its record is, and how many events may end it. */
+/** An open exchange: where its record is, and how many bytes are set aside for its end. */
 export interface OpenExchange {
   readonly id: string
   readonly segment: Segment
-  readonly closingEvents: number
+  readonly setAside: number
 }
 
 export interface Batch {
@@ -15,12 +15,12 @@ export interface Batch {
   reject(error: Failure): void
   /** Exchanges that it opens and closes. If it cannot be written they are restored, the closed ones first. */
   readonly opened: OpenExchange[]
-  readonly closed: { exchange: OpenExchange; bodies: readonly string[] }[]
-  /** The start and the end of each event body. */
+  readonly closed: { exchange: OpenExchange; body: string }[]
+  /** The start and the end of each body of the event log. */
   readonly bodies: number[]
 }
 
-/** Newly committed events. The bytes are valid during the call only. */
+/** Newly committed records of the event log. The bytes are valid during the call only. */
 export interface CommittedEvents {
   /** The number of the first of them. */
   first: number

@@ -5,6 +5,7 @@
  * worker's shares stay spent until they are released (usage/lease/README.md rule 14).
  */
 import { type Event, noAttribution } from '../../events/event.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Outbox } from './outbox.ts'
 import { parseEventRecord } from './record.ts'
@@ -48,9 +49,9 @@ export async function carryOver(
   return carried
 }
 
-function moved(record: Buffer, instanceId: string): Event {
+function moved(record: Buffer, instanceId: string): LogRecord {
   const { n, body } = parseEventRecord(record)
-  const { settlements: _settlements, ...event }: Event = JSON.parse(body)
+  const { settlements: _settlements, ...event }: LogRecord = JSON.parse(body)
   return { ...event, details: { ...event.details, carried_from: { instance_id: instanceId, n } } }
 }
 

@@ -30,7 +30,7 @@ async function chainOfTen(): Promise<{ outbox: Outbox; heads: ChainHead[] }> {
   const tools = { write: systemWrite, freeBytes, clock: systemClock, hostTime: Date.now, log: silentLog }
   const outbox = new Outbox({ directory, ...space, bootId: 'boot', ...tools })
   outboxes.push(outbox)
-  await outbox.refuse(Array.from({ length: 10 }, () => testEvent()))
+  await outbox.add(Array.from({ length: 10 }, () => testEvent()))
   const heads = [start]
   const reader = outbox.reader()
   for (const { n, record } of reader.read(0, 100)) {

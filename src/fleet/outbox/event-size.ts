@@ -1,37 +1,82 @@
 /**
- * Trims an event to the space that was reserved for it. First it drops what readers need least: large details, then
- * all details, free text, and last the ends of long strings. Who, what, when and the verdict always stay.
+ * Trims a record of the event log to the space that is set aside for it. First it drops what readers need least: large
+ * details of the outcome, then those of its attempts and decisions, then all details, free text, and last the ends of
+ * long strings. Ids, verdicts, reasons, settlements, who, when, and what the control plane queues for a person always
+ * stay.
  */
-import type { Event } from '../../events/event.ts'
+import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 
+/** The most bytes of a record without attempts and decisions. */
+const aloneBytes = 4096
+/** What an attempt or a decision adds. It needs less than half, so most keep their details. */
+const innerBytes = 512
+/** The most bytes of any record's JSON. More attempts and decisions than usual share it. */
+export const mostEventBytes = 16 * 1024
 const smallDetail = 200
 const shortString = 160
 
+/** The most bytes of a record's JSON with so many attempts and decisions. */
+export const eventBytes = (innerEvents: number): number =>
+  Math.min(mostEventBytes, aloneBytes + innerBytes * innerEvents)
+
 /**
- * The event's JSON in at most `limit` bytes of UTF-8 (at least 4096). `details.trimmed` says that something was
- * dropped. Text from callers and providers is made well-formed here, since all events of a gateway pass here.
+ * The record's JSON within `eventBytes`. `details.trimmed` says that something was dropped. Text from callers and
+ * providers is made well-formed here, since all records of a gateway pass here.
  */
-export function eventJson(event: Event, limit: number): string {
-  const whole = wellFormedJson(event)
+export function eventJson(record: LogRecord): string {
+  const limit = eventBytes((record.attempts?.length ?? 0) + (record.decisions?.length ?? 0))
+  const whole = wellFormedJson(record)
   if (fits(whole, limit)) return whole
-  const details = event.details ?? {}
-  const small = Object.fromEntries(
-    Object.entries(details).filter(([, value]) => (JSON.stringify(value) ?? '').length <= smallDetail),
-  )
-  const { metadata: _metadata, prompt_redacted: _prompt, ...bare } = event
-  const steps: Event[] = [
-    { ...event, details: { ...small, trimmed: true } },
-    { ...event, details: { trimmed: true } },
-    { ...bare, details: { trimmed: true } },
+  const { metadata: _metadata, prompt_redacted: _prompt, ...bare } = record
+  const steps: LogRecord[] = [
+    withDetails(record, smallDetails, (details) => details),
+    withDetails(record, smallDetails, smallDetails),
+    withDetails(record, noDetails, smallDetails),
+    withDetails(bare, noDetails, smallDetails),
+    withDetails(bare, noDetails, noDetails),
   ]
   for (const step of steps) {
     const json = wellFormedJson(step)
     if (fits(json, limit)) return json
   }
-  return JSON.stringify({ ...bare, details: { trimmed: true } }, (_key, value) =>
-    typeof value === 'string' ? value.slice(0, shortString).toWellFormed() : value,
-  )
+  return shortest(withDetails(bare, noDetails, noDetails), limit)
 }
+
+/** Cuts strings, and if even that is too long, leaves out the last decisions and attempts and says how many. */
+function shortest(record: LogRecord, limit: number): string {
+  const { attempts = [], decisions = [] } = record
+  for (let keeps = attempts.length + decisions.length; ; keeps = Math.floor(keeps / 2)) {
+    const dropped = attempts.length + decisions.length - keeps
+    const kept: LogRecord = { ...record, ...(dropped > 0 && { details: { trimmed: true, left_out: dropped } }) }
+    if (attempts.length > 0) kept.attempts = attempts.slice(0, keeps)
+    if (decisions.length > 0) kept.decisions = decisions.slice(0, Math.max(0, keeps - attempts.length))
+    const json = JSON.stringify(kept, (_key, value) =>
+      typeof value === 'string' ? value.slice(0, shortString).toWellFormed() : value,
+    )
+    if (keeps === 0 || fits(json, limit)) return json
+  }
+}
+
+type Details = NonNullable<LogRecord['details']>
+type Trim = (details: Details) => Details
+
+function withDetails(record: LogRecord, own: Trim, inner: Trim): LogRecord {
+  const trimmed: LogRecord = { ...record, details: { ...own(record.details ?? {}), trimmed: true } }
+  const trimInner = (event: InnerEvent): InnerEvent => ({ ...event, details: inner(event.details ?? {}) })
+  if (record.attempts !== undefined) trimmed.attempts = record.attempts.map(trimInner)
+  if (record.decisions !== undefined) trimmed.decisions = record.decisions.map(trimInner)
+  return trimmed
+}
+
+const smallDetails: Trim = (details) => ({
+  ...Object.fromEntries(
+    Object.entries(details).filter(([, value]) => (JSON.stringify(value) ?? '').length <= smallDetail),
+  ),
+  ...noDetails(details),
+})
+
+/** Only what the control plane queues for a person. */
+const noDetails: Trim = ({ escalation }) => (escalation === undefined ? {} : { escalation })
 
 const fits = (json: string, limit: number): boolean => json.length * 3 <= limit || Buffer.byteLength(json) <= limit

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { type Event, noAttribution } from '../../events/event.ts'
+import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { hostTime } from '../../lib/host-time.ts'
 import { newId } from '../../lib/ids.ts'
@@ -61,10 +62,17 @@ function event(details: Record<string, unknown> = {}, exchangeId?: string): Even
   }
 }
 
+/** Attempts of a usual size. */
+const inner = (length: number): InnerEvent[] =>
+  Array.from({ length }, () => ({
+    ...{ event_id: newId(), verdict: 'allow', reason_code: 'ok' },
+    details: { provider: 'upstream', text: 'x'.repeat(300) },
+  }))
+
 /** Everything that stands in the outbox, as it would be shipped. */
-function contents(outbox: Outbox): { n: number; event: Event; closes: string | null }[] {
+function contents(outbox: Outbox): { n: number; event: LogRecord; closes: string | null }[] {
   const reader = outbox.reader()
-  const all: { n: number; event: Event; closes: string | null }[] = []
+  const all: { n: number; event: LogRecord; closes: string | null }[] = []
   for (;;) {
     const events = reader.read(all.length, 7)
     if (events.length === 0) break
@@ -84,13 +92,13 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-const ids = (events: readonly { event: Event }[]): string[] => events.map((each) => each.event.event_id)
+const ids = (events: readonly { event: LogRecord }[]): string[] => events.map((each) => each.event.event_id)
 
 describe('an outbox', () => {
   test('numbers events in order and reads them back byte for byte', async () => {
     const outbox = start(emptyDirectory())
     const events = [event({ text: 'é"body":\n😀' }), event(), event()]
-    await Promise.all(events.map((each) => outbox.refuse([each])))
+    await Promise.all(events.map((each) => outbox.refuse(each)))
     expect(contents(outbox).map(({ n }) => n)).toEqual([1, 2, 3])
     expect(contents(outbox).map((each) => each.event)).toEqual(events)
   })
@@ -104,7 +112,7 @@ describe('an outbox', () => {
       },
     })
     writes = 0
-    await Promise.all([outbox.open('a', event({}, 'a')), outbox.open('b', event({}, 'b')), outbox.refuse([event()])])
+    await Promise.all([outbox.open('a', event({}, 'a')), outbox.open('b', event({}, 'b')), outbox.refuse(event())])
     expect(writes).toBe(1)
   })
 
@@ -119,10 +127,12 @@ describe('an outbox', () => {
     }
     const outbox = start(directory, { write })
     const [first, lost, alsoLost, last] = [event(), event(), event(), event()]
-    await outbox.refuse([first])
+    await outbox.refuse(first)
     torn = true
-    expect(await failureOf(outbox.refuse([lost, alsoLost]))).toMatchObject({ code: 'event_outbox_full' })
-    await outbox.refuse([last])
+    expect(await failureOf(Promise.all([outbox.refuse(lost), outbox.refuse(alsoLost)]))).toMatchObject({
+      code: 'event_outbox_full',
+    })
+    await outbox.refuse(last)
     expect(ids(contents(start(directory)))).toEqual([first.event_id, last.event_id])
   })
 
@@ -132,7 +142,7 @@ describe('an outbox', () => {
       systemWrite(fd, bytes, offset, Math.min(length, 1009), position)
     const outbox = start(directory, { write: partial })
     const events = Array.from({ length: 20 }, (_, index) => event({ index }))
-    await outbox.refuse(events)
+    await outbox.add(events)
     expect(ids(contents(start(directory)))).toEqual(events.map((each) => each.event_id))
   })
 
@@ -143,7 +153,7 @@ describe('an outbox', () => {
     await outbox.open('lost', interrupted)
     await outbox.open('ended', event({}, 'ended'))
     const outcome = event({}, 'ended')
-    await outbox.close('ended', [event(), outcome])
+    await outbox.close('ended', outcome)
     const after = start(directory)
     expect(after.recovered).toMatchObject({ interrupted: 1, closed: false, bootId: 'boot', dropped: null })
     expect(contents(after).filter(({ closes }) => closes !== null)).toMatchObject([
@@ -189,7 +199,7 @@ describe('an outbox', () => {
     const outbox = start(emptyDirectory())
     const large = event({ route: 'chat', text: '😀'.repeat(5000) })
     const notRetryable: Event = { ...event(), metadata: { key: 'x'.repeat(9000) }, request_id: 'y'.repeat(9000) }
-    await outbox.refuse([large, notRetryable])
+    await outbox.add([large, notRetryable])
     const [first, second] = contents(outbox)
     expect(first?.event).toEqual({ ...large, details: { route: 'chat', trimmed: true } })
     expect(second?.event.event_id).toBe(notRetryable.event_id)
@@ -203,18 +213,17 @@ describe('an outbox', () => {
         const id = newId()
         await outbox.open(id, event({ text: 'x'.repeat(3000) }, id))
         open.push(id)
-        if (open.length > 20) await outbox.close(open.shift() ?? '', [event({ text: 'x'.repeat(3000) }, 'e')])
+        if (open.length > 20) await outbox.close(open.shift() ?? '', event({ text: 'x'.repeat(3000) }, 'e'))
       }
     }
     expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
     const refuse = async () => {
-      for (;;) await outbox.refuse([event()])
+      for (;;) await outbox.refuse(event())
     }
     expect(outbox.full).toBe(true)
     expect(await failureOf(refuse())).toMatchObject({ code: 'event_outbox_full' })
     for (const id of open.splice(0)) {
-      const full = event({ text: 'x'.repeat(3900) }, id)
-      await outbox.close(id, [event({ text: 'x'.repeat(3900) }), full])
+      await outbox.close(id, { ...event({ text: 'x'.repeat(3900) }, id), attempts: inner(2) })
     }
     expect(outbox.bytes).toBeLessThanOrEqual(1024 * 1024)
     await Bun.sleep(250)
@@ -234,7 +243,7 @@ describe('an outbox', () => {
       freeBytes,
     })
     const fill = async () => {
-      for (;;) await outbox.refuse(Array.from({ length: 20 }, () => event({ text: 'x'.repeat(3500) })))
+      for (;;) await outbox.add(Array.from({ length: 20 }, () => event({ text: 'x'.repeat(3500) })))
     }
     expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
     expect(outbox.bytes).toBeGreaterThan(2 * mebibyte)
@@ -257,11 +266,11 @@ describe('an outbox', () => {
     const outbox = start(directory, { write })
     await outbox.open('running', event({}, 'running'))
     full = true
-    const failed = [outbox.open('refused', event({}, 'refused')), outbox.close('running', [event({}, 'running')])]
+    const failed = [outbox.open('refused', event({}, 'refused')), outbox.close('running', event({}, 'running'))]
     for (const each of failed) await expect(each).rejects.toMatchObject({ code: 'event_outbox_full' })
     full = false
     const outcome = event({}, 'running')
-    await outbox.close('running', [outcome])
+    await outbox.close('running', outcome)
     expect(contents(outbox)).toMatchObject([{ n: 1, closes: 'running', event: outcome }])
     expect(start(directory).recovered).toMatchObject({ interrupted: 0, dropped: null })
   })
@@ -275,13 +284,13 @@ describe('an outbox', () => {
     const outbox = start(emptyDirectory(), { write })
     await outbox.open('running', event({}, 'running'))
     full = true
-    const ends = [event(), event(), event(), event({}, 'running')]
-    expect(await failureOf(outbox.close('running', ends))).toMatchObject({ code: 'event_outbox_full' })
+    const end = { ...event({}, 'running'), attempts: inner(3) }
+    expect(await failureOf(outbox.close('running', end))).toMatchObject({ code: 'event_outbox_full' })
     expect(outbox.openExchanges).toBe(1)
     full = false
     for (let tries = 0; tries < 200 && outbox.lastEvent === 0; tries++) await Bun.sleep(10)
     expect(outbox.openExchanges).toBe(0)
-    expect(ids(contents(outbox))).toEqual(ends.map((each) => each.event_id))
+    expect(contents(outbox).map((each) => each.event)).toEqual([end])
   })
 
   test('opens nothing while an outcome is not written, since its amounts are not free yet', async () => {
@@ -293,7 +302,7 @@ describe('an outbox', () => {
     const outbox = start(emptyDirectory(), { write })
     await outbox.open('running', event({}, 'running'))
     full = true
-    await failureOf(outbox.close('running', [event({}, 'running')]))
+    await failureOf(outbox.close('running', event({}, 'running')))
     full = false
     expect([outbox.hasUnwrittenOutcomes, outbox.full]).toEqual([true, true])
     expect(await failureOf(outbox.open('next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
@@ -301,15 +310,15 @@ describe('an outbox', () => {
     await outbox.open('next', event({}, 'next'))
   })
 
-  test('reserves room for as many events as may end an exchange', async () => {
+  test('reserves room for as many attempts and decisions as an exchange may have', async () => {
     const outbox = start(emptyDirectory(), { segmentBytes: 64 * 1024, limitBytes: 256 * 1024 })
     let opened = 0
-    while ((await failureOf(outbox.open(`${opened}`, event({}, `${opened}`), 8))) === null) opened++
+    while ((await failureOf(outbox.open(`${opened}`, event({}, `${opened}`), 7))) === null) opened++
     expect(opened).toBeGreaterThan(0)
-    const large = () => event({ text: 'x'.repeat(3500) })
     for (let index = 0; index < opened; index++) {
-      await outbox.close(`${index}`, [...Array.from({ length: 7 }, large), event({}, `${index}`)])
+      await outbox.close(`${index}`, { ...event({ text: 'x'.repeat(3500) }, `${index}`), attempts: inner(7) })
     }
+    expect(contents(outbox).every(({ event: { details } }) => details?.trimmed === undefined)).toBe(true)
     expect(outbox.bytes).toBeLessThanOrEqual(256 * 1024)
   })
 
@@ -317,7 +326,7 @@ describe('an outbox', () => {
     const directory = emptyDirectory()
     const outbox = start(directory, { segmentBytes: 32 * 1024 })
     for (let count = 0; count < 10; count++) {
-      await outbox.refuse([event({ text: 'x'.repeat(3500) })])
+      await outbox.refuse(event({ text: 'x'.repeat(3500) }))
       await Bun.sleep(125)
     }
     expect(listSegments(directory)).toHaveLength(2)
@@ -327,7 +336,7 @@ describe('an outbox', () => {
 
   test('keeps acknowledged segments for the configured time and ships again from any kept event', async () => {
     const outbox = start(emptyDirectory(), { keepMs: 3_600_000 })
-    for (let count = 0; count < 100; count++) await outbox.refuse([event({ text: 'x'.repeat(3500), count })])
+    for (let count = 0; count < 100; count++) await outbox.refuse(event({ text: 'x'.repeat(3500), count }))
     const bytes = outbox.bytes
     outbox.shipped(100)
     expect(outbox.bytes).toBe(bytes)
@@ -365,8 +374,8 @@ describe('after any crash', () => {
         open = []
       } else {
         const id = step === 'close' ? open.shift() : undefined
-        if (id === undefined) await outbox.refuse([each])
-        else await outbox.close(id, [each])
+        if (id === undefined) await outbox.refuse(each)
+        else await outbox.close(id, each)
         committed.push(each.event_id)
       }
     }

@@ -13,6 +13,7 @@
  */
 import { mkdirSync } from 'node:fs'
 import type { Event } from '../../events/event.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import { Failure } from '../../failure.ts'
 import { ShortLivedMap } from '../../lib/short-lived.ts'
 import type { UsageJournal } from '../../usage/lease/worker/worker-usage.ts'
@@ -21,26 +22,25 @@ import type { RatePast } from '../../usage/rate/rates.ts'
 import { UnwrittenOutcomes } from '../agent/unwritten-outcomes.ts'
 import type { Journal } from '../protocol/worker.ts'
 import { allCommitted, type Batch, type CommittedEvents, newBatch, type OpenExchange } from './batch.ts'
-import { eventJson } from './event-size.ts'
+import { eventBytes, eventJson } from './event-size.ts'
 import { asOutboxFull } from './full.ts'
 import { OutboxReader } from './reader.ts'
 import {
   type BootRecord,
   encodeAround,
   encodeRecord,
-  eventBytes,
   eventHead,
+  mostRecordBytes,
   openHead,
   type RecordKind,
   type RevocationRecord,
   recordBytes,
+  recordBytesOf,
   recordKinds,
   revocationRecords,
   type StatePosition,
   unknownBoot,
   usesRecords,
-  usualClosingEvents,
-  usualEventsPerExchange,
 } from './record.ts'
 import { type RecoveredOutbox, recoverOutbox } from './recovery.ts'
 import { UnknownCallers } from './refusals.ts'
@@ -49,6 +49,8 @@ import { OutboxSpace, type SpaceOptions } from './space.ts'
 
 const batchBytes = 128 * 1024
 const syncEveryMs = 100
+/** One try and one retry, as most exchanges have at most. */
+const usualInnerEvents = 2
 
 export interface OutboxOptions extends SpaceOptions {
   /** Called with what was found, before anything is written that would hide it from the next start. */
@@ -84,7 +86,7 @@ export class Outbox implements Journal, UsageJournal {
   #closed = false
   readonly #listeners: ((news: CommittedEvents) => void)[] = []
   readonly #unknownCallers: UnknownCallers
-  readonly #failedCloses = new UnwrittenOutcomes((exchangeId, bodies) => this.#closeOrRetry(exchangeId, bodies))
+  readonly #failedCloses = new UnwrittenOutcomes((exchangeId, body) => this.#closeOrRetry(exchangeId, body))
   /** What recovery found, for the log. */
   readonly recovered: Recovered
   /** Known uses of slots by earlier processes. */
@@ -106,15 +108,17 @@ export class Outbox implements Journal, UsageJournal {
     this.past = pastOf(found, options)
     options.onRecovered?.(this.recovered)
     const last = segments.at(-1)
-    if (last === undefined) this.#rotate()
+    if (last === undefined || last.packed) this.#rotate()
     else this.#space.reopen(last)
     const started = JSON.stringify(this.#writer)
     this.#makeRoom(recordBytes)
     this.#append(recordKinds.started, started)
-    this.#space.reserved = open.size * recordBytes
     for (const [id, { interrupted, segment }] of open) {
-      this.#open.set(id, { id, segment, closingEvents: 1 })
-      this.#close(id, [interrupted.toString()])
+      const body = interrupted.toString()
+      const setAside = roomFor(body)
+      this.#open.set(id, { id, segment, setAside })
+      this.#space.reserved += setAside
+      this.#close(id, body)
     }
     const failure = this.#commit()
     if (failure !== null) {
@@ -164,7 +168,7 @@ export class Outbox implements Journal, UsageJournal {
 
   /** No new exchange can be opened: there is no room for its events, or an ended one still waits for room. */
   get full(): boolean {
-    return this.hasUnwrittenOutcomes || !this.#space.has((1 + usualClosingEvents) * recordBytes, this.#written)
+    return this.hasUnwrittenOutcomes || !this.#space.has(recordBytes + recordBytesOf(usualInnerEvents), this.#written)
   }
 
   /** The failure to report while it is full. */
@@ -188,44 +192,41 @@ export class Outbox implements Journal, UsageJournal {
   open(
     exchangeId: string,
     interrupted: Event,
-    closingEvents = usualClosingEvents,
+    innerEvents = usualInnerEvents,
     uses: readonly RecordedUse[] = [],
   ): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       if (this.hasUnwrittenOutcomes) throw this.fullFailure()
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
-      const json = eventJson(interrupted, eventBytes)
+      const json = eventJson(interrupted)
       const records = usesRecords(uses)
-      const closingRecords = closingEvents + records.length
-      this.#space.ensure((1 + records.length + closingRecords) * recordBytes, this.#written)
-      this.#makeRoom((1 + records.length) * recordBytes)
+      const opening = Math.max(recordBytes, roomFor(json)) + records.length * recordBytes
+      const closing = opening - recordBytes + recordBytesOf(innerEvents)
+      this.#space.ensure(opening + closing, this.#written)
+      this.#makeRoom(opening)
       const batch = this.#begun()
       this.#appendUses(uses, records)
       this.#appendAround(recordKinds.open, openHead(exchangeId), json)
-      this.#opened(exchangeId, closingRecords, batch)
+      this.#opened(exchangeId, closing, batch)
       return batch.committed
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
     }
   }
 
-  close(exchangeId: string, events: readonly Event[], uses: readonly RecordedUse[] = []): Promise<void> {
+  close(exchangeId: string, record: LogRecord, uses: readonly RecordedUse[] = []): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       this.#failedCloses.forget(exchangeId)
-      return this.#closeOrRetry(
-        exchangeId,
-        events.map((event) => eventJson(event, eventBytes)),
-        uses,
-      )
+      return this.#closeOrRetry(exchangeId, eventJson(record), uses)
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
     }
   }
 
-  refuse(events: readonly Event[]): Promise<void> {
-    return this.add(this.#unknownCallers.admit(events, () => this.#space.halfFull))
+  refuse(record: LogRecord): Promise<void> {
+    return this.#unknownCallers.admit(record, () => this.#space.halfFull) ? this.add([record]) : Promise.resolve()
   }
 
   /** Records the refusals that `refuse` has skipped as one event `at` that time, at intervals and at the end. */
@@ -233,12 +234,16 @@ export class Outbox implements Journal, UsageJournal {
     return this.#unknownCallers.sum(at, isEnd, (sum) => this.add([sum]))
   }
 
-  /** Writes all these events, which belong to no exchange; otherwise like `refuse`. */
-  add(events: readonly Event[]): Promise<void> {
+  /** Writes all these records, which close no exchange; otherwise like `refuse`. */
+  add(records: readonly LogRecord[]): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
-      this.#space.ensure(events.length * recordBytes, this.#written)
-      return allCommitted(events.map((event) => this.#appendEvent(null, eventJson(event, eventBytes))))
+      const bodies = records.map((record) => eventJson(record))
+      this.#space.ensure(
+        bodies.reduce((sum, body) => sum + roomFor(body), 0),
+        this.#written,
+      )
+      return allCommitted(bodies.map((body) => this.#appendEvent(null, body)))
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
     }
@@ -310,7 +315,7 @@ export class Outbox implements Journal, UsageJournal {
     this.#failedCloses.stop()
     if (this.#syncTimer !== null) clearTimeout(this.#syncTimer)
     await this.durable()
-    this.#space.close()
+    await this.#space.close()
     if (failure !== null) throw failure
   }
 
@@ -319,69 +324,63 @@ export class Outbox implements Journal, UsageJournal {
     return (this.#space.current?.committed ?? 0) + this.#length
   }
 
-  #opened(id: string, closingEvents: number, batch: Batch): void {
+  #opened(id: string, setAside: number, batch: Batch): void {
     const segment = this.#space.current
     if (segment === undefined) throw new RangeError('There is no segment')
-    const exchange = { id, segment, closingEvents }
+    const exchange = { id, segment, setAside }
     this.#setAside(exchange)
     batch.opened.push(exchange)
   }
 
   #setAside(exchange: OpenExchange): void {
     this.#open.set(exchange.id, exchange)
-    this.#space.reserved += exchange.closingEvents * recordBytes
+    this.#space.reserved += exchange.setAside
     exchange.segment.open++
   }
 
-  #letGo({ id, segment, closingEvents }: OpenExchange): void {
+  #letGo({ id, segment, setAside }: OpenExchange): void {
     this.#open.delete(id)
-    this.#space.reserved -= closingEvents * recordBytes
+    this.#space.reserved -= setAside
     segment.open--
   }
 
-  /** Like `#close`, but retries events that cannot be written, after the caller got the error. */
-  #closeOrRetry(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
+  /** Like `#close`, but retries an outcome that cannot be written, after the caller got the error. */
+  #closeOrRetry(exchangeId: string, body: string, uses: readonly RecordedUse[] = []): Promise<void> {
     try {
-      return this.#close(exchangeId, bodies, uses)
+      return this.#close(exchangeId, body, uses)
     } catch (error) {
-      this.#retryLater(exchangeId, bodies)
+      this.#retryLater(exchangeId, body)
       return Promise.reject(asOutboxFull(error))
     }
   }
 
-  #retryLater(exchangeId: string, bodies: readonly string[]): void {
-    if (!this.#open.has(exchangeId) || bodies.length === 0 || this.#closed) return
+  #retryLater(exchangeId: string, body: string): void {
+    if (!this.#open.has(exchangeId) || this.#closed) return
     this.#owed.add(exchangeId)
-    this.#failedCloses.add(exchangeId, bodies)
+    this.#failedCloses.add(exchangeId, body)
   }
 
-  /** `bodies` are the events' JSON, the outcome last. */
-  #close(exchangeId: string, bodies: readonly string[], uses: readonly RecordedUse[] = []): Promise<void> {
+  /** `body` is the JSON of the exchange's record. */
+  #close(exchangeId: string, body: string, uses: readonly RecordedUse[] = []): Promise<void> {
     const exchange = this.#open.get(exchangeId)
     if (exchange === undefined) throw new Failure('internal', { message: 'An exchange was closed that is not open' })
-    if (bodies.length === 0) throw new Failure('internal', { message: 'An exchange was closed without an outcome' })
     const records = usesRecords(uses)
-    const wanted = bodies.length + records.length
-    const beyond = wanted - exchange.closingEvents
-    if (beyond > 0) this.#space.ensure(beyond * recordBytes, this.#written, true)
+    const wanted = roomFor(body) + records.length * recordBytes
+    const beyond = wanted - exchange.setAside
+    if (beyond > 0) this.#space.ensure(beyond, this.#written, true)
     // Make room for all of them first: a commit between them could fail alone.
-    if (wanted <= usualEventsPerExchange) this.#makeRoom(wanted * recordBytes)
+    if (wanted <= mostRecordBytes) this.#makeRoom(wanted)
     this.#appendUses(uses, records)
-    const last = bodies.length - 1
-    const batches: Batch[] = []
-    for (const [index, body] of bodies.entries()) {
-      const batch = this.#appendEvent(index === last ? exchangeId : null, body)
-      if (batch !== batches.at(-1)) batches.push(batch)
-    }
+    const batch = this.#appendEvent(exchangeId, body)
     this.#letGo(exchange)
     this.#owed.delete(exchangeId)
-    batches.at(-1)?.closed.push({ exchange, bodies })
-    return allCommitted(batches)
+    batch.closed.push({ exchange, body })
+    return batch.committed
   }
 
   #appendEvent(closes: string | null, body: string): Batch {
     // Make room first: that may commit, and a failed commit takes numbers back.
-    this.#makeRoom(recordBytes)
+    this.#makeRoom(roomFor(body))
     const batch = this.#begun()
     const bodyStart = this.#appendAround(recordKinds.event, eventHead(++this.#n, closes), body)
     batch.bodies.push(bodyStart, this.#length - 1)
@@ -447,9 +446,9 @@ export class Outbox implements Journal, UsageJournal {
     } catch (error) {
       this.#seq = this.#committedSeq
       this.#n = this.#committedN
-      for (const { exchange, bodies } of batch.closed) {
+      for (const { exchange, body } of batch.closed) {
         this.#setAside(exchange)
-        this.#retryLater(exchange.id, bodies)
+        this.#retryLater(exchange.id, body)
       }
       for (const exchange of batch.opened) this.#letGo(exchange)
       this.#eraseTorn(segment, segment.fd, length)
@@ -527,5 +526,8 @@ function pastOf(
   const now = options.hostTime()
   return { run, knownFrom, uses: sumUses(uses.filter(([, until]) => until > now)) }
 }
+
+/** The bytes that are kept free for a record of the event log with this JSON. */
+const roomFor = (body: string): number => Buffer.byteLength(body) + recordBytes - eventBytes(0)
 
 const nameOf = ({ history, version }: StatePosition): string => `${history} ${version}`

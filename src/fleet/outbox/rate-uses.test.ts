@@ -42,8 +42,8 @@ const event = (): Event => ({
 
 async function request(outbox: Outbox, uses: RecordedUse[], changes: RecordedUse[] = []): Promise<void> {
   const id = newId()
-  await outbox.open(id, event(), 4, uses)
-  await outbox.close(id, [event()], changes)
+  await outbox.open(id, event(), 2, uses)
+  await outbox.close(id, event(), changes)
 }
 
 test('after a kill the slots that requests took count, less what their ends gave back', async () => {
@@ -58,7 +58,7 @@ test('after a kill the slots that requests took count, less what their ends gave
     ],
     [['a/tokens', 2000, -480]],
   )
-  await outbox.open(newId(), event(), 4, [['a/tokens', 2000, 7]])
+  await outbox.open(newId(), event(), 2, [['a/tokens', 2000, 7]])
   const after = start(directory, { now: 1500 })
   expect([...after.past.uses]).toEqual([
     ['a/requests', [[2000, 1]]],

@@ -5,13 +5,14 @@
  */
 import { z } from 'zod'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
+import { eventBytes, mostEventBytes } from './event-size.ts'
 
 export const recordKinds = {
   /** The first record of a segment: a summary of the earlier ones. */
   segment: 1,
   /** An exchange before its dispatch, with the outcome that a restart writes if none follows. */
   open: 2,
-  /** One event of the worker's chain. */
+  /** One record of the worker's chain: an exchange with its attempts and decisions, or another event. */
   event: 3,
   /** Revoked tokens ahead of the state, and the version up to which all revocations are durable. */
   revocation: 4,
@@ -25,21 +26,22 @@ export const recordKinds = {
 export type RecordKind = (typeof recordKinds)[keyof typeof recordKinds]
 
 export const recordOverhead = 17
-const headerBytes = 16
+/** Length, checksum and number. */
+export const headerBytes = 16
 const beforeNumber = '{"n":'
 const beforeBody = '"body":'
 const beforeInterrupted = '"interrupted":'
 const zero = 0x30
 const closingBrace = 0x7d
 
-/** The largest JSON of one event; larger ones are trimmed (event-size.ts). */
-export const eventBytes = 4096
-/** The largest record: an event and what is written around it. */
-export const recordBytes = eventBytes + 512
-/** How many events may end an exchange by default: the outcome, and attempts and decisions before it. */
-export const usualClosingEvents = 4
-/** This many events of one exchange stay in one segment, so as much space may stay unused at a segment's end. */
-export const usualEventsPerExchange = 4
+/** More than is written around the JSON of a record of the event log. */
+const aroundBytes = 512
+/** The most bytes of a record that holds a record of the event log with so many attempts and decisions. */
+export const recordBytesOf = (innerEvents: number): number => eventBytes(innerEvents) + aroundBytes
+/** The most bytes of any other record, and of an event by itself. */
+export const recordBytes = recordBytesOf(0)
+/** The largest record. As much space may stay unused at a segment's end. */
+export const mostRecordBytes = mostEventBytes + aroundBytes
 
 /** A point in a history of the state. Versions of different histories cannot be compared. */
 export const positionSchema = z.object({ history: z.string(), version: z.number().int() })

@@ -5,8 +5,9 @@
  * Reading stops at the first bad record. What follows was not committed, or cannot be told from what was not, so it is
  * removed and reported. Unwritten space is zeros up to the segment's end.
  */
-import { closeSync, openSync, readFileSync, readSync, rmSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
+import { firstPiece, isPacked, readPiece, readRecords } from './packed.ts'
 import {
   bootRecordSchema,
   decodeRecord,
@@ -104,16 +105,28 @@ function readHeads(directory: string): { found: Found[]; untrusted: number[] } {
 
 function readHead(directory: string, index: number): Found | null {
   const path = segmentPath(directory, index)
-  const bytes = Buffer.alloc(recordBytes)
-  const fd = openSync(path, 'r')
-  const length = readSync(fd, bytes, 0, bytes.length, 0)
-  closeSync(fd)
-  const record = decodeRecord(bytes.subarray(0, length), 0)
+  const { packed, bytes } = readStart(path)
+  const record = decodeRecord(bytes, 0)
   if (typeof record === 'string' || record.kind !== recordKinds.segment) return null
   const head = segmentRecordSchema.parse(JSON.parse(record.json.toString()))
   const { size, mtimeMs } = statSync(path)
   const state = { committed: 0, before: head.n, last: head.n, open: 0, revocations: [], coldAt: 0, writtenAt: mtimeMs }
-  return { segment: { index, path, size, fd: null, ...state }, head }
+  return { segment: { index, path, size, packed, fd: null, ...state }, head }
+}
+
+/** The first bytes of a segment's records. */
+function readStart(path: string): { packed: boolean; bytes: Buffer } {
+  const fd = openSync(path, 'r')
+  try {
+    if (isPacked(fd)) {
+      const piece = readPiece(fd, firstPiece)
+      return { packed: true, bytes: piece === null || piece === 'bad' ? Buffer.alloc(0) : piece.records }
+    }
+    const bytes = Buffer.alloc(recordBytes)
+    return { packed: false, bytes: bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0)) }
+  } finally {
+    closeSync(fd)
+  }
 }
 
 interface Bad {
@@ -162,13 +175,13 @@ function readFrom(found: readonly Found[]): { recovered: RecoveredOutbox; bad: B
 
 /** Applies the records of one segment; `first` if no record was read before. */
 function readSegment(recovered: RecoveredOutbox, segment: Segment, first: boolean): { bad: boolean; offset: number } {
-  const bytes = readFileSync(segment.path)
+  const { bytes, bad } = readRecords(segment.path)
   let at = 0
   for (;;) {
     const record = decodeRecord(bytes, at)
     if (record === 'unwritten') {
       segment.committed = at
-      return { bad: at === 0 || !isZero(bytes.subarray(at)), offset: at }
+      return { bad: bad || at === 0 || !isZero(bytes.subarray(at)), offset: at }
     }
     const successive = record !== 'bad' && ((first && at === 0) || record.seq === recovered.seq + 1)
     if (record === 'bad' || !successive) return { bad: true, offset: at }
@@ -233,13 +246,19 @@ function isZero(bytes: Buffer): boolean {
   return true
 }
 
-/** Zeroes a segment from its first bad record on, so that writing can continue there. */
+/** Zeroes a segment from its first bad record on, so that writing can continue there. A packed one becomes plain. */
 function cut(found: readonly Found[], { at, offset }: Bad, write: Write): NonNullable<RecoveredOutbox['dropped']> {
   const later = found.slice(at + 1)
   const segment = found[at]?.segment
   if (segment === undefined) throw new RangeError('No such segment')
   const bytes = readFileSync(segment.path)
   const left = bytes.subarray(offset).findLastIndex((byte) => byte !== 0) + 1
+  if (segment.packed) {
+    writeFileSync(`${segment.path}.new`, readRecords(segment.path).bytes.subarray(0, offset), { mode: 0o600 })
+    renameSync(`${segment.path}.new`, segment.path)
+    segment.packed = false
+    segment.size = Math.max(offset, bytes.length)
+  }
   const fd = openSync(segment.path, 'r+')
   writeZeros(write, fd, offset, Math.max(segment.size, bytes.length))
   closeSync(fd)

@@ -3,7 +3,7 @@
  * number of them. A few a second are recorded one by one. The rest, and all while the outbox is half full, are summed
  * up in an event with their number and reasons at intervals.
  */
-import type { Event } from '../../events/event.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import { timestamp } from '../../lib/clock.ts'
 
 export interface RefusalLimits {
@@ -25,22 +25,17 @@ export class UnknownCallers {
   #summaryAt = Number.NEGATIVE_INFINITY
   #skipped = new Map<string, number>()
   /** An example of the skipped ones. */
-  #sample: Event | null = null
+  #sample: LogRecord | null = null
 
   constructor(monotonic: () => number, limits: RefusalLimits = refusalLimits) {
     this.#monotonic = monotonic
     this.#limits = limits
   }
 
-  /**
-   * The events to record for one request: these events, or none for now. `scarce` means that there is room for
-   * summaries only.
-   */
-  admit(events: readonly Event[], scarce: () => boolean): readonly Event[] {
-    const last = events.at(-1)
-    if (last === undefined || events.some(({ event_attribution: { token_id } }) => token_id !== null)) return events
-    // Not caused by a caller.
-    if (last.request_id === null) return events
+  /** Whether to record this refusal now. `scarce` means that there is room for summaries only. */
+  admit(record: LogRecord, scarce: () => boolean): boolean {
+    // Of a known caller, or not caused by a caller.
+    if (record.event_attribution.token_id !== null || record.request_id === null) return true
     const now = this.#monotonic()
     if (now - this.#second >= secondMs) {
       this.#second = now
@@ -48,17 +43,17 @@ export class UnknownCallers {
     }
     if (this.#recorded < this.#limits.eachSecond && !scarce()) {
       this.#recorded += 1
-      return events
+      return true
     }
-    this.#skip(last, last.reason_code, 1)
-    return []
+    this.#skip(record, record.reason_code, 1)
+    return false
   }
 
   /**
    * Records one summary event `at` that time for all refusals skipped since the last. If that fails, the next one
    * includes them. Records nothing if none was skipped or, before the `end`, if it is too early.
    */
-  async sum(at: number, isEnd: boolean, record: (event: Event) => Promise<void>): Promise<void> {
+  async sum(at: number, isEnd: boolean, record: (event: LogRecord) => Promise<void>): Promise<void> {
     const now = this.#monotonic()
     const [sample, skipped] = [this.#sample, this.#skipped]
     if (sample === null || !(isEnd || now - this.#summaryAt >= this.#limits.summaryMs)) return
@@ -73,17 +68,17 @@ export class UnknownCallers {
     }
   }
 
-  #skip(event: Event, reason: string, count: number): void {
+  #skip(event: LogRecord, reason: string, count: number): void {
     this.#skipped.set(reason, (this.#skipped.get(reason) ?? 0) + count)
     this.#sample ??= event
   }
 }
 
 function summaryOf(
-  { exchange_id: _exchange, ...event }: Event,
+  { exchange_id: _exchange, attempts: _attempts, decisions: _decisions, ...event }: LogRecord,
   skipped: Iterable<[string, number]>,
   at: number,
-): Event {
+): LogRecord {
   return {
     ...event,
     event_id: Bun.randomUUIDv7(),

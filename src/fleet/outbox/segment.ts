@@ -14,9 +14,11 @@ export interface Segment {
   index: number
   path: string
   size: number
+  /** Whether the file is packed (packed.ts). */
+  packed: boolean
   /** Open for writing while current or not yet synced; null otherwise. */
   fd: number | null
-  /** The offset up to which records are committed. */
+  /** The offset up to which records are committed, in the plain file. */
   committed: number
   /** The number of the last event before this segment, and of the last in or before it. */
   before: number

@@ -2,9 +2,9 @@
  * The space of an outbox: which segment is written, which are allocated ahead, which may be deleted.
  *
  * Space is reserved before it is used. An exchange is opened only if the space for its end is reserved in segments that
- * are already allocated, so running exchanges can always finish. Records are never split: the space of one exchange's
- * end may stay unused at a segment's end, and does not count as free. Some space is reserved for revocations.
- * Acknowledged segments are kept for `keepMs` or up to the limit, and the oldest go first.
+ * are already allocated, so running exchanges can always finish. Records are never split: the space of one may stay
+ * unused at a segment's end, and does not count as free. Some space is reserved for revocations.
+ * Acknowledged segments are kept for `keepMs` or up to the limit, packed (packed.ts), and the oldest go first.
  *
  * A nearly full disk may hold the ledger too, and what waits here must fit into the ledger before it can be deleted
  * here. So as much as waits stays free, and a little more. Below that, acknowledged segments go early, new ones are
@@ -16,7 +16,8 @@ import type { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { asOutboxFull, outboxFull } from './full.ts'
-import { recordBytes, usualEventsPerExchange } from './record.ts'
+import { packFile } from './packed.ts'
+import { mostRecordBytes, recordBytes } from './record.ts'
 import { allocateEarly, allocateNow, nameSegment, type Segment, type Spare, syncData, type Write } from './segment.ts'
 
 export interface SpaceOptions {
@@ -34,7 +35,7 @@ export interface SpaceOptions {
 }
 
 /** May stay unused at a segment's end. */
-const tailBytes = usualEventsPerExchange * recordBytes
+const tailBytes = mostRecordBytes
 /** Reserved for revocations and marks. */
 const keptBytes = 64 * 1024
 /**
@@ -67,6 +68,7 @@ export class OutboxSpace {
   /** Segments with bytes that were not synced yet. */
   readonly #unsynced = new Set<Segment>()
   #syncing: Promise<void> | null = null
+  #packing: Promise<void> | null = null
 
   constructor(options: SpaceOptions, segments: Segment[]) {
     this.#options = options
@@ -133,6 +135,7 @@ export class OutboxSpace {
       index,
       path,
       size: spare.size,
+      packed: false,
       fd: spare.fd,
       committed,
       before,
@@ -204,19 +207,45 @@ export class OutboxSpace {
     if (now - this.#prunedAt < pruneEveryMs) return
     this.#prunedAt = now
     this.#prune(0)
+    this.#packing ??= this.#packAll().finally(() => {
+      this.#packing = null
+    })
+  }
+
+  /** Packs the segments that are only kept, one after the other. */
+  async #packAll(): Promise<void> {
+    for (;;) {
+      const segment = this.segments.find((each) => !each.packed && this.#isOnlyKept(each))
+      if (segment === undefined || this.#closed) return
+      try {
+        // It may be deleted meanwhile.
+        const mayReplace = () => !this.#closed && this.segments.includes(segment)
+        const size = await packFile(segment.path, segment.committed, mayReplace)
+        if (size === null) continue
+        segment.packed = true
+        segment.size = size
+      } catch (error) {
+        // It stays as it is, and the next acknowledgement tries again.
+        if (!this.#closed) this.#options.log.warn({ error: String(error) }, 'An outbox segment could not be packed')
+        return
+      }
+    }
+  }
+
+  /** Whether the control plane has all of a segment, and neither a restart nor a sync needs it. */
+  #isOnlyKept(segment: Segment): boolean {
+    const { last, open, revocations, coldAt, fd } = segment
+    const isNeeded = last > this.acknowledged || open > 0 || revocations.length > 0
+    return !isNeeded && coldAt <= this.#options.hostTime() && fd === null && segment !== this.current
   }
 
   /** Deletes acknowledged segments, the oldest first, if they are old or space is short. */
   #prune(roomFor: number): void {
-    const { acknowledged } = this
     const oldest = this.#options.clock.now() - this.#options.keepMs
-    const hostNow = this.#options.hostTime()
     for (;;) {
       const [first] = this.segments
-      if (first === undefined || first === this.current) return
-      const { last, open, revocations, coldAt, fd } = first
-      const needed = last > acknowledged || open > 0 || revocations.length > 0 || coldAt > hostNow || fd !== null
-      if (needed || (first.writtenAt > oldest && this.#fits(roomFor))) return
+      if (first === undefined || !this.#isOnlyKept(first)) return
+      if (first.writtenAt > oldest && this.#fits(roomFor)) return
       rmSync(first.path)
       this.segments.shift()
     }
@@ -225,8 +254,9 @@ export class OutboxSpace {
   /** The number of the last event that the control plane has acknowledged. */
   acknowledged = 0
 
-  close(): void {
+  async close(): Promise<void> {
     this.#closed = true
+    await this.#packing
     for (const { fd, path } of this.#spares) {
       closeSync(fd)
       rmSync(path, { force: true })
@@ -285,7 +315,7 @@ export class OutboxSpace {
     allocateEarly(this.#newPath(), this.#nextBytes())
       .then((spare) => {
         this.#spares.push(spare)
-        if (this.#closed) this.close()
+        if (this.#closed) void this.close()
       })
       .catch((error: unknown) => {
         this.#retryAt = this.#options.clock.monotonic() + retryMs

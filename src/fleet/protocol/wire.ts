@@ -4,7 +4,7 @@
  *  POST /v1/gateway-runtime/bootstrap    runtime token      → session credential, keys, limits, where the state is
  *  GET  /v1/gateway-runtime/stream       session, ?worker=n → SSE: handshake, change, fenced, slots, recall
  *  POST /v1/gateway-runtime/heartbeat    session            → freshness; carries the acknowledged version
- *  POST /v1/gateway-runtime/events       session            → NDJSON of chained events, answered after commit
+ *  POST /v1/gateway-runtime/events       session            → compressed records of a chain, answered after commit
  *  POST /v1/gateway-runtime/slots        session            → slots of limits a minute (usage/rate/rate-protocol.ts)
  *  POST /v1/gateway-runtime/leases       session            → shares of limits: asks, returns, grants, refusals
  *  POST /v1/gateway-runtime/credential   session            → a read credential for the state, as in bootstrap
@@ -17,6 +17,7 @@
  */
 
 import { z } from 'zod'
+import { blockRecords } from '../../events/log/segment.ts'
 import { headSchema } from '../../store/propagation.ts'
 
 export const bootstrapRequestSchema = z.strictObject({
@@ -188,13 +189,22 @@ export const deregisterRequestSchema = z.strictObject({ worker: z.number().int()
 export const deregisterReplySchema = z.object({ now: z.iso.datetime() })
 
 /**
- * A batch of events is NDJSON, at most `eventBatchLimit` lines. A line is `{"n":<number>,"digest":"<hex>","body":<the
- * event>}` with exactly this spacing and order: the digest covers the bytes of the body as they are in the line.
+ * The most records of a batch: four full blocks of the log, so that a busy gateway fills blocks, and the transaction of
+ * a batch holds the ledger and its process for a few milliseconds.
  */
-export const eventBatchLimit = 500
+export const eventBatchLimit = 4 * blockRecords
+/** The most bytes of a batch, compressed and not. */
+export const eventBatchBytes = 4 * 1024 * 1024
 
-/** The part of a line before the body. One brace follows the body. */
-export const eventLineHead = (n: number, digest: string): string => `{"n":${n},"digest":"${digest}","body":`
+/**
+ * The first line of a batch, with exactly this spacing and order. The records follow, one a line, as the exact texts
+ * that the chain covers. `first` is the number of the first in the chain, `digest` the chain's after the last. A batch
+ * is sent with `content-encoding: zstd`; an empty body asks for the head.
+ */
+export const batchHead = (first: number, records: number, digest: string): string =>
+  `{"first":${first},"records":${records},"digest":"${digest}"}\n`
+/** What `batchHead` writes. */
+export const batchHeadForm = /^\{"first":([1-9]\d{0,14}),"records":([1-9]\d{0,4}),"digest":"([0-9a-f]{64})"\}$/
 
 export const eventsReplySchema = chainHeadSchema
 

@@ -5,6 +5,7 @@
  */
 
 import type { Event } from '../../events/event.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import type { Family } from '../../languages/families.ts'
 import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { PolicySet } from '../../policies/chain.ts'
@@ -22,21 +23,20 @@ export interface Journal {
   /**
    * Writes the open record of an exchange and reserves space for its outcome. Resolves when it is committed. Throws
    * `event_outbox_full`, before anything is written, if there is no space. `interrupted` is the outcome that a restart
-   * writes if none followed; its `settlements` are the full reserved amounts. `closingEvents` is how many events may
-   * end the exchange: the outcome, attempts, decisions. `uses` are the slots of limits a minute that it takes, for a
-   * restart.
+   * writes if none followed; its `settlements` are the full reserved amounts. `innerEvents` is how many attempts and
+   * decisions its record may hold. `uses` are the slots of limits a minute that it takes, for a restart.
    */
-  open(exchangeId: string, interrupted: Event, closingEvents?: number, uses?: readonly RecordedUse[]): Promise<void>
+  open(exchangeId: string, interrupted: Event, innerEvents?: number, uses?: readonly RecordedUse[]): Promise<void>
   /**
-   * Writes the events that end an opened exchange: attempts first, the outcome last. Resolves when committed. `uses`
-   * are the corrections of the slots that it took.
+   * Writes the record that ends an opened exchange. Resolves when committed. `uses` are the corrections of the slots
+   * that it took.
    */
-  close(exchangeId: string, events: readonly Event[], uses?: readonly RecordedUse[]): Promise<void>
+  close(exchangeId: string, record: LogRecord, uses?: readonly RecordedUse[]): Promise<void>
   /**
-   * Writes the events of a request that was never opened: it was refused, or calls no provider. Throws
+   * Writes the record of a request that was never opened: it was refused, or calls no provider. Throws
    * `event_outbox_full`.
    */
-  refuse(events: readonly Event[]): Promise<void>
+  refuse(record: LogRecord): Promise<void>
 }
 
 export interface CatalogModel {
@@ -129,7 +129,7 @@ export interface WorkerCounters {
   readonly connected: number
   /** Bytes of the outbox's segments on disk. */
   readonly outboxBytes: number
-  /** Events written and not yet acknowledged by the control plane. */
+  /** Records written and not yet acknowledged by the control plane. */
   readonly outboxUnacknowledged: number
   /** Exchanges opened and not yet closed. */
   readonly openExchanges: number

@@ -10,6 +10,8 @@ import { join } from 'node:path'
 import { testApplication } from '../../api/testing/application.ts'
 import { createRecorder } from '../../events/change.ts'
 import { controlPlaneChain } from '../../events/log/chain.ts'
+import { readChain } from '../../events/log/read-records.ts'
+import type { LogRecord } from '../../events/log/record.ts'
 import type { Recorder } from '../../events/recorder.ts'
 import { asFailure, envelope, Failure } from '../../failure.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
@@ -33,6 +35,9 @@ const dataKey = randomBytes(32)
 const runtimeToken = makeSecret('token', randomBytes)
 
 export type Interfere = (path: string, request: Request, forward: () => Promise<Response>) => Promise<Response>
+
+/** A record of a worker, with its place in its chain. */
+type WorkerEvent = LogRecord & { chain: string; seq: number }
 
 export class TemporaryFleet {
   readonly directory = mkdtempSync(join(tmpdir(), 'gatehouse-fleet-'))
@@ -230,10 +235,20 @@ export class TemporaryFleet {
   }
 
   /** Those of workers. */
-  async events(): Promise<{ chain: string; seq: number; event_id: string }[]> {
-    return this.ledger.read('select chain, seq, event_id from events where chain <> ? order by chain, seq', [
-      controlPlaneChain,
-    ])
+  async events(): Promise<WorkerEvent[]> {
+    const chains = await this.ledger.read<{ chain: string; seq: number }>(
+      'select chain, seq from chains where chain <> ? order by chain',
+      [controlPlaneChain],
+    )
+    const found: WorkerEvent[] = []
+    for (const { chain, seq: upTo } of chains) {
+      for await (const record of readChain(this.ledger, chain, { after: 0, upTo, bodies: true })) {
+        if (record === null) throw new RangeError(`A record of ${chain} cannot be read`)
+        const event: LogRecord = JSON.parse(Buffer.from(record.body).toString())
+        found.push({ chain, seq: record.seq, ...event })
+      }
+    }
+    return found
   }
 
   async remove(): Promise<void> {

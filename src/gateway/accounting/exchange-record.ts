@@ -1,9 +1,10 @@
 /**
- * Writes the events of an exchange: one `gateway.provider.attempt` for each call, then exactly one
- * `gateway.request.outcome`. Only `finishExchange` writes them, and only its first call does. Every path that can end
- * an exchange calls it; later calls get the promise of the first.
+ * Writes the record of an exchange: exactly one `gateway.request.outcome`, with an attempt for each call and the
+ * decisions of policies inside (events/log/record.ts). Only `finishExchange` writes it, and only its first call does.
+ * Every path that can end an exchange calls it; later calls get the promise of the first.
  */
 import { type Attribution, type Event, noAttribution, type Verdict } from '../../events/event.ts'
+import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
@@ -11,34 +12,30 @@ import { bookGrant, bookInterruptedGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type Outcome, type ReasonCode, requestedModel } from '../exchange.ts'
 import { mcpDetails } from '../mcp/recorded-request.ts'
-import { decisionEvents, digestOf, type EventFrame } from '../policy/decisions.ts'
+import { decisionEvents, digestOf } from '../policy/decisions.ts'
 import { capturePrompt } from './prompt-capture.ts'
 import { recordedOrNull, recordedResults, recordedText } from './recorded-text.ts'
 import { maskSecrets, maskSecretsOrNull, overlongText } from './redaction.ts'
 import { bookLimits, bookRates, costAttribution, reservedSpend, spentOf } from './settlement.ts'
 import { traceExchange } from './spans.ts'
 
-/** Writes the events of the exchange. Resolves when they are committed; rejects when the journal cannot take them. */
+/** Writes the record of the exchange. Resolves when it is committed; rejects when the journal cannot take it. */
 export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Outcome): Promise<void> {
   if (exchange.outcomeCommitted !== null) return exchange.outcomeCommitted
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.silentSince = null
   exchange.promptRedacted = capturePrompt(exchange, gateway)
-  const events: Event[] = []
-  for (const attempt of exchange.attempts) events.push(attemptEvent(exchange, gateway, attempt))
-  if (exchange.policyResults.length > 0) {
-    // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
-    exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
-    const frame: EventFrame = (id, verdict, reason) => baseEvent(exchange, gateway, id, 'decision', verdict, reason)
-    events.push(...decisionEvents(exchange, gateway, frame))
-  }
-  const { event: settled, uses } = bookedOutcome(exchange, gateway, outcome)
-  events.push(settled)
+  // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
+  exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
+  const { record, uses } = bookedOutcome(exchange, gateway, outcome)
+  if (exchange.attempts.length > 0) record.attempts = exchange.attempts.map(attemptEvent)
+  const decisions = decisionEvents(exchange, gateway)
+  if (decisions.length > 0) record.decisions = decisions
   const { journal } = gateway.worker
-  exchange.outcomeCommitted = exchange.opened ? journal.close(exchange.id, events, uses) : journal.refuse(events)
-  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), settled.event_cost_attribution)
-  traceExchange(exchange, gateway, outcome, settled.event_cost_attribution)
+  exchange.outcomeCommitted = exchange.opened ? journal.close(exchange.id, record, uses) : journal.refuse(record)
+  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), record.event_cost_attribution)
+  traceExchange(exchange, gateway, outcome, record.event_cost_attribution)
   return exchange.outcomeCommitted
 }
 
@@ -50,13 +47,13 @@ function bookedOutcome(
   exchange: Exchange,
   gateway: Gateway,
   outcome: Outcome,
-): { event: Event; uses: readonly RecordedUse[] } {
-  const event = outcomeEvent(exchange, gateway, outcome)
+): { record: LogRecord; uses: readonly RecordedUse[] } {
+  const record: LogRecord = outcomeEvent(exchange, gateway, outcome)
   const spent = spentOf(exchange, gateway, outcome.reason)
-  if (spent !== null) event.event_cost_attribution = costAttribution(exchange, spent)
-  bookLimits(exchange, event, spent)
-  bookGrant(exchange, event)
-  return { event, uses: bookRates(exchange, spent) }
+  if (spent !== null) record.event_cost_attribution = costAttribution(exchange, spent)
+  bookLimits(exchange, record, spent)
+  bookGrant(exchange, record)
+  return { record, uses: bookRates(exchange, spent) }
 }
 
 /** Finishes an exchange when nobody can be told that the journal failed. The failure is logged. */
@@ -91,7 +88,7 @@ export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
 
 function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
   const { facts, model, policyResults, notes, mcp, maxOutputTokens } = exchange
-  const event = baseEvent(exchange, gateway, exchange.outcomeEventId, 'gateway.request.outcome', verdict, reason)
+  const event = baseEvent(exchange, gateway, verdict, reason)
   const details: NonNullable<Event['details']> = {
     route: exchange.route,
     model: maskSecretsOrNull(requestedModel(exchange)),
@@ -132,31 +129,29 @@ function recordedMetadata(exchange: Exchange, given: object): Record<string, str
   return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
 }
 
-function attemptEvent(exchange: Exchange, gateway: Gateway, attempt: Attempt): Event {
-  const verdict = attempt.reason === 'ok' ? 'allow' : 'error'
-  const event = baseEvent(exchange, gateway, attempt.eventId, 'gateway.provider.attempt', verdict, attempt.reason)
-  event.details = {
+const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
+  event_id: attempt.eventId,
+  verdict: attempt.reason === 'ok' ? 'allow' : 'error',
+  reason_code: attempt.reason,
+  details: {
     provider: attempt.provider,
     model: maskSecrets(attempt.model),
-    attempt: exchange.attempts.indexOf(attempt) + 1,
+    attempt: index + 1,
     status: attempt.status,
     latency_ms: attempt.latencyMs,
     first_byte_ms: attempt.firstByteMs,
-  }
-  return event
-}
+  },
+})
 
 function baseEvent(
   exchange: Exchange,
   { worker, clock, settings }: Gateway,
-  eventId: string,
-  type: Event['event_type'],
   verdict: Verdict,
   reason: ReasonCode,
 ): Event {
   const event: Event = {
-    event_id: eventId,
-    event_type: type,
+    event_id: exchange.outcomeEventId,
+    event_type: 'gateway.request.outcome',
     request_id: exchange.requestId,
     timestamp: timestamp(clock.now()),
     verdict,

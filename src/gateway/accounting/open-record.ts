@@ -12,15 +12,15 @@ import { interruptedEvent } from './exchange-record.ts'
 export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<void> {
   digestOf(exchange, gateway)
   const interrupted = interruptedEvent(exchange, gateway)
-  await gateway.worker.journal.open(exchange.id, interrupted, closingEvents(exchange, gateway), exchange.rates?.uses())
+  await gateway.worker.journal.open(exchange.id, interrupted, innerEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true
   if (exchange.cut !== null) throw exchange.cut.failure
   checkToken(exchange, gateway)
 }
 
-/** The number of events that may follow: the outcome, each retry of each path, and the policy decisions. */
-function closingEvents({ paths, chain, policyResults }: Exchange, { settings }: Gateway): number {
+/** How many events its record may hold beside the outcome: each retry of each path, and the policy decisions. */
+function innerEvents({ paths, chain, policyResults }: Exchange, { settings }: Gateway): number {
   const tries = paths.length * (1 + settings.path_retries)
-  if (chain === null || chain.size === 0) return 1 + tries
-  return 1 + tries + policyResults.length + chain.at('post_request').length + chain.at('pre_response').length
+  if (chain === null || chain.size === 0) return tries
+  return tries + policyResults.length + chain.at('post_request').length + chain.at('pre_response').length
 }

@@ -1,10 +1,10 @@
 /**
- * Turns policy verdicts into failures for the caller and `decision` events for the record: one event for each verdict
- * other than allow (policies/README.md). The event of an escalation says approval_required and carries what the control
- * plane queues (escalations/README.md).
+ * Turns policy verdicts into failures for the caller and decisions in the record of the exchange: one for each verdict
+ * other than allow (policies/README.md). The decision of an escalation says approval_required and carries what the
+ * control plane queues (escalations/README.md); readers see it with the prompt of the outcome.
  */
 
-import type { Event, Verdict } from '../../events/event.ts'
+import type { InnerEvent } from '../../events/log/record.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
 import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
@@ -53,29 +53,28 @@ export function digestOf(exchange: Exchange, { worker }: Gateway): string {
   return `${exchange.dialect.family}/${exchange.promptHash}`
 }
 
-/** Makes events with the common fields of an exchange. */
-export type EventFrame = (id: string, verdict: Verdict, reason: string) => Event
-
-/** The decision events of an exchange. */
-export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'newId'>, frame: EventFrame): Event[] {
-  const events: Event[] = []
+/** The decisions of an exchange. */
+export function decisionEvents(exchange: Exchange, { newId }: Pick<Gateway, 'newId'>): InnerEvent[] {
+  const events: InnerEvent[] = []
   for (const result of exchange.policyResults) {
-    if (isNoted(result)) events.push(decisionEvent(exchange, newId(), frame, result))
+    if (isNoted(result)) events.push(decisionEvent(exchange, newId(), result))
   }
   return events
 }
 
-function decisionEvent(exchange: Exchange, id: string, frame: EventFrame, result: PolicyResult): Event {
+function decisionEvent(exchange: Exchange, id: string, result: PolicyResult): InnerEvent {
   const { escalation } = exchange
   const escalated = escalation !== null && result.verdict === 'escalate' && result.policy_id === escalation.policyId
   const asked = result.verdict === 'escalate' && result.mode === 'enforce'
-  const event = frame(id, asked ? 'approval_required' : result.verdict, result.reason_code)
-  event.details = {
-    ...recordedResult(exchange, result),
-    ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}),
+  return {
+    event_id: id,
+    verdict: asked ? 'approval_required' : result.verdict,
+    reason_code: result.reason_code,
+    details: {
+      ...recordedResult(exchange, result),
+      ...(escalated ? { escalation: noticeOf(exchange, escalation) } : {}),
+    },
   }
-  if (escalated && exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
-  return event
 }
 
 /** Recorded results: every verdict but allow, and a broken policy even when it let the request pass. */

@@ -5,6 +5,7 @@
 
 import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
+import { eventsOf, expandRecord, type LogRecord } from '../../events/log/record.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { CatalogModel, GatewayStatus, Grant, Journal, StateView } from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
@@ -22,8 +23,9 @@ export const testGatewayId = '01990000-0000-7000-8000-000000000001'
 export class TestJournal implements Journal {
   /** Exchange id → the outcome a restart would write. */
   readonly opened = new Map<string, Event>()
+  /** Exchange id → the events of its record, as readers see them. */
   readonly closed = new Map<string, readonly Event[]>()
-  /** Exchange id → the number of events it reserved space for; no exchange may need more. */
+  /** Exchange id → the number of inner events it reserved space for; no exchange may need more. */
   readonly #room = new Map<string, number>()
   readonly refused: Event[] = []
   /** Milliseconds until a close is committed, so that a test can observe what waits for it. */
@@ -32,26 +34,27 @@ export class TestJournal implements Journal {
   full: { open?: boolean; close?: boolean; refuse?: boolean } = {}
   closeCalls = 0
 
-  async open(exchangeId: string, interrupted: Event, closingEvents = 0): Promise<void> {
+  async open(exchangeId: string, interrupted: Event, innerEvents = 0): Promise<void> {
     if (this.full.open) throw new Failure('event_outbox_full')
     if (this.opened.has(exchangeId)) throw new Error('Opened twice')
     this.opened.set(exchangeId, interrupted)
-    this.#room.set(exchangeId, closingEvents)
+    this.#room.set(exchangeId, innerEvents)
   }
 
-  async close(exchangeId: string, events: readonly Event[]): Promise<void> {
+  async close(exchangeId: string, record: LogRecord): Promise<void> {
     this.closeCalls += 1
     if (!this.opened.has(exchangeId)) throw new Error('Closed without having been opened')
     if (this.closed.has(exchangeId)) throw new Error('Closed twice')
-    if (events.length > (this.#room.get(exchangeId) ?? 0)) throw new Error('More events than room was set aside for')
+    if (eventsOf(record) > 1 + (this.#room.get(exchangeId) ?? 0))
+      throw new Error('More events than room was set aside for')
     if (this.full.close) throw new Error('write: no space left on device')
     if (this.closeDelay > 0) await Bun.sleep(this.closeDelay)
-    this.closed.set(exchangeId, events)
+    this.closed.set(exchangeId, expandRecord(record))
   }
 
-  async refuse(events: readonly Event[]): Promise<void> {
+  async refuse(record: LogRecord): Promise<void> {
     if (this.full.refuse) throw new Failure('event_outbox_full')
-    this.refused.push(...events)
+    this.refused.push(...expandRecord(record))
   }
 
   /** Every outcome event so far, in no particular order. */

@@ -1,0 +1,125 @@
+/**
+ * Segment files to which nothing more is written are packed: the same records in the same order, compressed in pieces
+ * of whole records, each with its length before it and zstd's checksum inside. A packed file takes the name of the plain
+ * one by one rename, so that a kill at any time leaves one of the two. Its first four bytes are no record's length. The
+ * first record, which a start reads of each segment, is a piece by itself: damage behind it concerns this segment only.
+ */
+import { closeSync, openSync, readFileSync, readSync, renameSync, rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { constants, type ZstdOptions, zstdCompress, zstdDecompressSync } from 'node:zlib'
+import { headerBytes } from './record.ts'
+
+const mark = Buffer.from('ffffffff', 'hex')
+const lengthBytes = 4
+/** The most bytes of records in a piece: several of the largest. So a reader needs as much memory, wherever it begins. */
+export const pieceBytes = 256 * 1024
+
+const options: ZstdOptions = {
+  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
+}
+const compress: (bytes: Uint8Array, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress)
+
+/**
+ * Packs the first `length` bytes of a segment file, which are whole records, off the thread; the time of the file stays.
+ * `mayReplace` is asked in the tick in which the file is replaced. Returns the new size; null if nothing was replaced.
+ */
+export async function packFile(path: string, length: number, mayReplace: () => boolean): Promise<number | null> {
+  const target = `${path}.new`
+  try {
+    const size = await writePacked(path, target, length)
+    if (mayReplace()) {
+      renameSync(target, path)
+      return size
+    }
+  } catch (error) {
+    rmSync(target, { force: true })
+    throw error
+  }
+  rmSync(target, { force: true })
+  return null
+}
+
+async function writePacked(path: string, target: string, length: number): Promise<number> {
+  await using plain = await open(path, 'r')
+  await using packed = await open(target, 'w', 0o600)
+  await packed.write(mark)
+  let size = mark.length
+  const bytes = Buffer.allocUnsafe(pieceBytes)
+  for (let at = 0; at < length; ) {
+    const { bytesRead } = await plain.read(bytes, 0, Math.min(bytes.length, length - at), at)
+    const records = wholeRecords(bytes.subarray(0, bytesRead), at === 0 ? 1 : Number.POSITIVE_INFINITY)
+    if (records.length === 0) throw new RangeError(`${path} holds no whole record at ${at}`)
+    size += await writePiece(packed, records)
+    at += records.length
+  }
+  const { atime, mtime } = await plain.stat()
+  await packed.utimes(atime, mtime)
+  await packed.datasync()
+  return size
+}
+
+async function writePiece(packed: FileHandle, records: Buffer): Promise<number> {
+  const frame = await compress(records, options)
+  const piece = Buffer.allocUnsafe(lengthBytes + frame.length)
+  piece.writeUInt32BE(frame.length)
+  frame.copy(piece, lengthBytes)
+  for (let done = 0; done < piece.length; ) done += (await packed.write(piece, done)).bytesWritten
+  return piece.length
+}
+
+/** The whole records at the start of these bytes, at most so many. */
+function wholeRecords(bytes: Buffer, most: number): Buffer {
+  let end = 0
+  for (let count = 0; count < most && end + headerBytes <= bytes.length; count++) {
+    const next = end + headerBytes + bytes.readUInt32BE(end)
+    if (next > bytes.length) break
+    end = next
+  }
+  return bytes.subarray(0, end)
+}
+
+/** Whether a segment file is packed, by its first bytes. */
+export function isPacked(fd: number): boolean {
+  const bytes = Buffer.alloc(mark.length)
+  return readSync(fd, bytes, 0, bytes.length, 0) === bytes.length && bytes.equals(mark)
+}
+
+/** Where the first piece of a packed file begins. */
+export const firstPiece = mark.length
+
+/** A piece of a packed file: its records, and where the next one begins. Null at the end of the file. */
+export function readPiece(fd: number, at: number): { records: Buffer; next: number } | 'bad' | null {
+  const head = Buffer.alloc(lengthBytes)
+  const found = readSync(fd, head, 0, lengthBytes, at)
+  if (found === 0) return null
+  const length = head.readUInt32BE()
+  // What does not compress grows a little.
+  if (found < lengthBytes || length > 2 * pieceBytes) return 'bad'
+  const frame = Buffer.alloc(length)
+  if (readSync(fd, frame, 0, length, at + lengthBytes) < length) return 'bad'
+  try {
+    const records = zstdDecompressSync(frame, { maxOutputLength: pieceBytes })
+    return { records, next: at + lengthBytes + length }
+  } catch {
+    // Its checksum does not hold, or it is no frame.
+    return 'bad'
+  }
+}
+
+/** The records of a segment file, plain or packed: up to the first piece that is bad, if one is. */
+export function readRecords(path: string): { bytes: Buffer; bad: boolean } {
+  const fd = openSync(path, 'r')
+  try {
+    if (!isPacked(fd)) return { bytes: readFileSync(path), bad: false }
+    const pieces: Buffer[] = []
+    for (let at = firstPiece; ; ) {
+      const piece = readPiece(fd, at)
+      if (piece === null || piece === 'bad') return { bytes: Buffer.concat(pieces), bad: piece === 'bad' }
+      pieces.push(piece.records)
+      at = piece.next
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
