@@ -98,7 +98,7 @@ export class TestProof {
     const { signal } = new AbortController()
     return await Array.fromAsync(
       verifyEvents({
-        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal },
+        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal, monotonic: this.clock.monotonic },
         retention: retentionDays * 86_400_000,
       }),
     )
