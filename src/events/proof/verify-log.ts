@@ -41,9 +41,6 @@ interface SeenSegment extends Pick<SegmentRows, 'first' | 'records'> {
   facets: number | null
 }
 
-/** So often a segment may be merged while it is read. */
-const mostTries = 20
-
 export class LogCheck implements SegmentReading {
   readonly ledger: Database
   readonly signal: AbortSignal
@@ -56,7 +53,6 @@ export class LogCheck implements SegmentReading {
   #heads: LogHeads = { next: 1, removedUntil: 0, heads: new Map(), oddChains: [] }
   #begunLater = false
   #begin = 1
-  #tries = 0
   /** The position of the next record to read. */
   next = 1
   /** Events that were read. */
@@ -158,10 +154,12 @@ export class LogCheck implements SegmentReading {
   /** Reads segment after segment; other work goes on between two of their blocks. */
   async *segments(): AsyncGenerator<void, void, undefined> {
     let last: SegmentRows | null = null
+    // Where the last one ended; behind it `next` moves on with each block.
+    let reached = this.next
     while (this.next < this.end && !this.signal.aborted) {
       const segment = await this.#following(last)
       if (segment === null || segment.first >= this.end) break
-      if (last !== null && segment.first > last.first && segment.first < this.next) {
+      if (last !== null && segment.first > last.first && segment.first < reached) {
         if (await this.isStill(segment)) this.#overlapping(segment)
         last = segment
         continue
@@ -175,7 +173,7 @@ export class LogCheck implements SegmentReading {
       if (this.signal.aborted) return
       if (events === null) continue
       last = segment
-      this.#tries = 0
+      reached = this.next
       this.events += events
       const facets = segment.header === null ? null : [...segment.header.facets.values()]
       this.#seen.set(segment.first, {
@@ -219,8 +217,8 @@ export class LogCheck implements SegmentReading {
   }
 
   async isStill(segment: SegmentRows): Promise<boolean> {
-    this.#tries += 1
-    return this.#tries > mostTries || (await isStillThere(this.ledger, segment))
+    // No merge and no removal touches a segment at an impossible position.
+    return segment.first < 1 || (await isStillThere(this.ledger, segment))
   }
 
   /** Goes on at the floors where retention was faster. */

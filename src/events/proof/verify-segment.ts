@@ -132,9 +132,9 @@ class SegmentCheck {
   /** The position behind the block; null where it is no longer there. */
   async #block(row: BlockRow, place: number, until: number): Promise<number | null> {
     const stored = await readBlock(this.#reading.ledger, this.#segment.first, row)
-    if (stored === null && !(await this.#reading.isStill(this.#segment))) return null
     const block = stored === null ? null : decodeBlock(stored)
     if (block === null) {
+      if (!(await this.#reading.isStill(this.#segment))) return null
       this.#damaged(row.first, until)
       return until
     }
