@@ -96,6 +96,11 @@ export class IndexBuilder {
     visitIds(record, (id) => this.#ids.push(hashOfId(id)))
   }
 
+  /** Events that were added. */
+  get events(): number {
+    return this.#events
+  }
+
   finish(): SegmentIndex {
     return { facets: this.#facets, ids: sortedHashes(Uint32Array.from(this.#ids)), events: this.#events }
   }

@@ -10,12 +10,12 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { cellsOf, integerCell, named, readCells } from '../../store/damage/stored-cells.ts'
-import { asBytes, shownText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { Statement } from '../../store/statement.ts'
 import { readHead } from '../change.ts'
 import { chainStart } from '../log/chain.ts'
+import { digestAt } from '../log/read-records.ts'
 import { openFloor, readStoredFloors } from '../retention/retention-floor.ts'
 import { arrivalsStart, arrivalsUpTo } from './arrivals.ts'
 import {
@@ -154,13 +154,8 @@ async function pointAt(
   const from = base ?? { seq: 0, digest: chainStart(chain), arrivals: arrivalsStart(chain) }
   if (head.seq < from.seq) return null
   if (head.seq === from.seq) return head.digest === from.digest ? from : null
-  const rows = await ledger.read<{ seq: number; digest: unknown }>(
-    `select seq, ${asBytes('digest')} as digest from events where chain = ? and seq in (?, ?)`,
-    [chain, from.seq, head.seq],
-  )
-  const digestAt = (seq: number) => shownText(rows.find((row) => row.seq === seq)?.digest)
-  if (!removed && digestAt(from.seq) !== from.digest) return null
-  if (digestAt(head.seq) !== head.digest) return null
+  if (!removed && (await digestAt(ledger, chain, from.seq)) !== from.digest) return null
+  if ((await digestAt(ledger, chain, head.seq)) !== head.digest) return null
   const arrivals = await arrivalsUpTo(ledger, chain, from, head.seq)
   return arrivals === null ? null : { ...head, arrivals }
 }

@@ -1,33 +1,42 @@
 /**
- * Follows one chain through its rows and reports deviations (events/proof/README.md):
+ * Follows one chain through its records and reports deviations (events/proof/README.md):
  *
- *  each row     its digest follows from the one before and its body; its columns agree with its body; its number is
- *               the next one; its position is behind the one before
+ *  each record  its number is the next one; the digest is walked with it
+ *  each digest  that the log names, at the end of a run and before the first record of a segment, is the walked one
  *  each signed  the digest and the digest of arrivals at a number are those of the checkpoint, so that a chain
  *  point        rewritten with matching digests is found too, and so is a truncated one
  *  the end      it is where the ledger says that the chain ends
  *
- * After a deviation it continues from what is there, so that one alteration is one finding.
+ * Where a named digest is not the walked one, both are walked on. The next named digest tells which was altered: the
+ * records before, or the digest. So one alteration is one finding.
  */
-import { chainNext } from '../log/chain.ts'
-import { arrivalsNext } from './arrivals.ts'
+import { ChainWalk } from '../log/chain.ts'
 import type { ChainPoint } from './checkpoint.ts'
 import { type FindingCode, Findings, finding } from './verify-finding.ts'
-import { alteredColumns, type EventRow, recordedProofFailure } from './verify-row.ts'
 
 interface ChainStatus {
   chain: string
-  /** The point before the first row: a floor, a signed point or the chain's start. */
+  /** The point before the first record to read: a floor, a signed point or the chain's start. */
   from: ChainPoint
   /** The known points of the chain, in any order. */
   points: readonly ChainPoint[]
+  /** Whether records before `from` are there and were left out. */
+  begunLater: boolean
 }
 
 /** What the ledger names as a chain's end, whatever stands there. */
 export interface NamedHead {
   seq: unknown
   digest: unknown
-  updated_at: unknown
+  updatedAt: unknown
+}
+
+/** A digest that is not the walked one. */
+interface Doubt {
+  from: number
+  to: number
+  /** Who named it: the log, or a checkpoint. */
+  by: 'log' | 'checkpoint'
 }
 
 export class ChainCheck {
@@ -35,134 +44,164 @@ export class ChainCheck {
   readonly #chain: string
   readonly #points: ChainPoint[]
   readonly #first: number
+  readonly #begunLater: boolean
   #seq: number
-  /** The possible digests of the last row: if it did not follow, the stored one and the computed one. */
-  #digests: readonly string[] | null
-  /** The row whose digest did not follow, until the next one shows which of body and digest was altered. */
-  #doubt: { seq: number; eventId: string | null; computed: string } | null = null
-  #arrivals: string | null
+  /** The digest as walked; in doubt behind it the one that was named. Empty where it is unknown. */
+  #walks: ChainWalk[]
+  #doubt: Doubt | null = null
+  /** Up to here the digests are right. */
+  #sound: number
+  /** Null where it is unknown. */
+  #arrivals: ChainWalk | null
   #lastPoint: number
-  #position: bigint | null = null
-  #receivedAt: number | null = null
-  events = 0
+  #lastReceipt = { at: 0, receivedAt: Number.POSITIVE_INFINITY }
+  records = 0
 
-  constructor({ chain, from, points }: ChainStatus) {
+  constructor({ chain, from, points, begunLater }: ChainStatus) {
     this.#chain = chain
-    this.#first = from.seq
-    this.#seq = this.#lastPoint = from.seq
-    this.#digests = [from.digest]
-    this.#arrivals = from.arrivals
+    this.#begunLater = begunLater
+    this.#first = this.#seq = this.#lastPoint = this.#sound = from.seq
+    this.#walks = [new ChainWalk(from.digest)]
+    this.#arrivals = new ChainWalk(from.arrivals)
     this.#points = points.filter(({ seq }) => seq >= from.seq).toSorted((one, other) => one.seq - other.seq)
     this.#passPoints()
   }
 
-  /** The number of the last event that was there. */
+  get first(): number {
+    return this.#first
+  }
+
+  /** The number of the last record that was there. */
   get seq(): number {
     return this.#seq
   }
 
-  /** Rows in the order of their numbers. */
-  row(row: EventRow): void {
-    this.events += 1
-    const { body } = row
-    const { seq, digest, received_at: receivedAt } = row.cells
-    const eventId = typeof row.cells.event_id === 'string' ? row.cells.event_id : null
-    if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || seq <= this.#seq) {
-      const at = Number.isSafeInteger(seq) ? Number(seq) : null
-      this.#found('event.inserted', at, at, eventId)
-      return
+  /** Up to here checkpoints vouch for what is there. */
+  get coveredTo(): number {
+    return Math.max(this.#lastPoint, this.#points.at(-1)?.seq ?? 0)
+  }
+
+  /** The digest that the log names before record `seq`, the next one to come. */
+  before(seq: number, digest: string): void {
+    if (seq <= this.#seq) return
+    this.#reach(seq - 1)
+    this.named(digest)
+  }
+
+  /** The next record; `arrival` is its text for the digest of arrivals. False where it has no place in the chain. */
+  record(seq: number, body: Uint8Array, arrival: string): boolean {
+    if (seq <= this.#seq) {
+      if (!this.#begunLater || seq > this.#first) this.found('event.inserted', seq, seq)
+      return false
     }
-    if (seq > this.#seq + 1) this.#missing(seq - 1)
-    this.#digest(seq, eventId, body, digest)
-    for (const column of alteredColumns(this.#chain, row)) {
-      this.findings.add(
-        finding('event.column_altered', { chain: this.#chain, from: seq, to: seq, event_id: eventId, column }),
-      )
-    }
-    const trouble = recordedProofFailure(this.#chain, row)
-    if (trouble !== null) this.#found(trouble, seq, seq, eventId)
-    const position = BigInt(row.position)
-    if (this.#position !== null && position <= this.#position) this.#found('event.out_of_order', seq, seq, eventId)
-    this.#position = position
-    this.#receivedAt = typeof receivedAt === 'number' ? receivedAt : null
+    this.#reach(seq - 1)
+    this.records += 1
+    for (const walk of this.#walks) walk.step(seq, body)
+    this.#arrivals?.step(seq, arrival)
     this.#seq = seq
-    if (this.#arrivals !== null) this.#arrivals = arrivalsNext(this.#arrivals, seq, row.arrival)
+    this.#passPoints()
+    return true
+  }
+
+  /** Records up to `to` cannot be read. */
+  unreadable(to: number): void {
+    if (to <= this.#seq) return
+    this.#settle(null)
+    this.#seq = to
+    this.#walks = []
+    this.#arrivals = null
     this.#passPoints()
   }
 
-  /** After the last row; `head` is what the ledger names as the chain's end. */
+  /** The digest that the log names after the last record. */
+  named(digest: string): void {
+    this.#witness(digest, 'log')
+  }
+
+  /** When the last record happened, and when its segment's newest was received. */
+  received(at: number, receivedAt: number): void {
+    this.#lastReceipt = { at, receivedAt }
+  }
+
+  /** Retention has removed records up to a point since the reading began. */
+  resume(floor: ChainPoint): void {
+    if (floor.seq <= this.#seq) return
+    this.#settle(null)
+    this.#seq = this.#sound = this.#lastPoint = floor.seq
+    this.#walks = [new ChainWalk(floor.digest)]
+    this.#arrivals = new ChainWalk(floor.arrivals)
+    while (this.#points.length > 1 && (this.#points[0]?.seq ?? 0) < floor.seq) this.#points.shift()
+  }
+
+  /** After the last record; `head` is what the ledger names as the chain's end. */
   end(head: NamedHead | null): void {
     const last = this.#seq
     const named = Number.isSafeInteger(head?.seq) ? Number(head?.seq) : 0
-    const signed = this.#points.at(-1)?.seq ?? 0
-    if (Math.max(named, signed) > last) this.#missing(Math.max(named, signed))
-    const digests = this.#digests
-    if (this.#doubt !== null && typeof head?.digest === 'string' && head.seq === last) this.#resolve(head.digest)
-    this.#settleDoubt('event.altered')
+    this.#reach(Math.max(named, this.#points.at(-1)?.seq ?? 0))
     if (head === null) {
-      if (this.events > 0) this.#found('chain.unknown', this.#first + 1, last, null)
-    } else if (this.#headAltered(head, last, digests)) this.#found('chain.head_altered', last, last, null)
+      if (this.records > 0) this.found('chain.unknown', this.#first + 1, last)
+    } else if (this.#isAltered(head, last)) this.found('chain.head_altered', last, last)
+    this.#settle(null)
   }
 
-  #headAltered(
-    { seq, digest, updated_at: updatedAt }: NamedHead,
-    last: number,
-    digests: readonly string[] | null,
-  ): boolean {
+  found(what: FindingCode, from: number | null, to: number | null, eventId: string | null = null): void {
+    this.findings.add(finding(what, { chain: this.#chain, from, to, event_id: eventId }))
+  }
+
+  #isAltered({ seq, digest, updatedAt }: NamedHead, last: number): boolean {
     if (typeof seq !== 'number' || !Number.isSafeInteger(seq) || typeof digest !== 'string' || seq < last) return true
-    // A head beyond the last row names the missing ones. It is right if those are the problem.
+    // A head beyond the last record names the missing ones. It is right if those are the problem.
     if (seq > last) return false
-    return !(digests?.includes(digest) ?? true) || (this.#receivedAt !== null && updatedAt !== this.#receivedAt)
+    const walk = this.#walks.find((each) => each.digest === digest)
+    if (this.#walks.length > 0 && walk === undefined) return true
+    if (walk !== undefined) this.#settle(walk)
+    const { at, receivedAt } = this.#lastReceipt
+    return this.records > 0 && !(typeof updatedAt === 'number' && updatedAt >= at && updatedAt <= receivedAt)
   }
 
-  #digest(seq: number, eventId: string | null, body: Uint8Array | null, digest: unknown): void {
-    const stored = typeof digest === 'string' ? digest : ''
-    if (body === null) {
-      this.#settleDoubt('event.altered')
-      this.#found('event.altered', seq, seq, eventId)
-      this.#digests = [stored]
-      return
-    }
-    const before = this.#digests
-    // Behind a gap it is unknown what the digest follows from. The next signed point tells.
-    if (before === null) {
-      this.#digests = [stored]
-      return
-    }
-    const follows = before.find((previous) => chainNext(previous, seq, body) === stored)
-    if (follows !== undefined) {
-      this.#resolve(follows)
-      this.#digests = [stored]
-      return
-    }
-    this.#settleDoubt('event.altered')
-    const computed = chainNext(before.at(-1) ?? '', seq, body)
-    this.#doubt = { seq, eventId, computed }
-    this.#digests = [computed, stored]
-  }
-
-  /** The row after the doubtful one follows from this digest of it. */
-  #resolve(digest: string): void {
-    this.#settleDoubt(this.#doubt?.computed === digest ? 'event.digest_altered' : 'event.altered')
-  }
-
-  #settleDoubt(what: FindingCode): void {
-    const doubt = this.#doubt
-    this.#doubt = null
-    if (doubt !== null) this.#found(what, doubt.seq, doubt.seq, doubt.eventId)
-  }
-
-  #missing(to: number): void {
-    this.#found('events.missing', this.#seq + 1, to, null)
-    this.#digests = null
+  /** Everything up to `to` must have come. */
+  #reach(to: number): void {
+    if (to <= this.#seq) return
+    this.found('events.missing', this.#seq + 1, to)
+    this.#settle(null)
+    this.#seq = to
+    this.#walks = []
     this.#arrivals = null
-    this.#settleDoubt('event.altered')
+    this.#passPoints()
+  }
+
+  #witness(digest: string, by: Doubt['by']): void {
+    const walk = this.#walks.find((each) => each.digest === digest)
+    if (this.#walks.length === 0) this.#sound = this.#seq
+    else if (walk !== undefined) this.#settle(walk)
+    else {
+      const walked = this.#walks[0]
+      this.#settle(null)
+      this.#doubt = { from: this.#sound + 1, to: this.#seq, by }
+      if (walked !== undefined) this.#walks = [walked, new ChainWalk(digest)]
+      return
+    }
+    this.#sound = this.#seq
+    this.#walks = [walk ?? new ChainWalk(digest)]
+  }
+
+  /** Ends a doubt, once it is known which digest was right; null where that stays unknown. */
+  #settle(right: ChainWalk | null): void {
+    const doubt = this.#doubt
+    if (doubt === null) return
+    this.#doubt = null
+    const { from, to, by } = doubt
+    if (by === 'checkpoint' && right !== this.#walks[1]) this.found('events.rewritten', this.#lastPoint + 1, to)
+    else if (right !== null && right === this.#walks[0]) this.found('event.digest_altered', to, to)
+    else this.found('event.altered', Math.min(from, to), to)
+    this.#sound = to
+    if (by === 'checkpoint') this.#lastPoint = to
   }
 
   /** Compares with what was signed for the present number. */
   #passPoints(): void {
     for (;;) {
-      const [point] = this.#points
+      const point = this.#points[0]
       if (point === undefined || point.seq > this.#seq) return
       if (point.seq === this.#seq) this.#compare(point)
       if (this.#points.length === 1) return
@@ -171,14 +210,11 @@ export class ChainCheck {
   }
 
   #compare({ seq, digest, arrivals }: ChainPoint): void {
-    const from = Math.min(this.#lastPoint + 1, seq)
-    if (this.#digests !== null && !this.#digests.includes(digest)) this.#found('events.rewritten', from, seq, null)
-    if (this.#arrivals !== null && this.#arrivals !== arrivals) this.#found('events.arrival_altered', from, seq, null)
-    this.#arrivals = arrivals
-    this.#lastPoint = seq
-  }
-
-  #found(what: FindingCode, from: number | null, to: number | null, eventId: string | null): void {
-    this.findings.add(finding(what, { chain: this.#chain, from, to, event_id: eventId }))
+    this.#witness(digest, 'checkpoint')
+    if (this.#arrivals !== null && this.#arrivals.digest !== arrivals) {
+      this.found('events.arrival_altered', Math.min(this.#lastPoint + 1, seq), seq)
+    }
+    this.#arrivals = new ChainWalk(arrivals)
+    if (this.#doubt === null) this.#lastPoint = seq
   }
 }

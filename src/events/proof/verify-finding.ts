@@ -2,17 +2,23 @@
 import { z } from 'zod'
 
 const findings = {
-  'event.altered': 'The body or the digest is not what was written',
-  'event.column_altered': 'A column does not say what the body says',
-  'event.digest_altered': 'The digest is not what was written; the body is',
-  'event.inserted': 'This row has no place in its chain',
-  'event.out_of_order': 'Its position is not behind that of the event before it',
-  'events.missing': 'These events are missing',
-  'events.rewritten': 'These events are not those that were signed',
-  'events.arrival_altered':
-    'The position, the time of receipt or the putting aside of one of these is not what was signed',
-  'chain.head_altered': 'What the ledger names as the end of the chain is not its last event',
-  'chain.unknown': 'The ledger does not know the chain of these events',
+  'event.altered': 'One of these records, or its place in the chain, is not what was written',
+  'event.digest_altered': 'The digest that the log names behind this record is not what was written; the records are',
+  'event.inserted': 'This record has no place in its chain',
+  'event.not_valid': 'This is no valid record, and the log does not say so',
+  'event.time_altered': 'The time that the log has of this record is not its own',
+  'event.quarantine_altered': 'What the log says of this quarantined record is not true of it',
+  'events.damaged': 'These records cannot be read: the bytes are not those that were written',
+  'events.missing': 'These records are missing',
+  'events.rewritten': 'These records are not those that were signed',
+  'events.arrival_altered': 'The position, the time or the quarantine of one of these records is not what was signed',
+  'chain.head_altered': 'What the ledger names as the end of the chain is not its last record',
+  'chain.unknown': 'The ledger does not know the chain of these records',
+  'segment.damaged': 'This part of the index of a segment cannot be read: the bytes are not those that were written',
+  'segment.index_altered': 'The index of a segment does not say what its records say',
+  'segment.missing': 'No segment holds these positions of the log',
+  'segment.unknown': 'A row belongs to no segment, or is not of those of its segment',
+  'log.head_altered': 'What the ledger says of the whole log is not so',
   'rollup.differs': 'A sum that charts show is not that of the events',
   'floor.altered': 'The record of what retention removed is not what was signed',
   'checkpoint.altered': 'A checkpoint differs from what was signed',
@@ -32,10 +38,13 @@ export const findingSchema = z.object({
   what: z.enum(Object.keys(findings) as [FindingCode, ...FindingCode[]]),
   message: z.string(),
   chain: z.string().nullable(),
-  from: z.number().nullable().describe('The number of the first event concerned'),
-  to: z.number().nullable().describe('The number of the last one'),
+  from: z
+    .number()
+    .nullable()
+    .describe('The number of the first record concerned; its position where the finding is of a segment'),
+  to: z.number().nullable().describe('The number, or the position, of the last one'),
   event_id: z.string().nullable().describe('The id of the first one, as far as it is there'),
-  column: z.string().nullable(),
+  column: z.string().nullable().describe('What of it differs: a part of the index, a table, a column or a sum'),
 })
 export type Finding = z.infer<typeof findingSchema>
 
@@ -55,13 +64,13 @@ export const finding = (
   ...concerned,
 })
 
-/** Joins findings of the same kind in consecutive events: a chain with a million altered ones is one finding. */
+/** Joins findings of the same kind in consecutive records: a chain with a million altered ones is one finding. */
 export class Findings {
   readonly #open = new Map<string, Finding>()
   #done: Finding[] = []
 
   add(found: Finding): void {
-    const key = `${found.what} ${found.column}`
+    const key = `${found.what} ${found.chain} ${found.column}`
     const open = this.#open.get(key)
     if (open !== undefined && open.to !== null && found.from === open.to + 1) {
       open.to = found.to

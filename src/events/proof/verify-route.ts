@@ -57,6 +57,7 @@ export function verifyRoutes({
       pinned: keys,
       witnesses: known,
       now: clock.now(),
+      monotonic: () => clock.monotonic(),
       retention: settings.event_retention_days * 86_400_000,
       signal,
     })
@@ -85,7 +86,7 @@ export function verifyRoutes({
         detail: {
           tags: ['Events'],
           summary:
-            'Verifies that no event was altered, removed or inserted: lines of findings and chains, then a summary',
+            'Verifies that no event was altered, removed or inserted: lines of findings and progress, then of chains, then a summary',
         },
       },
     )

@@ -1,6 +1,6 @@
-/** What checkpoints and floors with valid signatures say: the points that rows are compared with. */
+/** What checkpoints and floors with valid signatures say: the points that chains are compared with. */
 import type { Database } from '../../store/open.ts'
-import { type Floor, openFloor, readFloor } from '../retention/retention-floor.ts'
+import { type Floor, openFloor, readStoredFloors } from '../retention/retention-floor.ts'
 import {
   type ChainPoint,
   type Checkpoint,
@@ -120,7 +120,8 @@ async function mustHaveSigned({ state, ledger, now }: SignedSources): Promise<bo
   const [row] = await state.read<{ version: number }>('select version from checkpoints')
   if (row === undefined || row.version > 0) return true
   const [found] = await ledger.read(
-    'select 1 from chain_floors union all select 1 from (select min(position), received_at from events) where received_at < ?',
+    `select 1 from chain_floors union all
+      select 1 from (select received_at from event_segments order by first_position limit 1) where received_at < ?`,
     [now - unsignedMs],
   )
   return found !== undefined
@@ -174,12 +175,11 @@ function take(record: SignedRecord, { checkpoint, signed }: Held, since: number 
   if (record.newest === null || record.newest.number < number) record.newest = { number, at, key_id: signed.key_id }
 }
 
-/** The floor of a chain: null if there is none, a finding if it differs from what was signed. */
-export async function readSignedFloor(ledger: Database, keys: KeyRing, chain: string): Promise<Floor | Finding | null> {
-  const row = await readFloor(ledger, chain)
-  if (row === null) return null
-  const floor = openFloor(row, keys)
-  if (floor !== null) return floor
-  const known = keys.check('floor', row) !== 'unknown_key'
-  return finding(known ? 'floor.altered' : 'key.unknown', { chain, to: Number.isNaN(row.seq) ? null : row.seq })
+/** The floors of all chains; what differs from what was signed is a finding. */
+export async function readSignedFloors(ledger: Database, keys: KeyRing): Promise<(Floor | Finding)[]> {
+  return (await readStoredFloors(ledger)).map((row) => {
+    const { chain, seq } = row
+    const what = keys.check('floor', row) === 'unknown_key' ? 'key.unknown' : 'floor.altered'
+    return openFloor(row, keys) ?? finding(what, { chain, to: Number.isNaN(seq) ? null : seq })
+  })
 }

@@ -7,10 +7,11 @@ import type { Statement } from '../../store/statement.ts'
 import type { ChainPoint } from '../proof/checkpoint.ts'
 import type { KeyRing, Signed, SignedKind } from '../proof/checkpoint-key.ts'
 
-/** The last removed event, and how many were removed in all. */
+/** The last removed record; since a chain begins with 1, its number says how many were removed. */
 export interface Floor extends ChainPoint {
   chain: string
-  count: number
+  /** Everything removed with it was received up to then, in milliseconds since the epoch. */
+  until: number
 }
 
 interface StoredFloor extends Signed {
@@ -23,15 +24,15 @@ const bodySchema = z.strictObject({
   seq: z.number().int(),
   digest: z.string(),
   arrivals: z.string(),
-  count: z.number().int(),
+  until: z.number().int(),
   at: z.iso.datetime(),
 })
 
 export const floorKind: SignedKind = 'floor'
 
 /** The text that is signed. */
-export const floorBody = ({ chain, seq, digest, arrivals, count }: Floor, at: number): string =>
-  JSON.stringify({ chain, seq, digest, arrivals, count, at: timestamp(at) })
+export const floorBody = ({ chain, seq, digest, arrivals, until }: Floor, at: number): string =>
+  JSON.stringify({ chain, seq, digest, arrivals, until, at: timestamp(at) })
 
 /** The floor in a row; null if its signature or its columns are invalid. */
 export function openFloor(row: StoredFloor, keys: KeyRing): Floor | null {
@@ -40,11 +41,6 @@ export function openFloor(row: StoredFloor, keys: KeyRing): Floor | null {
   if (!parsed.success || parsed.data.chain !== row.chain || parsed.data.seq !== row.seq) return null
   const { at: _at, ...floor } = parsed.data
   return floor
-}
-
-export async function readFloor(ledger: Database, chain: string): Promise<StoredFloor | null> {
-  const [row] = await readStoredFloors(ledger, 'where chain = ?', [chain])
-  return row ?? null
 }
 
 const columns = named(['chain', 'seq', 'key_id', 'signature', 'body'])

@@ -1,20 +1,24 @@
 /**
- * Removes what is older than `event_retention_days`: from each chain, of live and dead workers, whole prefixes in
- * small batches, each with the signed floor in the same transaction (events/proof/README.md). It yields between
- * batches, and a slow batch is followed by a smaller one, so that no read waits long.
+ * Removes what is older than `event_retention_days`: the log's oldest segments, whole, each in one transaction with the
+ * signed floors of all chains in it (events/proof/README.md). Positions and numbers have the same order in a chain, so
+ * the oldest segment has the first numbers of its chains. A segment holds what was received on one day
+ * (log/merge-segments.ts): an event is kept at least that many days, and at most one day longer.
  *
- * What does not verify is not removed: it is evidence for an auditor.
+ * What does not verify is not removed: it is evidence for an auditor. Nothing behind it is removed either, because a
+ * floor says that all before it was as signed.
  */
 import type { Log } from '../../lib/log/log.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import { cellsOf, integerCell, named, readCells, textCell } from '../../store/damage/stored-cells.ts'
-import { asBytes, storedBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
+import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
-import { chainNext, chainStart } from '../log/chain.ts'
-import { arrivalsNext, arrivalsStart, arrivalText } from '../proof/arrivals.ts'
+import { ChainWalk, chainStart } from '../log/chain.ts'
+import { recordBytes } from '../log/segment.ts'
+import { decodeBlock, decodeHeader, type Header } from '../log/segment-codec.ts'
+import { type PlacedBlock, readBlocks, readSegments, removeSegments, type SegmentRow } from '../log/segment-rows.ts'
+import { arrivalsStart, arrivalText } from '../proof/arrivals.ts'
 import { readKeyRing, type SigningKey } from '../proof/checkpoint-key.ts'
-import { type Floor, floorBody, floorKind, openFloor, raiseFloor, readFloor } from './retention-floor.ts'
+import { type Floor, floorBody, floorKind, openFloor, raiseFloor, readStoredFloors } from './retention-floor.ts'
 
 interface RetentionOptions {
   ledger: Database
@@ -27,120 +31,158 @@ interface RetentionOptions {
 }
 
 const dayMs = 86_400_000
-const maxRows = 200
-const fewestRows = 10
-const batchMs = 5
+/** Signatures of floors between two turns of other work: a few milliseconds. */
+const floorsAtOnce = 50
 
 /** One round. Returns how many events were removed, and whether all old enough are gone. */
 export async function removeOldEvents(options: RetentionOptions): Promise<{ removed: number; finished: boolean }> {
-  const { ledger, clock, settings } = options
+  const { ledger, clock, log, settings } = options
   const before = clock.now() - settings.event_retention_days * dayMs
   const ends = clock.monotonic() + (options.roundMs ?? 1000)
-  const pace = { rows: maxRows / 2 }
   let removed = 0
-  for (const { chain } of await readChainNames(ledger)) {
-    let count = 0
-    do {
-      if (clock.monotonic() >= ends) return { removed, finished: false }
-      count = await removeBatch(options, { chain, before, pace })
-      removed += count
-      await yieldToEventLoop()
-    } while (count > 0)
+  for (;;) {
+    const oldest = await readOldest(ledger)
+    if (oldest === null || !isOlder(oldest, before)) return { removed, finished: true }
+    if (clock.monotonic() >= ends) return { removed, finished: false }
+    const { first } = oldest.row
+    const header = decodeHeader(oldest.row.header)
+    const raised = header === null ? null : await raisedFloors(ledger, oldest, header)
+    if (header === null || raised === null) {
+      // It may have been merged or removed between two reads.
+      if ((await readOldest(ledger))?.row.records !== oldest.row.records) continue
+      log.error({ first_position: first }, 'Old events do not verify: they and later ones are not removed')
+      return { removed, finished: true }
+    }
+    if (await remove(options, oldest.row, { header, raised })) removed += header.events
+    await yieldToEventLoop()
   }
-  return { removed, finished: true }
 }
 
-/** Rows with invalid chain names stay: a truncated text would name another chain. */
-async function readChainNames(ledger: Database): Promise<{ chain: string }[]> {
-  const rows = await ledger.read(`select ${asBytes('chain')} as chain from chains order by chains.chain`)
-  return rows.flatMap((row) => {
-    const chain = storedText(row.chain)
-    return chain === null ? [] : [{ chain }]
-  })
+interface OldSegment {
+  row: SegmentRow
+  blocks: readonly PlacedBlock[]
 }
 
-interface Removal {
-  chain: string
-  before: number
-  /** How many rows the next batch takes. */
-  pace: { rows: number }
+async function readOldest(ledger: Database): Promise<OldSegment | null> {
+  const [row] = await readSegments(ledger, 'order by first_position limit 1', [])
+  return row === undefined ? null : { row, blocks: await readBlocks(ledger, [row.first]) }
 }
 
-/** Removes the next events of a chain; 0 where there is nothing to remove. */
-async function removeBatch(options: RetentionOptions, { chain, before, pace }: Removal): Promise<number> {
-  const { ledger, key, clock, log } = options
-  const stored = await readFloor(ledger, chain)
-  const floor = stored === null ? firstFloor(chain) : openFloor(stored, await readKeyRing(ledger))
-  if (floor === null) {
-    log.error({ chain }, 'The floor of a chain differs from what was signed: nothing of the chain is removed')
-    return 0
+const isOlder = ({ row, blocks }: OldSegment, before: number): boolean =>
+  row.receivedAt < before && blocks.every(({ last_at }) => last_at < before)
+
+/** A floor, where it was and where it will be. */
+interface Raised {
+  from: number
+  floor: Floor
+}
+
+/** The floors behind a segment; null where its records do not follow from the present ones. */
+async function raisedFloors(ledger: Database, segment: OldSegment, header: Header): Promise<Raised[] | null> {
+  const keys = await readKeyRing(ledger)
+  const names = JSON.stringify(header.chains.map(({ chain }) => chain))
+  const stored = await readStoredFloors(ledger, 'where chain in (select value from json_each(?))', [names])
+  const walks = new Map<string, FloorWalk>()
+  for (const { chain } of header.chains) walks.set(chain, new FloorWalk(firstFloor(chain)))
+  for (const row of stored) {
+    const floor = openFloor(row, keys)
+    if (floor === null) return null
+    walks.set(row.chain, new FloorWalk(floor))
   }
-  const rows = await readOldRows(ledger, chain, floor.seq, pace.rows)
-  const raised = floorAfter(floor, rows, before)
-  if (raised === 'altered') {
-    log.error({ chain, after: floor.seq }, 'Old events of a chain do not verify: they are not removed')
-    return 0
-  }
-  if (raised.seq === floor.seq) return 0
-  const began = clock.monotonic()
-  try {
-    await ledger.write([
-      ...raiseFloor(chain, floor.seq, raised.seq, key.sign(floorKind, floorBody(raised, clock.now()))),
-      { sql: 'delete from events where chain = ? and seq <= ?', args: [chain, raised.seq] },
-    ])
-  } catch (error) {
-    // Another control plane was first: it goes on there.
-    if (brokenConstraint(error) === 'check') return 0
-    throw error
-  }
-  const took = clock.monotonic() - began
-  pace.rows = Math.max(fewestRows, Math.min(maxRows, Math.floor((pace.rows * batchMs) / Math.max(took, batchMs / 2))))
-  return raised.seq - floor.seq
-}
-
-interface OldRow {
-  seq: number
-  digest: string
-  body: Uint8Array
-  received_at: number
-  arrival: unknown
-}
-
-const oldColumns = named(['seq', 'digest', 'received_at'])
-
-/** The rows after a number, unparsed: an invalid number was altered and matches nothing. */
-async function readOldRows(ledger: Database, chain: string, after: number, most: number): Promise<OldRow[]> {
-  const rows = await ledger.read(
-    `select ${cellsOf(oldColumns)}, ${asBytes('body')} as body, ${arrivalText} as arrival from events
-      where chain = ? and seq > ? order by seq limit ${most}`,
-    [chain, after],
-  )
-  return rows.map((row) => {
-    const { seq, digest, received_at: receivedAt } = readCells(oldColumns, row.cells)
-    const body = storedBytes(row.body) ?? new Uint8Array()
-    const numbers = { seq: integerCell(seq), received_at: integerCell(receivedAt) }
-    return { ...numbers, digest: textCell(digest), body, arrival: row.arrival }
-  })
+  return (await walkSegment(segment, header, walks))
+    ? [...walks.values()].map((walk) => walk.raised(segment.row.receivedAt))
+    : null
 }
 
 const firstFloor = (chain: string): Floor => ({
-  chain,
-  seq: 0,
+  ...{ chain, seq: 0, until: 0 },
   digest: chainStart(chain),
   arrivals: arrivalsStart(chain),
-  count: 0,
 })
 
-/** The floor after the leading rows that are old enough; `altered` if one of them does not follow. */
-function floorAfter(floor: Floor, rows: readonly OldRow[], before: number): Floor | 'altered' {
-  let { seq, digest, arrivals, count } = floor
-  for (const row of rows) {
-    if (row.received_at >= before) break
-    digest = chainNext(digest, row.seq, row.body)
-    if (row.seq !== seq + 1 || digest !== row.digest) return 'altered'
-    arrivals = arrivalsNext(arrivals, row.seq, row.arrival)
-    seq = row.seq
-    count += 1
+/** Walks a chain on from its floor. */
+class FloorWalk {
+  readonly records: ChainWalk
+  readonly arrivals: ChainWalk
+  readonly #floor: Floor
+  seq: number
+
+  constructor(floor: Floor) {
+    this.#floor = floor
+    this.seq = floor.seq
+    this.records = new ChainWalk(floor.digest)
+    this.arrivals = new ChainWalk(floor.arrivals)
   }
-  return { chain: floor.chain, seq, digest, arrivals, count }
+
+  raised(receivedAt: number): Raised {
+    const { chain, seq: from, until } = this.#floor
+    const { seq, records, arrivals } = this
+    const floor = { chain, seq, digest: records.digest, arrivals: arrivals.digest, until: Math.max(until, receivedAt) }
+    return { from, floor }
+  }
+}
+
+/** Whether the records of a segment follow from the floors, and lead to the digests that its runs name. */
+async function walkSegment(
+  { row, blocks }: OldSegment,
+  { runs }: Header,
+  walks: ReadonlyMap<string, FloorWalk>,
+): Promise<boolean> {
+  const remaining = runs.values()
+  let run = { chain: '', first: 1, records: 0, digest: '' }
+  let followed = 0
+  let position = row.first
+  for (const stored of blocks) {
+    const block = stored.first_position === position ? decodeBlock(stored) : null
+    if (block === null) return false
+    for (const [ordinal, body] of recordBytes(block).entries()) {
+      if (followed === run.records) {
+        const next = remaining.next()
+        if (next.done) return false
+        run = next.value
+        followed = 0
+      }
+      const walk = walks.get(run.chain)
+      if (walk === undefined || walk.seq + 1 !== run.first + followed) return false
+      walk.seq += 1
+      walk.records.step(walk.seq, body)
+      const at = block.times[ordinal] ?? 0
+      walk.arrivals.step(walk.seq, arrivalText({ position, at, quarantine: block.quarantined.get(ordinal) }))
+      position += 1
+      followed += 1
+      if (followed === run.records && walk.records.digest !== run.digest) return false
+    }
+    await yieldToEventLoop()
+  }
+  return position === row.first + row.records && followed === run.records && remaining.next().done === true
+}
+
+/** False where another control plane was first, or merged the segment: it is read again. */
+async function remove(
+  { ledger, key, clock }: RetentionOptions,
+  { first, records, receivedAt }: SegmentRow,
+  { header, raised }: { header: Header; raised: readonly Raised[] },
+): Promise<boolean> {
+  const statements: Statement[] = [
+    {
+      sql: `insert into guards (holds) select 0 where not exists
+        (select 1 from event_segments where first_position = ? and records = ?)`,
+      args: [first, records],
+    },
+  ]
+  for (const [index, { from, floor }] of raised.entries()) {
+    statements.push(...raiseFloor(floor.chain, from, floor.seq, key.sign(floorKind, floorBody(floor, clock.now()))))
+    if (index % floorsAtOnce === floorsAtOnce - 1) await yieldToEventLoop()
+  }
+  statements.push(...removeSegments([{ first, facets: header.facets }]), {
+    sql: 'update event_log set removed_until = max(removed_until, ?)',
+    args: [receivedAt],
+  })
+  try {
+    await ledger.write(statements)
+    return true
+  } catch (error) {
+    if (brokenConstraint(error) === 'check') return false
+    throw error
+  }
 }

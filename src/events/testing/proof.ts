@@ -7,10 +7,12 @@ import { createRecorder } from '../change.ts'
 import { type Event, noAttribution } from '../event.ts'
 import { ChainWalk } from '../log/chain.ts'
 import { chainHead, ingestEvents } from '../log/ingest.ts'
+import { mergeOnce } from '../log/merge-segments.ts'
 import { loadSigningKey, publishKey, type Signed, type SigningKey } from '../proof/checkpoint-key.ts'
 import { signCheckpoint } from '../proof/checkpoint-writer.ts'
 import { type VerifyLine, verifyEvents } from '../proof/verify.ts'
 import type { Finding } from '../proof/verify-finding.ts'
+import { removeOldEvents } from '../retention/retention.ts'
 import { testEvent } from './ledger.ts'
 
 const minute = 60_000
@@ -74,6 +76,20 @@ export class TestProof {
     await recorder.append(Array.from({ length: count }, () => testEvent({ event_type: 'token.created' })))
   }
 
+  /** Merges segments: `full` records make a block, `fanIn` neighbours a segment. Gives how many merges there were. */
+  async merge(full: number, fanIn: number): Promise<number> {
+    let merges = 0
+    while (await mergeOnce(this.store.ledger, { full, fanIn })) merges += 1
+    return merges
+  }
+
+  /** A round of retention. */
+  async retain(change: Partial<Parameters<typeof removeOldEvents>[0]> = {}): ReturnType<typeof removeOldEvents> {
+    const { key, clock } = this
+    const settings = { event_retention_days: retentionDays }
+    return await removeOldEvents({ ledger: this.store.ledger, key, clock, log: silentLog, settings, ...change })
+  }
+
   /** A minute later. */
   async sign(key = this.key): Promise<boolean> {
     this.now += minute
@@ -91,14 +107,19 @@ export class TestProof {
   }
 
   async verify(
-    options: { since?: number; pinned?: readonly string[]; witnesses?: readonly Signed[] } = {},
+    options: {
+      since?: number
+      pinned?: readonly string[]
+      witnesses?: readonly Signed[]
+      monotonic?: () => number
+    } = {},
   ): Promise<VerifyLine[]> {
     const { state, ledger } = this.store
-    const { since = null, pinned = [], witnesses = [] } = options
+    const { since = null, pinned = [], witnesses = [], monotonic = this.clock.monotonic } = options
     const { signal } = new AbortController()
     return await Array.fromAsync(
       verifyEvents({
-        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal },
+        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal, monotonic },
         retention: retentionDays * 86_400_000,
       }),
     )

@@ -1,0 +1,247 @@
+/** Compares one segment with its records: its index, its blocks, and where the records stand in their chains. */
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
+import type { Database } from '../../store/open.ts'
+import type { Quarantine } from '../log/quarantine.ts'
+import { quarantinedEvent } from '../log/quarantine.ts'
+import { type ChainPart, type Facets, IndexBuilder, lineFeed, type Run, type SegmentIndex } from '../log/segment.ts'
+import { decodeBlock, type Header } from '../log/segment-codec.ts'
+import { arrivalText } from './arrivals.ts'
+import type { ChainCheck } from './verify-chain.ts'
+import { type Finding, type Findings, finding } from './verify-finding.ts'
+import { deviationOf, type PlacedRecord, parseRecord } from './verify-record.ts'
+import { type BlockRow, facetsMissing, readBlock, type SegmentRows, sameParts } from './verify-stored.ts'
+
+/** A reading of the log, of which this is a part. */
+export interface SegmentReading {
+  readonly ledger: Database
+  readonly signal: AbortSignal
+  readonly findings: Findings
+  /** The position of the next record to follow; those before are only read for the index. */
+  next: number
+  /** Records from this position on are left out. */
+  readonly end: number
+  check(chain: string): ChainCheck
+  /** Whether a segment is still as it was read: nothing is wrong with one that was merged or removed meanwhile. */
+  isStill(segment: SegmentRows): Promise<boolean>
+}
+
+/** A run, with the position of its first record. */
+interface PlacedRun extends Run {
+  start: number
+  check: ChainCheck
+}
+
+/** Gives how many events the records are that were followed; null where the segment was merged or removed meanwhile. */
+export async function verifySegment(reading: SegmentReading, segment: SegmentRows): Promise<number | null> {
+  const { header } = segment
+  if (header === null) {
+    if (!(await reading.isStill(segment))) return null
+    skip(reading, segment)
+    return 0
+  }
+  const check = new SegmentCheck(reading, segment, header)
+  return await check.run()
+}
+
+/** What cannot be read is one finding, whatever it has of each chain. */
+function skip(reading: SegmentReading, { first, records, chains, blocks }: SegmentRows): void {
+  const end = blocks.reduce((most, block) => Math.max(most, block.first + block.records), first + Math.max(1, records))
+  reading.findings.add(finding('segment.damaged', { from: first, to: end - 1, column: 'header' }))
+  for (const { chain, last } of chains) if (chain !== null) reading.check(chain).unreadable(last)
+  reading.next = Math.max(reading.next, end)
+}
+
+class SegmentCheck {
+  readonly #reading: SegmentReading
+  readonly #segment: SegmentRows
+  readonly #header: Header
+  readonly #runs: readonly PlacedRun[]
+  /** The position behind the last record. */
+  readonly #end: number
+  readonly #parts: Map<string, ChainPart>
+  readonly #index = new IndexBuilder()
+  /** Whether all records could be read for the index. */
+  #whole = true
+  readonly #altered = new Set<string>()
+  #run = 0
+  #events = 0
+
+  constructor(reading: SegmentReading, segment: SegmentRows, header: Header) {
+    this.#reading = reading
+    this.#segment = segment
+    this.#header = header
+    const runs: PlacedRun[] = []
+    let start = segment.first
+    for (const run of header.runs) {
+      runs.push({ ...run, start, check: reading.check(run.chain) })
+      start += run.records
+    }
+    this.#runs = runs
+    this.#end = start
+    this.#parts = new Map(header.chains.map((part) => [part.chain, part]))
+  }
+
+  async run(): Promise<number | null> {
+    const { first, blocks, records, receivedAt, chains, ids } = this.#segment
+    const header = this.#header
+    if (records !== this.#end - first) this.#altered.add('records')
+    if (receivedAt !== header.receivedAt) this.#altered.add('received_at')
+    if (!isOfRuns(header)) this.#altered.add('chains')
+    if (!sameParts(chains, header.chains)) this.#altered.add('segment_chains')
+    let position = first
+    for (const [place, row] of blocks.entries()) {
+      if (row.first < position || row.first + row.records > this.#end) {
+        this.#altered.add('event_blocks')
+        this.#whole = false
+        continue
+      }
+      // Records between two blocks are missed by their chains.
+      if (row.first > position) this.#whole = false
+      if (row.ordinal !== place) this.#altered.add('ordinal')
+      const until = Math.min(blocks[place + 1]?.first ?? this.#end, this.#end)
+      const end = await this.#block(row, place, until)
+      if (end === null || this.#reading.signal.aborted) return null
+      position = end
+      this.#reading.next = Math.max(this.#reading.next, position)
+      await yieldToEventLoop()
+    }
+    if (position !== this.#end) this.#whole = false
+    if (this.#whole) this.#compareIndex(this.#index.finish())
+    if ((await facetsMissing(this.#reading.ledger, first, header.facets)) > 0) this.#altered.add('segment_facets')
+    if (this.#altered.size > 0 || ids === null) {
+      if (!(await this.#reading.isStill(this.#segment))) return null
+      const of = { from: first, to: this.#end - 1 }
+      for (const column of this.#altered) this.#add(finding('segment.index_altered', { ...of, column }))
+      if (ids === null) this.#add(finding('segment.damaged', { ...of, column: 'ids' }))
+    }
+    this.#reading.next = Math.max(this.#reading.next, this.#end)
+    return this.#events
+  }
+
+  #add(found: Finding): void {
+    this.#reading.findings.add(found)
+  }
+
+  #compareIndex({ events, facets, ids }: SegmentIndex): void {
+    if (events !== this.#header.events) this.#altered.add('events')
+    if (!sameFacets(facets, this.#header.facets)) this.#altered.add('facets')
+    const stored = this.#segment.ids
+    if (stored !== null && !sameIds(ids, stored)) this.#altered.add('ids')
+  }
+
+  /** The position behind the block; null where it is no longer there. */
+  async #block(row: BlockRow, place: number, until: number): Promise<number | null> {
+    const stored = await readBlock(this.#reading.ledger, this.#segment.first, row)
+    const block = stored === null ? null : decodeBlock(stored)
+    if (block === null) {
+      if (!(await this.#reading.isStill(this.#segment))) return null
+      this.#damaged(row.first, until)
+      return until
+    }
+    const { times, quarantined, text } = block
+    let [least, most] = [Number.POSITIVE_INFINITY, 0]
+    let from = 0
+    for (const [ordinal, at] of times.entries()) {
+      const end = text.indexOf(lineFeed, from)
+      const note = quarantined.get(ordinal)
+      this.#record(row.first + ordinal, place, { at, quarantine: note, body: text.subarray(from, end) })
+      from = end + 1
+      if (at < least) least = at
+      if (at > most) most = at
+    }
+    if (least !== row.firstAt || most !== row.lastAt) this.#altered.add('times')
+    return row.first + row.records
+  }
+
+  /** Moves to the run that a position is in. */
+  #runAt(position: number): PlacedRun | undefined {
+    let run = this.#runs[this.#run]
+    while (run !== undefined && position >= run.start + run.records) {
+      this.#run += 1
+      run = this.#runs[this.#run]
+    }
+    return run
+  }
+
+  #record(
+    position: number,
+    block: number,
+    stored: { at: number; quarantine: Quarantine | undefined; body: Uint8Array & { toString(): string } },
+  ): void {
+    const run = this.#runAt(position)
+    if (run === undefined) return
+    const { chain, check } = run
+    const seq = run.first + position - run.start
+    const { receivedAt } = this.#header
+    const placed: PlacedRecord = { chain, seq, position, receivedAt, ...stored }
+    const { quarantine, at } = stored
+    const record = quarantine === undefined ? parseRecord(stored.body.toString()) : null
+    const before = this.#index.events
+    const isIndexed = this.#addToIndex(record, placed, block)
+    const { next, end } = this.#reading
+    if (position < next || position >= end) return
+    const part = this.#parts.get(chain)
+    if (part?.first === seq) check.before(seq, part.digestBefore)
+    if (check.record(seq, stored.body, arrivalText(placed))) {
+      this.#events += this.#index.events - before
+      const deviation = isIndexed ? deviationOf(placed, record) : 'event.not_valid'
+      if (deviation !== null) check.found(deviation, seq, seq, record?.event_id ?? null)
+      check.received(at, receivedAt)
+    }
+    if (position === run.start + run.records - 1) check.named(run.digest)
+  }
+
+  #addToIndex(record: ReturnType<typeof parseRecord>, { quarantine, at }: PlacedRecord, block: number): boolean {
+    try {
+      if (quarantine !== undefined) this.#index.add(quarantinedEvent(quarantine, at), block)
+      else if (record !== null) this.#index.add(record, block)
+      else this.#whole = false
+      return true
+    } catch {
+      // A part of it has another form than records have.
+      this.#whole = false
+      return false
+    }
+  }
+
+  /** Names the records that cannot be read, by their chains. */
+  #damaged(from: number, until: number): void {
+    this.#whole = false
+    for (const { start, records, first, digest, check } of this.#runs) {
+      const [begin, end] = [Math.max(from, start, this.#reading.next), Math.min(until, start + records)]
+      if (begin >= end) continue
+      const last = first + end - 1 - start
+      check.found('events.damaged', first + begin - start, last)
+      check.unreadable(last)
+      if (end === start + records) check.named(digest)
+    }
+  }
+}
+
+/** Whether the chains of a header are those of its runs. */
+function isOfRuns({ runs, chains }: Header): boolean {
+  const parts = new Map<string, { first: number; last: number }>()
+  for (const { chain, first, records } of runs) {
+    parts.set(chain, { first: parts.get(chain)?.first ?? first, last: first + records - 1 })
+  }
+  return (
+    chains.length === parts.size &&
+    chains.every(({ chain, first, last }) => parts.get(chain)?.first === first && parts.get(chain)?.last === last)
+  )
+}
+
+function sameFacets(built: Facets, stored: Facets): boolean {
+  if (built.size !== stored.size) return false
+  for (const [facet, values] of built) {
+    const others = stored.get(facet)
+    if (others?.size !== values.size) return false
+    for (const [value, { events, blocks }] of values) {
+      const other = others.get(value)
+      if (other?.events !== events || other.blocks !== blocks) return false
+    }
+  }
+  return true
+}
+
+const sameIds = (built: Uint32Array, stored: Uint32Array): boolean =>
+  built.length === stored.length && built.every((hash, index) => hash === stored[index])
