@@ -232,7 +232,8 @@ const mayHaveEvents = (
 const isWanted = (place: Place, query: LogQuery): boolean =>
   mayHaveEvents(place, query) && (query.after === null || comparePlaces(query.after, place, query.order) < 0)
 
-const isMatch = (event: Event, { facets, matches }: LogQuery): boolean =>
+/** Whether an event meets all conditions of its own. */
+export const isMatch = (event: Event, { facets, matches }: Pick<LogQuery, 'facets' | 'matches'>): boolean =>
   facets.every(({ facet, values }) => hasFacet(event, facet, values)) && (matches?.(event) ?? true)
 
 /**
