@@ -7,7 +7,7 @@ import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import { query, subquery, textCondition } from '../store/query.ts'
+import { query, subquery } from '../store/query.ts'
 import { escalationAttempts, escalations, policies } from '../store/schema/ledger/policies.ts'
 import { tokens } from '../store/schema/ledger/tokens.ts'
 
