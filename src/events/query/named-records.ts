@@ -5,9 +5,9 @@
  *
  * SQL text: conditions on several tables that depend on the caller.
  */
-import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
+import { isUuid } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { Visibility } from '../visibility.ts'
@@ -20,11 +20,9 @@ export interface Caller {
 export const namedKinds = ['token', 'team', 'user', 'policy'] as const
 export type NamedKind = (typeof namedKinds)[number]
 
-const uuid = z.uuid()
-
 /** The ids of the records of a name. Throws `invalid_parameter` where the caller sees none. */
 export async function idsOfName(ledger: Database, caller: Caller, kind: NamedKind, name: string): Promise<string[]> {
-  if (uuid.safeParse(name).success) return [name.toLowerCase()]
+  if (isUuid(name)) return [name.toLowerCase()]
   const { table, column, what, seen } = kinds[kind]
   const { sql, args } = seen(caller)
   const rows = await ledger.read<{ id: string }>(`select id from ${table} where ${column} = ? and (${sql})`, [
