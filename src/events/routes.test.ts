@@ -19,10 +19,10 @@ import { eventRoutes } from './routes.ts'
 import {
   emptyTestDatabases,
   openTestDatabases,
+  testOwner as owner,
   type TestDatabases,
   testEvent,
   testEventDependencies,
-  testOwner as owner,
 } from './testing/ledger.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
@@ -261,7 +261,9 @@ describe('GET /v1/events', () => {
           const events = times.map((time) => event(time, { verdict: time % 2 === 0 ? 'deny' : 'allow' }))
           await record(events)
           const wanted = events
-            .filter((one) => Date.parse(one.timestamp) >= now - 10 * 60_000 && (filter === '' || one.verdict === 'deny'))
+            .filter(
+              (one) => Date.parse(one.timestamp) >= now - 10 * 60_000 && (filter === '' || one.verdict === 'deny'),
+            )
             .toSorted((one, other) => Date.parse(one.timestamp) - Date.parse(other.timestamp))
           const seen = await pages(`since=10m&limit=${limit}${filter}`, () => record([event(0)]))
           expect(seen).toEqual(wanted.toReversed())
@@ -358,7 +360,10 @@ describe('GET /v1/events/export', () => {
     await record([
       event(1, {
         ...{ event_id: '01900000-0000-7000-8000-000000000001', event_attribution: attribution },
-        details: { ...{ model: 'm,1', provider: 'p', latency_ms: 12 }, policy_results: [{ policy_id: 'x' }, { policy_id: 'y' }] },
+        details: {
+          ...{ model: 'm,1', provider: 'p', latency_ms: 12 },
+          policy_results: [{ policy_id: 'x' }, { policy_id: 'y' }],
+        },
         event_cost_attribution: {
           ...{ currency: 'USD', cost: 0.25, estimated: false, input_tokens: 1, output_tokens: 2, provider: 'p' },
           ...{ cached_input_tokens: null, reasoning_tokens: null, model: 'm', price_source: null, spend_owner: null },
@@ -377,7 +382,12 @@ describe('GET /v1/events/export', () => {
   })
 
   test('gives the events that its filters match, until the end of its window', async () => {
-    await record([event(5, { verdict: 'deny' }), event(4), event(3, { verdict: 'deny' }), event(1, { verdict: 'deny' })])
+    await record([
+      event(5, { verdict: 'deny' }),
+      event(4),
+      event(3, { verdict: 'deny' }),
+      event(1, { verdict: 'deny' }),
+    ])
     const until = new Date(now - 2 * 60_000).toISOString()
     const { events }: Page = JSON.parse(await exported('json', `1d&verdict=deny&until=${until}`))
     expect(events.map(({ verdict, timestamp }) => [verdict, (now - Date.parse(timestamp)) / 60_000])).toEqual([
@@ -501,14 +511,25 @@ test('resolves a name only for a caller that sees its record', async () => {
   const policy_results = [{ policy_id: 'pii' }]
   await record([
     event(2, { event_attribution: { ...noAttribution, team_id: 'red', token_id: 'of-red', user_id: 'ann' } }),
-    event(1, { event_attribution: { ...noAttribution, team_id: 'blue', token_id: 'of-blue' }, details: { policy_results } }),
+    event(1, {
+      event_attribution: { ...noAttribution, team_id: 'blue', token_id: 'of-blue' },
+      details: { policy_results },
+    }),
   ])
   const found = async (query: string) => {
     const response = await get(`/v1/events?since=1h&${query}`)
     if (response.status === 422) return JSON.parse(await response.text()).error.param
     return JSON.parse(await response.text()).events.map((each: Event) => each.event_attribution.token_id)
   }
-  const asked = ['team=Red', 'team=Blue', 'token=Build', 'token=Deploy', 'user=ann@example.com', 'user=bob@example.com', 'policy=No PII']
+  const asked = [
+    'team=Red',
+    'team=Blue',
+    'token=Build',
+    'token=Deploy',
+    'user=ann@example.com',
+    'user=bob@example.com',
+    'policy=No PII',
+  ]
   const all = async () => await Promise.all(asked.map(found))
   expect(await all()).toEqual([['of-red'], ['of-blue'], ['of-red'], ['of-blue'], ['of-red'], [], ['of-blue']])
   principal = { ...owner, roles: ['auditor'], permissions: permissionsOf(['auditor']) }

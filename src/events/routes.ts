@@ -74,7 +74,10 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
       async ({ principal, query, request: { signal } }) => {
         const { format, columns = [], ...filters } = query
         if (format === 'json' && query.columns !== undefined) {
-          throw new Failure('invalid_parameter', { param: 'columns', message: 'JSON has all of an event: columns are for CSV' })
+          throw new Failure('invalid_parameter', {
+            param: 'columns',
+            message: 'JSON has all of an event: columns are for CSV',
+          })
         }
         const { since, conditions } = await window(principal, filters)
         const until = filters.until === undefined ? null : Date.parse(filters.until)

@@ -98,7 +98,14 @@ test('tail sends its filters and prints the page in its order', async () => {
   const screen = terminal()
   const filters = {
     ...{ 'event-type': 'decision', 'gateway-id': 'g', until: '2026-02-01T00:00:00Z', 'request-id': 'r' },
-    ...{ 'exchange-id': 'x', 'session-id': 's', token: 'Build', 'token-id': 't', user: 'a@example.com', 'user-id': 'u' },
+    ...{
+      'exchange-id': 'x',
+      'session-id': 's',
+      token: 'Build',
+      'token-id': 't',
+      user: 'a@example.com',
+      'user-id': 'u',
+    },
     ...{ team: 'Red', model: 'm', provider: 'p', policy: 'No PII', 'reason-code': 'ok', 'reason-text': 'o' },
     ...{ status: '4xx', 'min-cost': '0.5', 'min-latency-ms': '900' },
   }

@@ -6,7 +6,7 @@ export const filterFlags = {
   'event-type': { type: 'string', description: 'Only events of this type' },
   'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
   verdict: { type: 'string', description: 'Only events with this verdict' },
-  'request-id': { type: 'string', description: "Only events of the request that its caller labelled so" },
+  'request-id': { type: 'string', description: 'Only events of the request that its caller labelled so' },
   'exchange-id': { type: 'string', description: 'Only events of this request', valueHint: 'UUID' },
   'session-id': { type: 'string', description: 'Only events of this session' },
   token: { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },

@@ -27,7 +27,12 @@ const extraColumns = {
   },
   cost: { cost: (event) => event.event_cost_attribution?.cost },
   latency: { latency_ms: (event) => textOf(event.details?.latency_ms) },
-  policy: { policy_ids: (event) => facetValues(event, 'policy').filter((id) => typeof id === 'string').join(' ') },
+  policy: {
+    policy_ids: (event) =>
+      facetValues(event, 'policy')
+        .filter((id) => typeof id === 'string')
+        .join(' '),
+  },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, (event: Event) => Cell>>>>
 
 export type ExtraColumn = keyof typeof extraColumns

@@ -86,7 +86,9 @@ function controlPlane(name = 'one', change: Partial<typeof settings> = {}) {
 }
 
 const recorded = async () =>
-  (await recordedEvents(databases.ledger)).map(({ event_type }) => event_type).filter((type) => type.startsWith('export.'))
+  (await recordedEvents(databases.ledger))
+    .map(({ event_type }) => event_type)
+    .filter((type) => type.startsWith('export.'))
 
 const keep = (count: number, team_id = 'team-a') => {
   const { recorder } = testEventDependencies(databases, clock)

@@ -203,7 +203,11 @@ test('a page that finds little in a second ends early, with a cursor that goes o
     const reason_code = minutes === 10 ? 'rare' : 'ok'
     await record([testEvent({ timestamp, reason_code, event_attribution: attribution })])
   }
-  for (const [order, begun] of [['newest', undefined], ['oldest', undefined], ['oldest', follow]] as const) {
+  for (const [order, begun] of [
+    ['newest', undefined],
+    ['oldest', undefined],
+    ['oldest', follow],
+  ] as const) {
     const found: string[] = []
     let pages = 0
     let cursor: string | undefined = begun

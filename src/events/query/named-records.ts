@@ -86,7 +86,6 @@ const kinds: Readonly<
     table: 'policies',
     column: 'name',
     what: 'policy of this name',
-    seen: ({ principal }) =>
-      principal.permissions.has('policies:read') ? everyRecord : { sql: 'false', args: [] },
+    seen: ({ principal }) => (principal.permissions.has('policies:read') ? everyRecord : { sql: 'false', args: [] }),
   },
 }
