@@ -2,12 +2,12 @@
 import type { SQL } from 'drizzle-orm'
 import { and, desc, eq, getTableColumns, gt, gte, inArray, lt, lte, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import { visibilityFor, visibleTo } from '../events/query/query.ts'
+import { visibilityFor } from '../events/query/visibility-filter.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
-import { query, subquery, textCondition } from '../store/query.ts'
+import { query, subquery } from '../store/query.ts'
 import { escalationAttempts, escalations, policies } from '../store/schema/ledger/policies.ts'
 import { tokens } from '../store/schema/ledger/tokens.ts'
 
@@ -107,9 +107,11 @@ const columns = {
   policyName: sql<string | null>`(select name from policies where ${eq(policies.id, escalations.policyId)})`,
 }
 
-/** A condition on `team_id` or `token_id`: escalations are visible as events are. */
-async function visibleEscalations(ledger: Database, principal: Principal): Promise<SQL> {
-  return textCondition(visibleTo(await visibilityFor(ledger, principal)))
+/** Escalations are visible as events are; undefined: all of them. */
+async function visibleEscalations(ledger: Database, principal: Principal): Promise<SQL | undefined> {
+  const { teams, ownTokens } = await visibilityFor(ledger, principal)
+  if (teams === 'every') return undefined
+  return teams.length > 0 ? inArray(escalations.teamId, [...teams]) : inArray(escalations.tokenId, [...ownTokens])
 }
 
 /** The escalation of this id, or the one of the attempt with this id. Throws `not_found`. */

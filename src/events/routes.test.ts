@@ -5,23 +5,25 @@ import { createAnswerStore } from '../api/answer-store.ts'
 import { sealCursor } from '../api/cursor.ts'
 import { testApplication } from '../api/testing/application.ts'
 import { permissionsOf } from '../identity/permissions.ts'
-import { anonymous, type Principal } from '../identity/principal.ts'
+import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { createRecorder } from './change.ts'
 import { type Event, noAttribution } from './event.ts'
-import { exportAnswer, lastPosition } from './export/export.ts'
-import { filterValues } from './query/filters.ts'
+import { exportAnswer } from './export/export.ts'
+import { mergeOnce } from './log/merge-segments.ts'
+import { readLogHead } from './log/segment-rows.ts'
+import { conditionsOfAll, filterValues } from './query/filters.ts'
 import { readEventPage } from './query/query.ts'
 import { eventRoutes } from './routes.ts'
 import {
   emptyTestDatabases,
   openTestDatabases,
+  testOwner as owner,
   type TestDatabases,
   testEvent,
   testEventDependencies,
 } from './testing/ledger.ts'
-import type { Visibility } from './visibility.ts'
 
 const start = Date.parse('2026-01-01T00:00:00Z')
 let now = start
@@ -29,14 +31,6 @@ const clock: Clock = { now: () => now, monotonic: () => now }
 let databases: TestDatabases
 let principal: Principal
 let server: ReturnType<typeof testApplication>
-
-const owner: Principal = {
-  ...anonymous,
-  kind: 'token',
-  name: 'token:owner',
-  roles: ['owner'],
-  permissions: permissionsOf(['owner']),
-}
 
 beforeAll(async () => {
   databases = await openTestDatabases()
@@ -58,6 +52,11 @@ const get = (path: string): Promise<Response> => server.handle(new Request(`http
 const record = (events: readonly Event[]) =>
   createRecorder({ ...databases, announce: () => undefined, clock, log: silentLog }).append(events)
 
+async function recorded(events: readonly Event[]): Promise<readonly Event[]> {
+  await record(events)
+  return events
+}
+
 /** An event `minutes` before the present. */
 const event = (minutes: number, change: Partial<Event> = {}): Event =>
   testEvent({
@@ -69,14 +68,22 @@ const event = (minutes: number, change: Partial<Event> = {}): Event =>
 interface Page {
   events: Event[]
   next_cursor: string | null
+  follow: string
 }
 const page = async (query: string): Promise<Page> => JSON.parse(await (await get(`/v1/events?${query}`)).text())
 
+/** What arrived since a cursor was given. */
+const arrivals = (query: string, cursor: string): Promise<Event[]> => pages(query, undefined, cursor)
+
 const errorOf = async (response: Response): Promise<unknown> => JSON.parse(await response.text()).error
 
-async function pages(query: string, between: () => Promise<void> = async () => undefined): Promise<Event[]> {
+async function pages(
+  query: string,
+  between: () => Promise<void> = async () => undefined,
+  begun = '',
+): Promise<Event[]> {
   const all: Event[] = []
-  let cursor: string | null = ''
+  let cursor: string | null = begun
   while (cursor !== null) {
     const { events, next_cursor }: Page = await page(cursor === '' ? query : `${query}&cursor=${cursor}`)
     all.push(...events)
@@ -90,11 +97,13 @@ describe('GET /v1/events', () => {
   test('gives the events as they were written, newest first', async () => {
     const events = [event(3, { details: { z: 1, a: { deep: [1.5, null] } } }), event(2), event(1)]
     await record(events)
-    expect(await page('since=5m')).toEqual({ events: events.toReversed(), next_cursor: null })
+    const follow = expect.any(String)
+    expect(await page('since=5m')).toEqual({ events: events.toReversed(), next_cursor: null, follow })
+    expect(await page('since=5m&order=oldest')).toEqual({ events, next_cursor: null, follow })
   })
 
   test('answers an empty page without events', async () => {
-    expect(await page('since=5m')).toEqual({ events: [], next_cursor: null })
+    expect(await page('since=5m')).toEqual({ events: [], next_cursor: null, follow: expect.any(String) })
   })
 
   test('includes the instant of since and nothing before it', async () => {
@@ -109,6 +118,14 @@ describe('GET /v1/events', () => {
     await record([event(61), event(200)])
     expect((await page('since=65m')).events).toHaveLength(2)
     expect((await page('since=1000m')).events).toHaveLength(4)
+  })
+
+  test('puts an event that arrived late where its timestamp belongs', async () => {
+    const [one, two, three, late] = [event(9), event(5), event(1), event(7)]
+    await record([one, two, three])
+    await record([late])
+    expect(await pages('since=1h&limit=2')).toEqual([three, two, late, one])
+    expect(await pages('since=1h&limit=3&order=oldest')).toEqual([one, late, two, three])
   })
 
   test('filters by type, gateway and verdict', async () => {
@@ -139,6 +156,24 @@ describe('GET /v1/events', () => {
     ['since=5m&page=2', 'page'],
     ['since=5m&since=6m', 'since'],
     ['since=5m&cursor=nonsense', 'cursor'],
+    ['since=5m&order=backwards', 'order'],
+    ['since=5m&token=', 'token'],
+    ['since=5m&token=nobody', 'token'],
+    ['since=5m&token_id=nobody', 'token_id'],
+    ['since=5m&user=nobody@example.com', 'user'],
+    ['since=5m&user_id=nobody', 'user_id'],
+    ['since=5m&team=nobody', 'team'],
+    ['since=5m&policy=nothing', 'policy'],
+    ['since=5m&provider=', 'provider'],
+    ['since=5m&session_id=', 'session_id'],
+    ['since=5m&status=200', 'status'],
+    ['since=5m&status=6xx', 'status'],
+    ['since=5m&min_cost=-1', 'min_cost'],
+    ['since=5m&min_cost=1e3', 'min_cost'],
+    ['since=5m&min_cost=$1', 'min_cost'],
+    ['since=5m&min_latency_ms=1.5', 'min_latency_ms'],
+    ['since=5m&min_latency_ms=slow', 'min_latency_ms'],
+    ['since=5m&reason_text=', 'reason_text'],
   ])('refuses ?%s and names %s', async (query, param) => {
     const response = await get(`/v1/events?${query}`)
     expect(response.status).toBe(422)
@@ -149,7 +184,8 @@ describe('GET /v1/events', () => {
   test('refuses a cursor with other filters or another since', async () => {
     await record([event(2), event(1)])
     const { next_cursor } = await page('since=5m&limit=1')
-    for (const query of ['since=6m', 'since=5m&verdict=allow', 'since=5m&event_type=decision']) {
+    const others = ['since=6m', 'since=5m&verdict=allow', 'since=5m&event_type=decision', 'since=5m&min_cost=1']
+    for (const query of [...others, 'since=5m&order=oldest']) {
       const response = await get(`/v1/events?${query}&cursor=${next_cursor}`)
       expect(response.status).toBe(422)
       expect(await errorOf(response)).toMatchObject({ code: 'invalid_cursor' })
@@ -158,12 +194,17 @@ describe('GET /v1/events', () => {
   })
 
   test.each([
-    { before: 0 },
-    { before: -1 },
-    { floor: -1 },
-    { before: Number.MAX_SAFE_INTEGER + 1 },
+    { ceiling: 0 },
+    { ceiling: Number.MAX_SAFE_INTEGER + 1 },
+    { position: -1 },
+    { position: 1.5 },
+    { index: -1 },
+    { at: 9e15 },
+    { at: '1' },
     { since: 9e15 },
     { since: '1' },
+    { order: 'arrival' },
+    { more: 1 },
   ])('refuses a cursor with %p in it', async (change) => {
     await record([event(2), event(1)])
     const { next_cursor } = await page('since=5m&limit=1')
@@ -219,9 +260,11 @@ describe('GET /v1/events', () => {
           await emptyTestDatabases(databases)
           const events = times.map((time) => event(time, { verdict: time % 2 === 0 ? 'deny' : 'allow' }))
           await record(events)
-          const wanted = events.filter(
-            (one) => Date.parse(one.timestamp) >= now - 10 * 60_000 && (filter === '' || one.verdict === 'deny'),
-          )
+          const wanted = events
+            .filter(
+              (one) => Date.parse(one.timestamp) >= now - 10 * 60_000 && (filter === '' || one.verdict === 'deny'),
+            )
+            .toSorted((one, other) => Date.parse(one.timestamp) - Date.parse(other.timestamp))
           const seen = await pages(`since=10m&limit=${limit}${filter}`, () => record([event(0)]))
           expect(seen).toEqual(wanted.toReversed())
         },
@@ -231,42 +274,43 @@ describe('GET /v1/events', () => {
   })
 })
 
-test('reads pages and exports from an index in order, without a sort', async () => {
-  const asked: { sql: string; args: (string | number | null)[] }[] = []
-  const ledger = {
-    ...databases.ledger,
-    read: <Row>(sql: string, args: (string | number | null)[] = []) => {
-      asked.push({ sql, args })
-      return databases.ledger.read<Row>(sql, args)
-    },
-  }
-  await record([event(1)])
-  const sights: Visibility[] = [
-    { teams: 'every', ownTokens: [] },
-    { teams: [], ownTokens: ['token'] },
-    { teams: [], ownTokens: ['token', 'other'] },
-    { teams: ['team-a'], ownTokens: [] },
-    { teams: ['team-a', 'team-b'], ownTokens: [] },
-  ]
-  for (const visibility of sights) {
-    for (const filter of [{}, { verdict: 'deny' }, { event_type: 'decision' }, { gateway_id: 'g' }]) {
-      await readEventPage(ledger, {
-        filters: { since: '', ...filter },
-        since: 0,
-        limit: 2,
-        cursor: undefined,
-        visibility,
-      })
+describe('follow', () => {
+  test('gives what arrived since the first page, in the order of arrival, and late events too', async () => {
+    await record([event(5), event(4), event(3)])
+    const first = await page('since=1h&limit=2')
+    const second = await page(`since=1h&limit=2&cursor=${first.next_cursor}`)
+    expect(second.follow).toBe(first.follow)
+    const arrived = [event(1), event(50), event(2), event(4)]
+    await record(arrived)
+    await record([event(70)])
+    expect(await arrivals('since=1h&limit=3', first.follow)).toEqual(arrived)
+    const { follow } = await page(`since=1h&cursor=${first.follow}`)
+    expect(await page(`since=1h&cursor=${follow}`)).toEqual({ events: [], next_cursor: null, follow })
+    const [denied] = await recorded([event(1, { verdict: 'deny' }), event(0)])
+    expect((await page(`since=1h&cursor=${follow}`)).events).toHaveLength(2)
+    const ofDenials = (await page('since=1h&verdict=deny&limit=1')).follow
+    await record([event(1), event(1, { verdict: 'deny' })])
+    const after = await page(`since=1h&verdict=deny&limit=1&cursor=${ofDenials}`)
+    expect(after.events).toMatchObject([{ verdict: 'deny' }])
+    expect(after.events[0]?.event_id).not.toBe(denied?.event_id ?? '')
+  })
+
+  test('goes on over segments that were merged meanwhile', async () => {
+    const { follow } = await page('since=1h')
+    const events = Array.from({ length: 20 }, (_, index) => event(20 - index))
+    const seen: Event[] = []
+    let cursor = follow
+    for (const one of events) {
+      await record([one])
+      await mergeOnce(databases.ledger, { full: 4, fanIn: 2 })
+      if (seen.length % 3 === 1) continue
+      const next = await page(`since=1h&cursor=${cursor}`)
+      seen.push(...next.events)
+      cursor = next.follow
     }
-    const signal = new AbortController().signal
-    const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
-    await (await exportAnswer(ledger, window, 'csv')).text()
-  }
-  const plans = await Promise.all(
-    asked.map(({ sql, args }) => databases.ledger.read(`explain query plan ${sql}`, args)),
-  )
-  expect(asked.length).toBeGreaterThan(30)
-  expect(JSON.stringify(plans)).not.toContain('TEMP B-TREE')
+    seen.push(...(await page(`since=1h&cursor=${cursor}`)).events)
+    expect(seen).toEqual(events)
+  })
 })
 
 describe('GET /v1/events/export', () => {
@@ -280,27 +324,27 @@ describe('GET /v1/events/export', () => {
   })
 
   test('reads a page only after the client took the one before, and stops when the client leaves', async () => {
-    await record(Array.from({ length: 5000 }, () => event(1)))
+    for (let batch = 0; batch < 20; batch += 1) await record(Array.from({ length: 500 }, () => event(20 - batch)))
     let read = 0
     const ledger = {
       ...databases.ledger,
       async read<Row>(sql: string, args: (string | number | null)[] = []) {
         const rows = await databases.ledger.read<Row>(sql, args)
-        if (sql.includes('as by_body from events')) read += rows.length
+        if (sql.includes('from event_blocks b')) read += rows.length
         return rows
       },
     }
-    const visibility: Visibility = { teams: 'every', ownTokens: [] }
-    const signal = new AbortController().signal
-    const window = { since: 0, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
-    const response = await exportAnswer(ledger, window, 'json')
+    const conditions = conditionsOfAll({ teams: 'every', ownTokens: [] })
+    const { signal } = new AbortController()
+    const { next: ceiling } = await readLogHead(ledger)
+    const response = await exportAnswer(ledger, { since: 0, until: null, ceiling, conditions, signal }, 'json')
     const reader = response.body?.getReader()
     await reader?.read()
     await Bun.sleep(5)
-    expect(read).toBeLessThanOrEqual(1500)
+    expect(read).toBeLessThan(50)
     await reader?.cancel()
     await Bun.sleep(5)
-    expect(read).toBeLessThanOrEqual(1500)
+    expect(read).toBeLessThan(50)
   })
 
   test('gives the documented columns as quoted CSV, with formulas made harmless', async () => {
@@ -309,6 +353,70 @@ describe('GET /v1/events/export', () => {
       'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version\r\n' +
         `01900000-0000-7000-8000-000000000001,2025-12-31T23:59:00.000Z,gateway.request.outcome,"'=1+1,""x""",allow,ok,1\r\n`,
     )
+  })
+
+  test('adds the columns that are asked for to CSV, in their order', async () => {
+    const attribution = { ...noAttribution, token_id: 'token', team_id: 'team-a', user_id: 'user' }
+    await record([
+      event(1, {
+        ...{ event_id: '01900000-0000-7000-8000-000000000001', event_attribution: attribution },
+        details: {
+          ...{ model: 'm,1', provider: 'p', latency_ms: 12 },
+          policy_results: [{ policy_id: 'x' }, { policy_id: 'y' }],
+        },
+        event_cost_attribution: {
+          ...{ currency: 'USD', cost: 0.25, estimated: false, input_tokens: 1, output_tokens: 2, provider: 'p' },
+          ...{ cached_input_tokens: null, reasoning_tokens: null, model: 'm', price_source: null, spend_owner: null },
+        },
+      }),
+      event(0, { event_id: '01900000-0000-7000-8000-000000000002' }),
+    ])
+    const every = 'cost,model,token,team,user,provider,tokens,latency,policy'
+    const [header, ...rows] = (await exported('csv', `1d&columns=${every}`)).split('\r\n')
+    expect(header).toBe(
+      'event_id,timestamp,event_type,request_id,verdict,reason_code,config_version,' +
+        'cost,model,token_id,team_id,user_id,provider,input_tokens,output_tokens,latency_ms,policy_ids',
+    )
+    expect(rows[0]).toEndWith(',allow,ok,1,0.25,"m,1",token,team-a,user,p,1,2,12,x y')
+    expect(rows[1]).toEndWith(',allow,ok,1,,,,team-a,,,,,,')
+  })
+
+  test('gives the events that its filters match, until the end of its window', async () => {
+    await record([
+      event(5, { verdict: 'deny' }),
+      event(4),
+      event(3, { verdict: 'deny' }),
+      event(1, { verdict: 'deny' }),
+    ])
+    const until = new Date(now - 2 * 60_000).toISOString()
+    const { events }: Page = JSON.parse(await exported('json', `1d&verdict=deny&until=${until}`))
+    expect(events.map(({ verdict, timestamp }) => [verdict, (now - Date.parse(timestamp)) / 60_000])).toEqual([
+      ['deny', 5],
+      ['deny', 3],
+    ])
+  })
+
+  test('breaks off where retention may have removed events that were not read, and only there', async () => {
+    for (let batch = 0; batch < 12; batch += 1) await record(Array.from({ length: 400 }, () => event(20 - batch)))
+    const removeUntil = (at: number) =>
+      databases.ledger.write([{ sql: 'update event_log set removed_until = ?', args: [at] }])
+    const conditions = conditionsOfAll({ teams: 'every', ownTokens: [] })
+    const { signal } = new AbortController()
+    const { next: ceiling } = await readLogHead(databases.ledger)
+    const window = { since: 0, until: null, ceiling, conditions, signal }
+    const read = async (removed: number) => {
+      await removeUntil(0)
+      const response = await exportAnswer(databases.ledger, window, 'csv')
+      const reader = response.body?.getReader()
+      await reader?.read()
+      await reader?.read()
+      await removeUntil(removed)
+      for (;;) if ((await reader?.read())?.done !== false) return 'whole'
+    }
+    expect(await read(now - 60 * 60_000)).toBe('whole')
+    expect(await read(now - 19.5 * 60_000)).toBe('whole')
+    expect(read(now - 10 * 60_000)).rejects.toMatchObject({ code: 'export_overtaken' })
+    await removeUntil(0)
   })
 
   test('gives the time of its first event in a header', async () => {
@@ -332,51 +440,133 @@ describe('GET /v1/events/export', () => {
     expect(JSON.parse(await exported('json'))).toEqual({ events: [] })
   })
 
-  test.each(['since=1d', 'since=1d&format=xml', 'format=csv'])('refuses ?%s', async (query) => {
-    expect((await get(`/v1/events/export?${query}`)).status).toBe(422)
+  test.each([
+    ['since=1d', 'format'],
+    ['since=1d&format=xml', 'format'],
+    ['format=csv', 'since'],
+    ['since=1d&format=csv&columns=', 'columns'],
+    ['since=1d&format=csv&columns=model,color', 'columns'],
+    ['since=1d&format=csv&columns=model,model', 'columns'],
+    ['since=1d&format=json&columns=model', 'columns'],
+    ['since=1d&format=csv&team=nobody', 'team'],
+    ['since=1d&format=csv&until=2020-01-01T00:00:00Z', 'until'],
+    ['since=1d&format=csv&order=newest', 'order'],
+  ])('refuses ?%s and names %s', async (query, param) => {
+    const response = await get(`/v1/events/export?${query}`)
+    expect(response.status).toBe(422)
+    expect(await errorOf(response)).toMatchObject({ param })
   })
 })
 
-describe('damaged events', () => {
-  const run = (sql: string) => databases.ledger.write([{ sql, args: [] }])
-  const everywhere = async () => {
-    const paged = await pages('since=1d&limit=2')
-    const json: Page = JSON.parse(await (await get('/v1/events/export?since=1d&format=json')).text())
-    const csv = await (await get('/v1/events/export?since=1d&format=csv')).text()
-    expect(json.events).toEqual(paged.toReversed())
-    expect(csv.split('\r\n')).toHaveLength(paged.length + 2)
-    return paged
-  }
-
-  test.each(["''", "'{}'", "'null'", "x'7b7d'", 'body || char(0)', "body || 'x'", '17', "cast(x'ff' as text)"])(
-    'shows a body that is %s by its columns, and pages and exports go on',
-    async (body) => {
-      const events = [event(4), event(3), event(2, { verdict: 'deny' }), event(1)]
-      await record(events)
-      await run(`update events set body = ${body} where verdict = 'deny'`)
-      const shown = await everywhere()
-      expect(shown).toHaveLength(4)
-      expect(shown[1]).toMatchObject({
-        ...{ event_id: events[2]?.event_id, event_type: 'gateway.request.outcome', verdict: 'deny' },
-        ...{ reason_code: 'event.damaged', timestamp: events[2]?.timestamp },
-        ...{ event_attribution: { team_id: 'team-a' }, details: { chain: 'control-plane', seq: 3 } },
-      })
-      expect(shown.filter(({ reason_code }) => reason_code === 'ok')).toHaveLength(3)
-    },
+test('shows one event in place of a block that cannot be read, and pages, exports and follow go on', async () => {
+  const { follow } = await page('since=1d')
+  const events = Array.from({ length: 6 }, (_, index) => event(6 - index))
+  for (const pair of [0, 2, 4]) await record(events.slice(pair, pair + 2))
+  const [block] = await databases.ledger.read<{ first_position: number; body: ArrayBuffer }>(
+    'select first_position, body from event_blocks order by first_position limit 1 offset 1',
   )
-
-  test('shows columns that are no text as absent', async () => {
-    await record([event(1)])
-    await run(
-      "update events set body = '', team_id = x'00', reason_code = cast(x'ff' as text), verdict = 'x' || char(0)",
-    )
-    expect((await everywhere())[0]).toMatchObject({ verdict: 'error', event_attribution: { team_id: null } })
+  const bytes = new Uint8Array(block?.body ?? new ArrayBuffer(0))
+  bytes[bytes.length - 6] = (bytes[bytes.length - 6] ?? 0) ^ 1
+  await databases.ledger.write([
+    { sql: 'update event_blocks set body = ? where first_position = ?', args: [bytes, block?.first_position ?? 0] },
+  ])
+  const damaged: unknown = expect.objectContaining({
+    ...{ event_type: 'fleet.event_quarantined', verdict: 'error', reason_code: 'event.damaged' },
+    details: { first_position: block?.first_position, records: 2 },
   })
+  const [one, two, , , five, six] = events
+  const paged: unknown[] = await pages('since=1d&limit=2')
+  expect(paged).toEqual([six, five, damaged, two, one])
+  const json: { events: unknown[] } = JSON.parse(await (await get('/v1/events/export?since=1d&format=json')).text())
+  expect(json.events).toEqual([one, two, damaged, five, six])
+  const csv = await (await get('/v1/events/export?since=1d&format=csv')).text()
+  expect(csv.split('\r\n')).toHaveLength(7)
+  const arrived: unknown[] = await arrivals('since=1d&limit=2', follow)
+  expect(arrived).toEqual([one, two, five, six])
+})
 
-  test('shows a position that JavaScript cannot hold', async () => {
-    await record([event(4), event(3), event(2)])
-    await run('update events set position = 9007199254740994 where position = (select min(position) from events)')
-    await record([event(1)])
-    expect((await everywhere()).map(({ timestamp }) => (now - Date.parse(timestamp)) / 60_000)).toEqual([1, 4, 2, 3])
-  })
+test('resolves a name only for a caller that sees its record', async () => {
+  await databases.ledger.write([
+    { sql: "insert into teams (id, name, created_at) values ('red', 'Red', 1), ('blue', 'Blue', 1)", args: [] },
+    {
+      sql: `insert into users (id, email, name, role, status, created_at)
+        values ('ann', 'ann@example.com', 'Ann', 'member', 'active', 1), ('bob', 'bob@example.com', 'Bob', 'member', 'active', 1)`,
+      args: [],
+    },
+    { sql: "insert into memberships (team_id, user_id, created_at) values ('red', 'ann', 1)", args: [] },
+    {
+      sql: "insert into policies (id, name, created_at, created_by, version) values ('pii', 'No PII', 1, 'x', 1)",
+      args: [],
+    },
+    ...[
+      ['of-red', 'Build', 'red', 'ann'],
+      ['of-blue', 'Deploy', 'blue', null],
+    ].map((values) => ({
+      sql: `insert into tokens (id, name, team_id, user_id, token_prefix, purpose, principal_type, key_class, roles, policy_ids,
+          access_policy_ids, metadata_trust, metadata, owner_kind, owner_id, created_at, version)
+        values (?, ?, ?, ?, '', '', '', '', '[]', '[]', '[]', '', '{}', '', '', 1, 1)`,
+      args: values,
+    })),
+  ])
+  const policy_results = [{ policy_id: 'pii' }]
+  await record([
+    event(2, { event_attribution: { ...noAttribution, team_id: 'red', token_id: 'of-red', user_id: 'ann' } }),
+    event(1, {
+      event_attribution: { ...noAttribution, team_id: 'blue', token_id: 'of-blue' },
+      details: { policy_results },
+    }),
+  ])
+  const found = async (query: string) => {
+    const response = await get(`/v1/events?since=1h&${query}`)
+    if (response.status === 422) return JSON.parse(await response.text()).error.param
+    return JSON.parse(await response.text()).events.map((each: Event) => each.event_attribution.token_id)
+  }
+  const asked = [
+    'team=Red',
+    'team=Blue',
+    'token=Build',
+    'token=Deploy',
+    'user=ann@example.com',
+    'user=bob@example.com',
+    'policy=No PII',
+  ]
+  const all = async () => await Promise.all(asked.map(found))
+  expect(await all()).toEqual([['of-red'], ['of-blue'], ['of-red'], ['of-blue'], ['of-red'], [], ['of-blue']])
+  principal = { ...owner, roles: ['auditor'], permissions: permissionsOf(['auditor']) }
+  expect(await all()).toEqual([['of-red'], ['of-blue'], ['of-red'], ['of-blue'], ['of-red'], [], ['of-blue']])
+  principal = { ...owner, teamId: 'red' }
+  expect(await all()).toEqual([['of-red'], 'team', ['of-red'], 'token', ['of-red'], 'user', []])
+  const member = { ...owner, roles: ['member'] as const, permissions: permissionsOf(['member']) }
+  principal = { ...member, kind: 'session', tokenId: null, userId: 'ann' }
+  expect(await all()).toEqual([['of-red'], 'team', ['of-red'], 'token', ['of-red'], 'user', 'policy'])
+  principal = { ...member, tokenId: 'of-blue' }
+  expect(await all()).toEqual(['team', 'team', 'token', ['of-blue'], 'user', 'user', 'policy'])
+  await databases.ledger.write(
+    ['memberships', 'teams', 'users', 'policies', 'tokens'].map((table) => ({ sql: `delete from ${table}`, args: [] })),
+  )
+})
+
+test('reads pages and exports from an index in order, without a sort', async () => {
+  const asked: { sql: string; args: (string | number | null)[] }[] = []
+  const ledger = {
+    ...databases.ledger,
+    read: <Row>(sql: string, args: (string | number | null)[] = []) => {
+      asked.push({ sql, args })
+      return databases.ledger.read<Row>(sql, args)
+    },
+  }
+  await record([event(1)])
+  const conditions = conditionsOfAll({ teams: 'every', ownTokens: [] })
+  for (const order of ['newest', 'oldest'] as const) {
+    const options = { filters: { since: '' }, since: 0, order, limit: 2, cursor: undefined, conditions, clock }
+    await readEventPage(ledger, options)
+  }
+  const { signal } = new AbortController()
+  const { next: ceiling } = await readLogHead(ledger)
+  await (await exportAnswer(ledger, { since: 0, until: null, ceiling, conditions, signal }, 'csv')).text()
+  const plans = await Promise.all(
+    asked.map(({ sql, args }) => databases.ledger.read(`explain query plan ${sql}`, args)),
+  )
+  expect(asked.length).toBeGreaterThan(8)
+  expect(JSON.stringify(plans).includes('TEMP B-TREE')).toBe(false)
 })

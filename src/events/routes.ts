@@ -3,59 +3,95 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../api/conventions.ts'
 import { pageLimit } from '../api/page.ts'
+import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { describedEventSchema } from './details.ts'
-import { exportAnswer, exportFormats, lastPosition } from './export/export.ts'
+import { extraColumnNames, readColumns } from './export/csv.ts'
+import { exportAnswer, exportFormats } from './export/export.ts'
 import type { ExportDependencies } from './export/export-job.ts'
 import { exportJobRoutes } from './export/export-job-routes.ts'
 import type { ExportRunner } from './export/export-runner.ts'
-import { eventFilters } from './query/filters.ts'
-import { readEventPage, visibilityFor } from './query/query.ts'
+import { readLogHead } from './log/segment-rows.ts'
+import { conditionsOf, type EventFilters, eventFilters } from './query/filters.ts'
+import { orders, readEventPage } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
+import { visibilityFor } from './query/visibility-filter.ts'
 import { seriesRoute } from './rollups/series-route.ts'
+
+/** Of CSV only: JSON has all of an event. */
+const columnsSchema = z
+  .string()
+  .refine((text) => readColumns(text) !== null, { message: `Write some of ${extraColumnNames.join(',')}, each once` })
+  .transform((text) => readColumns(text) ?? [])
+  .optional()
+  .meta({ type: 'string', description: `More columns of CSV, of ${extraColumnNames.join(',')}` })
 
 export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> }) {
   const { ledger, clock } = deps
   const visible = (principal: Principal) => visibilityFor(ledger, principal)
+  const window = async (principal: Principal, filters: EventFilters & { since: string }) => {
+    const since = sinceInstant(filters.since, clock.now())
+    requireUntilAfter(since, filters.until)
+    const caller = { principal, visibility: await visible(principal) }
+    return { since, conditions: await conditionsOf(ledger, filters, caller) }
+  }
   return new Elysia({ name: 'events' })
     .use(conventions)
     .get(
       '/v1/events',
       async ({ principal, query }) => {
-        const { limit, cursor, ...filters } = query
-        const since = sinceInstant(query.since, clock.now())
-        requireUntilAfter(since, query.until)
-        const visibility = await visible(principal)
-        return await readEventPage(ledger, { filters, since, limit, cursor, visibility })
+        const { limit, cursor, order, ...filters } = query
+        const asked = await window(principal, filters)
+        return await readEventPage(ledger, { ...asked, filters, order, limit, cursor, clock })
       },
       {
         access: 'events:read',
         query: z.strictObject({
           since: sinceSchema,
+          order: z.enum(orders).default('newest').describe('By timestamp'),
           limit: pageLimit,
           cursor: z
             .string()
             .min(1)
             .max(2048)
             .optional()
-            .describe('next_cursor of the page before, with the same filters'),
+            .describe('next_cursor or follow of the answer before, with the same filters'),
           ...eventFilters,
         }),
-        response: z.object({ events: z.array(describedEventSchema), next_cursor: z.string().nullable() }),
-        detail: { tags: ['Events'], summary: 'Lists events, newest first' },
+        response: z.object({
+          events: z.array(describedEventSchema),
+          next_cursor: z
+            .string()
+            .nullable()
+            .describe('Null at the end; a page that found little in a second ends early and has one'),
+          follow: z.string().describe('A cursor for what arrives after the first page, in the order of arrival'),
+        }),
+        detail: { tags: ['Events'], summary: 'Lists events by time, or those that arrived since an answer' },
       },
     )
     .get(
       '/v1/events/export',
       async ({ principal, query, request: { signal } }) => {
-        const since = sinceInstant(query.since, clock.now())
-        const visibility = await visible(principal)
-        const window = { since, until: null, lastPosition: await lastPosition(ledger), visibility, signal }
-        return await exportAnswer(ledger, window, query.format)
+        const { format, columns = [], ...filters } = query
+        if (format === 'json' && query.columns !== undefined) {
+          throw new Failure('invalid_parameter', {
+            param: 'columns',
+            message: 'JSON has all of an event: columns are for CSV',
+          })
+        }
+        const { since, conditions } = await window(principal, filters)
+        const until = filters.until === undefined ? null : Date.parse(filters.until)
+        const { next: ceiling } = await readLogHead(ledger)
+        return await exportAnswer(ledger, { since, until, ceiling, conditions, signal, columns }, format)
       },
       {
         access: 'events:export',
-        query: z.strictObject({ since: sinceSchema, format: z.enum(exportFormats) }),
+        query: z.strictObject({
+          since: sinceSchema,
+          format: z.enum(exportFormats),
+          columns: columnsSchema,
+          ...eventFilters,
+        }),
         response: z.object({ events: z.array(describedEventSchema) }),
         answers: ['text/csv'],
         detail: {

@@ -1,6 +1,6 @@
 /** For which teams a caller may make tokens, and whose events somebody without a team sees. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { visibilityFor } from '../events/query/query.ts'
+import { visibilityFor } from '../events/query/visibility-filter.ts'
 import { sessionPrincipal } from './sessions/authenticate-session.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from './testing/temporary-control-plane.ts'
 

@@ -1,7 +1,9 @@
 /** What leaves the product in forms that other programs read: exported events and the pages of metrics. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createRecorder } from '../../src/events/change.ts'
-import { exportFormats, exportText, lastPosition } from '../../src/events/export/export.ts'
+import { exportFormats, exportText } from '../../src/events/export/export.ts'
+import { readLogHead } from '../../src/events/log/segment-rows.ts'
+import { conditionsOfAll } from '../../src/events/query/filters.ts'
 import { openTestDatabases, type TestDatabases, testEvent } from '../../src/events/testing/ledger.ts'
 import { completion, question, startTestGateway } from '../../src/gateway/testing/gateway.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
@@ -30,13 +32,9 @@ afterAll(() => databases.remove())
 
 test.each([...exportFormats])('events exported as %s are those of the golden file', async (format) => {
   const window = {
-    ...{
-      since: start - 1,
-      until: null,
-      visibility: { teams: 'every' as const, ownTokens: [] },
-      signal: new AbortController().signal,
-    },
-    lastPosition: await lastPosition(databases.ledger),
+    ...{ since: start - 1, until: null, signal: new AbortController().signal },
+    conditions: conditionsOfAll({ teams: 'every', ownTokens: [] }),
+    ceiling: (await readLogHead(databases.ledger)).next,
   }
   let text = ''
   for await (const piece of exportText(databases.ledger, window, format)) text += piece.text

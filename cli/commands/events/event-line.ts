@@ -17,6 +17,7 @@ export type ListedEvent = z.infer<typeof listedEventSchema>
 export const eventPageSchema = z.looseObject({
   events: z.array(listedEventSchema),
   next_cursor: z.string().nullable(),
+  follow: z.string(),
 })
 
 /** Each stored verdict with the other word for it that is accepted. */

@@ -24,7 +24,7 @@ const server = Bun.serve({
     const url = new URL(request.url)
     const authorization = request.headers.get('authorization')
     requests.push({ path: url.pathname, query: Object.fromEntries(url.searchParams), authorization })
-    return answers.shift()?.() ?? Response.json({ events: [], next_cursor: null })
+    return answers.shift()?.() ?? Response.json({ events: [], next_cursor: null, follow: 'f0' })
   },
 })
 afterAll(() => server.stop(true))
@@ -35,9 +35,9 @@ function answering(...next: (() => Response)[]): void {
 }
 
 const page =
-  (events: readonly ListedEvent[], next_cursor: string | null = null) =>
+  (events: readonly ListedEvent[], next_cursor: string | null = null, follow = 'f0') =>
   () =>
-    Response.json({ events, next_cursor })
+    Response.json({ events, next_cursor, follow })
 
 const refusing = (status: number, code: string) => () =>
   Response.json(
@@ -96,23 +96,31 @@ test('an unknown verdict stops the command and lists the accepted values', async
 test('tail sends its filters and prints the page in its order', async () => {
   answering(page([event('b', '2026-01-02T00:00:00.000Z'), event('a', '2026-01-01T00:00:00.000Z')], 'c2'))
   const screen = terminal()
+  const filters = {
+    ...{ 'event-type': 'decision', 'gateway-id': 'g', until: '2026-02-01T00:00:00Z', 'request-id': 'r' },
+    ...{
+      'exchange-id': 'x',
+      'session-id': 's',
+      token: 'Build',
+      'token-id': 't',
+      user: 'a@example.com',
+      'user-id': 'u',
+    },
+    ...{ team: 'Red', model: 'm', provider: 'p', policy: 'No PII', 'reason-code': 'ok', 'reason-text': 'o' },
+    ...{ status: '4xx', 'min-cost': '0.5', 'min-latency-ms': '900' },
+  }
   const flags = [
-    '--since',
-    '1h',
-    '--limit',
-    '2',
-    '--event-type',
-    'decision',
-    '--gateway-id',
-    'g',
-    '--verdict',
-    'BLOCKED',
+    ...['--since', '1h', '--limit', '2', '--order', 'oldest', '--verdict', 'BLOCKED'],
+    ...Object.entries(filters).flatMap(([name, value]) => [`--${name}`, value]),
   ]
   expect(await main(['events', 'tail', ...flags], screen)).toBe(0)
   expect(requests).toEqual([
     {
       path: '/v1/events',
-      query: { since: '1h', limit: '2', event_type: 'decision', gateway_id: 'g', verdict: 'block' },
+      query: {
+        ...{ since: '1h', limit: '2', order: 'oldest', verdict: 'block' },
+        ...Object.fromEntries(Object.entries(filters).map(([name, value]) => [name.replaceAll('-', '_'), value])),
+      },
       authorization: 'Bearer gth_sesame',
     },
   ])
@@ -123,8 +131,24 @@ test('tail sends its filters and prints the page in its order', async () => {
 test('tail --json prints the response object', async () => {
   answering(page([event('a', '2026-01-01T00:00:00.000Z')], 'c2'))
   const screen = terminal()
-  expect(await main(['events', 'tail', '--since', '1h', '--json'], screen)).toBe(0)
-  expect(JSON.parse(screen.written())).toEqual({ events: [event('a', '2026-01-01T00:00:00.000Z')], next_cursor: 'c2' })
+  expect(await main(['events', 'tail', '--since', '1h', '--limit', '1', '--json'], screen)).toBe(0)
+  expect(JSON.parse(screen.written())).toEqual({
+    ...{ events: [event('a', '2026-01-01T00:00:00.000Z')], next_cursor: 'c2', follow: 'f0' },
+  })
+})
+
+test('tail asks for the rest of a page that the control plane ended early', async () => {
+  const [a, b, c] = ['a', 'b', 'c'].map((id) => event(id, '2026-01-01T00:00:00.000Z'))
+  if (a === undefined || b === undefined || c === undefined) throw new Error('No events')
+  answering(page([a], 'c1'), page([], 'c2'), page([b, c], 'c3'))
+  const screen = terminal()
+  expect(await main(['events', 'tail', '--since', '1h', '--limit', '3', '--json'], screen)).toBe(0)
+  expect(JSON.parse(screen.written())).toEqual({ events: [a, b, c], next_cursor: 'c3', follow: 'f0' })
+  expect(requests.map(({ query: { cursor, limit } }) => [cursor, limit])).toEqual([
+    [undefined, '3'],
+    ['c1', '2'],
+    ['c2', '2'],
+  ])
 })
 
 test('prints on standard output that a page is empty', async () => {
@@ -173,6 +197,14 @@ test('export writes the bytes of the answer unchanged', async () => {
   expect(requests[0]).toMatchObject({ path: '/v1/events/export', query: { since: '1h', format: 'csv' } })
 })
 
+test('export sends its filters and columns', async () => {
+  answering(() => new Response(''))
+  const flags = ['--since', '1h', '--format', 'csv', '--columns', 'model,cost', '--team', 'Red', '--verdict', 'Denied']
+  expect(await main(['events', 'export', ...flags], terminal())).toBe(0)
+  const query = { since: '1h', format: 'csv', columns: 'model,cost', team: 'Red', verdict: 'deny' }
+  expect(requests[0]).toMatchObject({ path: '/v1/events/export', query })
+})
+
 test('export shows its progress on a terminal, and not among the data', async () => {
   answering(() => new Response('x'.repeat(600_000)))
   const lines: string[] = []
@@ -204,34 +236,21 @@ async function follow(...rounds: (() => Response)[]): Promise<ReturnType<typeof 
 
 const [t1, t2, t3] = ['2026-01-01T00:00:01.000Z', '2026-01-01T00:00:02.000Z', '2026-01-01T00:00:03.000Z']
 
-test('follow reads every page of the window and prints it oldest first', async () => {
-  const screen = await follow(page([event('d', t3), event('c', t2)], 'next'), page([event('b', t2), event('a', t1)]))
-  expect(screen.written()).toBe('a\nb\nc\nd\n')
-  expect(requests.map(({ query }) => query)).toEqual([
-    { since: '1h', limit: '2' },
-    { since: '1h', limit: '2', cursor: 'next' },
-  ])
-})
-
-test('follow asks from the newest timestamp on and shows no event twice', async () => {
+test('follow reads every page of the window and goes on with what arrives', async () => {
   const screen = await follow(
-    page([event('b', t2), event('a', t1)]),
-    page([event('c', t2), event('b', t2)]),
-    page([event('c', t2), event('b', t2)]),
-    page([event('d', t3), event('c', t2), event('b', t2)]),
-    page([event('d', t3)]),
+    page([event('a', t1), event('b', t2)], 'next', 'f1'),
+    page([event('c', t2)], null, 'f1'),
+    page([], null, 'f1'),
+    page([event('d', t3), event('late', t1)], 'f2', 'f2'),
+    page([event('e', t3)], null, 'f3'),
+    page([event('f', t3)], null, 'f4'),
   )
-  expect(screen.written()).toBe('a\nb\nc\nd\n')
-  expect(requests.map(({ query }) => query.since)).toEqual(['1h', t2, t2, t2, t3])
-})
-
-test('follow shows events that come after an empty window', async () => {
-  const date = { headers: { date: 'Thu, 01 Jan 2026 00:10:00 GMT' } }
-  const nothing = () => Response.json({ events: [], next_cursor: null }, date)
-  const screen = await follow(nothing, nothing, page([event('a', t1)]), page([event('a', t1)]))
-  expect(screen.written()).toBe('a\n')
-  const begun = '2025-12-31T23:10:00.000Z'
-  expect(requests.map(({ query }) => query.since)).toEqual(['1h', begun, begun, t1])
+  expect(screen.written()).toBe('a\nb\nc\nd\nlate\ne\nf\n')
+  const asked = { since: '1h', limit: '2', order: 'oldest' }
+  expect(requests.map(({ query }) => query)).toEqual([
+    asked,
+    ...['next', 'f1', 'f1', 'f2', 'f3'].map((cursor) => ({ ...asked, cursor })),
+  ])
 })
 
 test('follow waits while the control plane cannot be reached, and ends at a refusal', async () => {

@@ -1,11 +1,12 @@
 /** `events tail` and `events export` (cli/README.md). */
 import { defineCommand } from 'citty'
 import { Failure } from '../../../src/failure.ts'
-import { createApi } from '../../command/api.ts'
+import { type Api, createApi } from '../../command/api.ts'
 import { connectionFlags, findConnection } from '../../command/profile.ts'
 import { writeBody } from '../../command/stream.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { eventLine, eventPageSchema, storedVerdict, wideEventLine } from './event-line.ts'
+import { eventLine, eventPageSchema, wideEventLine } from './event-line.ts'
+import { filterFlags, filterQuery } from './filter-flags.ts'
 import { followEvents } from './follow.ts'
 
 export const events = (terminal: Terminal) =>
@@ -30,28 +31,27 @@ const sinceFlag = {
 
 const tail = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Show a page of events, newest first' },
+    meta: { description: 'Show a page of events, newest first by timestamp' },
     args: {
       ...sinceFlag,
       limit: { type: 'string', description: 'Events on a page, 1 to 100 (default 100)', valueHint: 'N' },
+      order: { type: 'enum', options: ['newest', 'oldest'], description: 'Which events come first (default newest)' },
       cursor: { type: 'string', description: 'Continue after the last page' },
-      'event-type': { type: 'string', description: 'Only events of this type' },
-      'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
-      verdict: { type: 'string', description: 'Only events with this verdict' },
-      follow: { type: 'boolean', description: 'Show the whole window, oldest first, then what follows' },
+      ...filterFlags,
+      follow: { type: 'boolean', description: 'Show the whole window, oldest first, then what arrives' },
       'follow-interval-secs': { type: 'string', description: 'Seconds between polls (default 5)', valueHint: 'N' },
       wide: { type: 'boolean', description: 'Show timestamp, type, verdict, model, policy and reason' },
       json: { type: 'boolean', description: 'Print JSON; with --follow one object an event' },
       ...connectionFlags,
     },
     async run({ args }) {
+      const limit = args.limit === undefined ? undefined : whole('--limit', args.limit, 1, 100)
       const query = {
         since: args.since,
-        limit: args.limit === undefined ? undefined : String(whole('--limit', args.limit, 1, 100)),
+        limit: limit === undefined ? undefined : String(limit),
+        order: args.order,
         cursor: args.cursor,
-        event_type: args['event-type'],
-        gateway_id: args['gateway-id'],
-        verdict: args.verdict === undefined ? undefined : storedVerdict(args.verdict),
+        ...filterQuery(args),
       }
       const seconds = whole('--follow-interval-secs', args['follow-interval-secs'] ?? '5', 1, 86_400)
       const line = args.wide ? wideEventLine : eventLine
@@ -60,7 +60,7 @@ const tail = (terminal: Terminal) =>
         const print = args.json ? JSON.stringify : line
         return followEvents({ api, query, print, terminal, sleep: () => Bun.sleep(seconds * 1000) })
       }
-      const page = await api.json({ path: '/v1/events', query }, eventPageSchema)
+      const page = await readPage(api, query, limit ?? 100)
       if (args.json) return terminal.write(`${JSON.stringify(page)}\n`)
       if (page.events.length === 0) return terminal.write('No events found\n')
       await terminal.write(page.events.map((event) => `${line(event)}\n`).join(''))
@@ -68,17 +68,37 @@ const tail = (terminal: Terminal) =>
     },
   })
 
+/** A page. The control plane ends one early that takes it long; the rest is asked for. */
+async function readPage(api: Api, query: Record<string, string | undefined>, limit: number) {
+  const read = (more: Record<string, string>) =>
+    api.json({ path: '/v1/events', query: { ...query, ...more } }, eventPageSchema)
+  const page = await read({})
+  while (page.next_cursor !== null && page.events.length < limit) {
+    const next = await read({ cursor: page.next_cursor, limit: String(limit - page.events.length) })
+    page.events.push(...next.events)
+    page.next_cursor = next.next_cursor
+  }
+  return page
+}
+
 const exportEvents = (terminal: Terminal) =>
   defineCommand({
-    meta: { description: 'Write all events from a time until now, oldest first' },
+    meta: { description: 'Write all events from a time until now, oldest first by timestamp' },
     args: {
       ...sinceFlag,
       format: { type: 'enum', options: ['csv', 'json'], required: true, description: 'The format' },
+      columns: {
+        type: 'string',
+        description:
+          'More columns of CSV, with commas between them: model, token, team, user, provider, tokens, cost, latency, policy',
+        valueHint: 'LIST',
+      },
+      ...filterFlags,
       ...connectionFlags,
     },
     async run({ args }) {
       const api = createApi(findConnection(args, terminal), fetch)
-      const query = { since: args.since, format: args.format }
+      const query = { since: args.since, format: args.format, columns: args.columns, ...filterQuery(args) }
       const answer = await api.response({ path: '/v1/events/export', query })
       const shown = exportProgress(terminal)
       await writeBody(answer, terminal, shown.at)

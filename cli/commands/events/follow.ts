@@ -1,23 +1,15 @@
 /**
- * `events tail --follow` (cli/README.md): reads the window, all its pages, then polls. The newest timestamp
- * seen is the next lower bound, which is inclusive, so the events at that timestamp come again and are left out by id.
- * Events that arrive later with an older timestamp are missed: the lower bound has passed them.
- *
- * While nothing was seen the window begins where it did at first, by the control plane's clock: said anew before each
- * poll, a `since` like `5m` would move past what arrives between two polls.
- *
- * Each round is printed oldest first, so the whole reads in one direction; a round is held in memory for that.
+ * `events tail --follow` (cli/README.md): reads the window, all its pages, oldest first, then what arrives, in the order
+ * of arrival. The control plane's cursors say where to go on, so that each event is shown once, however late it comes.
  */
-import { sinceInstant } from '../../../src/events/query/since.ts'
 import { Failure } from '../../../src/failure.ts'
-import type { Api, ApiRequest } from '../../command/api.ts'
+import type { Api } from '../../command/api.ts'
 import { ApiRefusal } from '../../command/report.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { eventPageSchema, type ListedEvent } from './event-line.ts'
 
 export interface Following {
   api: Api
-  /** The first round's query; `since` is replaced in those that follow. */
   query: Readonly<Record<string, string | undefined>>
   print(event: ListedEvent): string
   terminal: Pick<Terminal, 'write' | 'note'>
@@ -27,57 +19,15 @@ export interface Following {
 
 /** Follows until something fails for good. A control plane that is out of reach for a while is waited for. */
 export async function followEvents({ api, query, print, terminal, sleep }: Following): Promise<never> {
-  let newest: { timestamp: string; ids: ReadonlySet<string> } | null = null
-  let start = query.since
-  let round = await readWindow(api, query, (headers) => {
-    start = beginning(query.since, headers)
-  })
+  const read = (cursor: string | undefined) =>
+    api.json({ path: '/v1/events', query: { ...query, order: 'oldest', cursor } }, eventPageSchema)
+  let page = await read(query.cursor)
   for (;;) {
-    const seen: ReadonlySet<string> = newest?.ids ?? new Set()
-    const fresh = round.filter(({ event_id }) => !seen.has(event_id))
-    if (fresh.length > 0) await terminal.write(fresh.map((event) => `${print(event)}\n`).join(''))
-    newest = advance(newest, round)
-    await sleep()
-    const { cursor: _, ...window } = query
-    const next = { ...window, since: newest?.timestamp ?? start }
-    round = await readPatiently(() => readWindow(api, next), terminal, sleep)
+    const { events, next_cursor, follow } = page
+    if (events.length > 0) await terminal.write(events.map((event) => `${print(event)}\n`).join(''))
+    if (next_cursor === null) await sleep()
+    page = await readPatiently(() => read(next_cursor ?? follow), terminal, sleep)
   }
-}
-
-/** All pages of a window, oldest first. */
-async function readWindow(
-  api: Api,
-  query: Following['query'],
-  onHeaders: ApiRequest['onHeaders'] = () => undefined,
-): Promise<ListedEvent[]> {
-  const newestFirst: ListedEvent[] = []
-  let cursor = query.cursor
-  for (;;) {
-    const page = await api.json({ path: '/v1/events', query: { ...query, cursor }, onHeaders }, eventPageSchema)
-    for (const event of page.events) newestFirst.push(event)
-    if (page.next_cursor === null) return newestFirst.reverse()
-    cursor = page.next_cursor
-  }
-}
-
-/**
- * The instant at which a window begins that was just read; as it was said where the answer does not tell when that was.
- */
-function beginning(since: string | undefined, headers: Headers): string | undefined {
-  const now = Date.parse(headers.get('date') ?? '')
-  if (since === undefined || Number.isNaN(now)) return since
-  return new Date(sinceInstant(since, now)).toISOString()
-}
-
-function advance(
-  newest: { timestamp: string; ids: ReadonlySet<string> } | null,
-  round: readonly ListedEvent[],
-): { timestamp: string; ids: ReadonlySet<string> } | null {
-  // A window is read newest first and turned round.
-  const timestamp = round.at(-1)?.timestamp
-  if (timestamp === undefined || (newest && timestamp < newest.timestamp)) return newest
-  const ids = round.filter((event) => event.timestamp === timestamp).map((event) => event.event_id)
-  return { timestamp, ids: new Set(newest?.timestamp === timestamp ? [...newest.ids, ...ids] : ids) }
 }
 
 async function readPatiently<Result>(

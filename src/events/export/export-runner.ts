@@ -10,6 +10,7 @@ import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { readOrMake } from '../../lib/made-once.ts'
+import { conditionsOfAll } from '../query/filters.ts'
 import { exportFormats, exportText } from './export.ts'
 import {
   changeJob,
@@ -148,13 +149,14 @@ interface Written {
 async function writeFile(options: ExportRunnerOptions, job: ExportJob, signal: AbortSignal): Promise<Written | null> {
   const { ledger, clock, directory, settings } = options
   const format = exportFormats.find((known) => known === job.format) ?? 'json'
-  const visibility = visibilityOfJob(job)
+  const conditions = conditionsOfAll(visibilityOfJob(job))
+  const window = { since: job.since, until: job.until, ceiling: job.lastPosition + 1, conditions, signal }
   const room = settings.export_limit_bytes - bytesOfOthers(directory, job)
   const handle = await open(`${fileName(directory, job)}.part`, 'w', 0o600)
   const written: Written = { events: 0, bytes: 0, firstEventAt: null }
   try {
     let heartbeatAt = clock.monotonic()
-    for await (const piece of exportText(ledger, { ...job, visibility, signal }, format)) {
+    for await (const piece of exportText(ledger, window, format)) {
       const { text, events, progress, firstEventAt } = piece
       if (signal.aborted) return null
       const bytes = Buffer.from(text)

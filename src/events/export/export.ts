@@ -1,23 +1,14 @@
 /**
  * Every event of a window as text, oldest first, at constant memory: a page is read when the reader has taken the one
  * before. Events that arrive after the start are left out. A database error breaks the text off, and so does retention
- * if it removes unread events (events/log/unread-events.ts): a partial export never looks complete.
+ * if it may have removed unread events: a partial export never looks complete.
  */
 import { Failure } from '../../failure.ts'
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
-import type { Row } from '../../store/statement.ts'
-import type { Event } from '../event.ts'
-import { UnreadEvents } from '../log/unread-events.ts'
-import {
-  type Position,
-  type PublicEvent,
-  positionOf,
-  publicEventColumns,
-  readPublicEvents,
-} from '../query/public-event.ts'
-import { firstPositionSince, visibleTo } from '../query/query.ts'
-import type { Visibility } from '../visibility.ts'
+import { type FoundEvent, readLogParts } from '../log/read-log.ts'
+import { readLogHead } from '../log/segment-rows.ts'
+import type { EventConditions } from '../query/filters.ts'
+import { csvHeader, csvRow, type ExtraColumn } from './csv.ts'
 
 export const exportFormats = ['csv', 'json'] as const
 type ExportFormat = (typeof exportFormats)[number]
@@ -27,17 +18,8 @@ export const contentTypes: Readonly<Record<ExportFormat, string>> = {
   json: 'application/json; charset=utf-8',
 }
 
-const columns = [
-  'event_id',
-  'timestamp',
-  'event_type',
-  'request_id',
-  'verdict',
-  'reason_code',
-  'config_version',
-] as const satisfies readonly (keyof Event)[]
-
-const defaultPageSize = 500
+/** Events of a piece: many, because retention is looked at for each. */
+const pieceEvents = 1024
 const beginningsAtMost = 10
 
 interface ExportWindow {
@@ -45,13 +27,13 @@ interface ExportWindow {
   since: number
   /** Exclusive; null for no end. */
   until: number | null
-  /** The position of the last event to include. */
-  lastPosition: Position
-  visibility: Visibility
+  /** The position after the last record to include. */
+  ceiling: number
+  conditions: EventConditions | 'nothing'
   /** Fires when the reader has left. */
   signal: AbortSignal
-  /** Events read at a time; default 500. */
-  pageSize?: number
+  /** Of CSV, after the usual ones. */
+  columns?: readonly ExtraColumn[]
 }
 
 /** A piece of the text, with its number of events and the finished part of the window, from 0 to 1. */
@@ -66,20 +48,15 @@ export interface ExportPiece {
 /** Says when the first event of an export happened. Retention has removed earlier ones of the window. */
 const firstEventHeader = 'x-service-first-event-at'
 
-/** Where the ledger's events end. */
-export async function lastPosition(ledger: Database): Promise<Position> {
-  const [{ last = '0' } = {}] = await ledger.read<{ last: string }>(
-    'select cast(coalesce(max(position), 0) as text) as last from events',
-  )
-  return positionOf(last)
-}
-
 /** The text of a window in a format, piece by piece. Ends early if the signal has fired. */
 export const exportText = (
   ledger: Database,
   window: ExportWindow,
   format: ExportFormat,
-): AsyncGenerator<ExportPiece, void, undefined> => (format === 'csv' ? asCsv : asJson)(readPages(ledger, window))
+): AsyncGenerator<ExportPiece, void, undefined> => {
+  const pages = readPages(ledger, window)
+  return format === 'csv' ? asCsv(pages, window.columns ?? []) : asJson(pages)
+}
 
 /**
  * The text as one streamed answer, with the first event's time in `firstEventHeader`. Stops when the reader leaves.
@@ -110,7 +87,7 @@ export async function exportAnswer(ledger: Database, window: ExportWindow, forma
 }
 
 interface Page {
-  shown: PublicEvent[]
+  found: FoundEvent[]
   progress: number
 }
 
@@ -131,57 +108,84 @@ async function* readPages(ledger: Database, window: ExportWindow): AsyncGenerato
   }
 }
 
-async function* readPagesOnce(
-  ledger: Database,
-  { since, until, lastPosition: last, visibility, signal, pageSize = defaultPageSize }: ExportWindow,
-): AsyncGenerator<Page> {
-  const seen = visibleTo(visibility)
-  const first = await firstPositionSince(ledger, since)
-  const unread = await UnreadEvents.from(ledger, first)
-  let after: Position | null = null
-  for (;;) {
-    const rows: Row[] = await ledger.read(
-      `select ${publicEventColumns} from events where position ${after === null ? '>=' : '>'} ? and position <= ?
-        and +timestamp >= ? and +timestamp < ? and ${seen.sql} order by events.position limit ${pageSize}`,
-      [after ?? first, last, since, until ?? Number.MAX_SAFE_INTEGER, ...seen.args],
-    )
+async function* readPagesOnce(ledger: Database, window: ExportWindow): AsyncGenerator<Page> {
+  const { since, ceiling, conditions, signal } = window
+  if (conditions === 'nothing') return
+  const until = window.until ?? Number.MAX_SAFE_INTEGER
+  const retention = await Retention.from(ledger, since)
+  const progressAt = await progressOf(ledger, window)
+  const query = { since, until, ceiling, ...conditions, order: 'oldest', after: null } as const
+  let found: FoundEvent[] = []
+  let reached = since
+  for await (const part of readLogParts(ledger, query)) {
     if (signal.aborted) return
-    after = positionOf(rows.at(-1)?.position ?? last)
-    const whole = rows.length < pageSize
-    const progress = whole ? 1 : (Number(after) + 1 - Number(first)) / (Number(last) + 1 - Number(first))
-    const shown = await readPublicEvents(ledger, rows)
-    await unread.readUpTo(after)
-    if (rows.length > 0) yield { shown, progress }
-    if (whole) return
-    await yieldToEventLoop()
+    found.push(...part.events)
+    reached = part.reached.at
+    if (found.length < pieceEvents) continue
+    await retention.readUpTo(reached)
+    yield { found, progress: progressAt(reached) }
+    found = []
+  }
+  await retention.readUpTo(reached)
+  if (found.length > 0) yield { found, progress: 1 }
+}
+
+/** How much of the time between its first and its last event an export has passed. */
+async function progressOf(ledger: Database, { since, until }: ExportWindow): Promise<(at: number) => number> {
+  const [bounds] = await ledger.read<{ first: number | null; last: number | null }>(
+    'select (select min(first_at) from event_blocks) as first, (select max(last_at) from event_blocks) as last',
+  )
+  const first = Math.max(since, bounds?.first ?? since)
+  const last = Math.min(until ?? Number.MAX_SAFE_INTEGER, bounds?.last ?? since)
+  return (at) => Math.max(0, Math.min(1, (at - first) / Math.max(1, last - first)))
+}
+
+/**
+ * Whether retention has removed events that an export had not read. What retention removes was received, and so
+ * happened, before the log's `removed_until`; what happened before the place that was reached has been read.
+ */
+class Retention {
+  readonly #ledger: Database
+  #removedUntil: number
+  /** All that happened before this was read before anything else was removed. */
+  #readUpTo: number
+
+  private constructor(ledger: Database, removedUntil: number, since: number) {
+    this.#ledger = ledger
+    this.#removedUntil = removedUntil
+    this.#readUpTo = since
+  }
+
+  static async from(ledger: Database, since: number): Promise<Retention> {
+    return new Retention(ledger, (await readLogHead(ledger)).removedUntil, since)
+  }
+
+  /** Throws `export_overtaken` if unread events may have been removed since the last call. */
+  async readUpTo(at: number): Promise<void> {
+    const { removedUntil } = await readLogHead(this.#ledger)
+    if (removedUntil > this.#removedUntil && removedUntil >= this.#readUpTo) throw new Failure('export_overtaken')
+    this.#removedUntil = removedUntil
+    this.#readUpTo = at
   }
 }
 
 async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
   let separator = '{"events":['
-  for await (const { shown, progress } of pages) {
-    const text = separator + shown.map(({ json }) => json).join(',')
-    yield { text, events: shown.length, progress, firstEventAt: shown[0]?.event.timestamp }
+  for await (const { found, progress } of pages) {
+    const text = separator + found.map(({ event, json }) => json ?? JSON.stringify(event)).join(',')
+    yield { text, events: found.length, progress, firstEventAt: found[0]?.event.timestamp }
     separator = ','
   }
   yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
 }
 
-async function* asCsv(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece, void, undefined> {
-  yield { text: csvLine(columns), events: 0, progress: 0 }
-  for await (const { shown, progress } of pages) {
-    const text = shown.map(({ event }) => csvLine(columns.map((column) => event[column]))).join('')
-    yield { text, events: shown.length, progress, firstEventAt: shown[0]?.event.timestamp }
+async function* asCsv(
+  pages: AsyncGenerator<Page>,
+  columns: readonly ExtraColumn[],
+): AsyncGenerator<ExportPiece, void, undefined> {
+  yield { text: csvHeader(columns), events: 0, progress: 0 }
+  for await (const { found, progress } of pages) {
+    const text = found.map(({ event }) => csvRow(event, columns)).join('')
+    yield { text, events: found.length, progress, firstEventAt: found[0]?.event.timestamp }
   }
-}
-
-/** One record (RFC 4180). A field that a spreadsheet would take for a formula gets an apostrophe before it. */
-const csvLine = (fields: readonly (string | number | null | undefined)[]): string =>
-  `${fields.map(csvField).join(',')}\r\n`
-
-function csvField(value: string | number | null | undefined): string {
-  if (value == null) return ''
-  if (typeof value === 'number') return String(value)
-  const text = /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -101,7 +101,8 @@ export function hasFacet(event: Event, facet: FacetName, values: readonly string
   return facetValues(event, facet).some((value) => typeof value === 'string' && values.includes(value))
 }
 
-function facetValues(event: Event, facet: FacetName): readonly unknown[] {
+/** What an event has of a facet; text is what counts. */
+export function facetValues(event: Event, facet: FacetName): readonly unknown[] {
   const { event_attribution: who } = event
   switch (facet) {
     case 'gateway':

@@ -1,111 +1,112 @@
-/**
- * The filters for events and their combinations. One condition uses an index, the one that the fewest events are
- * likely to meet. The unary plus keeps the planner, which does not know the numbers, from using another.
- */
+/** What events are filtered by: the parameters of queries and exports, and what each asks of the log. */
 import { z } from 'zod'
-import type { Statement } from '../../store/statement.ts'
-import { verdicts } from '../event.ts'
+import type { Database } from '../../store/open.ts'
+import { type Event, verdicts } from '../event.ts'
 import { eventTypes } from '../event-types.ts'
+import type { FacetFilter, LogQuery } from '../log/read-log.ts'
+import type { FacetName } from '../log/record.ts'
+import type { Visibility } from '../visibility.ts'
+import { type Caller, idsOfName, namedKinds } from './named-records.ts'
 import { untilSchema } from './since.ts'
+import { visibilityFilter } from './visibility-filter.ts'
 
-/** `until` and the following filters are for finding one exchange. */
+const words = (most = 200) => z.string().min(1).max(most).optional()
+
 export const eventFilters = {
   event_type: z.enum(eventTypes).optional(),
   gateway_id: z.uuid().optional(),
   verdict: z.enum(verdicts).optional(),
   until: untilSchema.optional().describe('RFC 3339, exclusive'),
-  request_id: z.string().min(1).max(200).optional().describe("The caller's label, which may repeat"),
+  request_id: words().describe("The caller's label, which may repeat"),
   exchange_id: z.uuid().optional().describe("The gateway's own id of one request"),
+  session_id: words(500),
   token_id: z.uuid().optional(),
-  model: z.string().min(1).max(500).optional().describe('As `details.model` says it'),
-  reason_code: z.string().min(1).max(200).optional(),
+  token: words().describe('Its name or id'),
+  user_id: z.uuid().optional(),
+  user: words(320).describe('The e-mail address or id of a person'),
+  team: words().describe('Its name or id'),
+  model: words(500).describe('As `details.model` says it'),
+  provider: words().describe('As `details.provider` says it'),
+  policy: words().describe('Its name or id'),
+  reason_code: words(),
+  reason_text: words().describe('Text within the reason code; capital letters count as small ones'),
+  status: z.enum(['1xx', '2xx', '3xx', '4xx', '5xx']).optional().describe('The class of the HTTP status'),
+  min_cost: z
+    .string()
+    .regex(/^\d{1,9}(\.\d{1,12})?$/, 'Write US dollars as a decimal number, such as 0.25')
+    .optional()
+    .describe('Requests that cost so many US dollars or more'),
+  min_latency_ms: z
+    .string()
+    .regex(/^\d{1,9}$/, 'Write a whole number of milliseconds')
+    .optional()
+    .describe('Requests and attempts that took so long or longer'),
 }
 
 /** As the caller wrote them. */
 export type EventFilters = { [Name in keyof typeof eventFilters]?: string | undefined }
 
-/** The filters in a fixed order, to which a cursor is bound. */
-export const filterValues = (filters: EventFilters): (string | null)[] => [
-  filters.event_type ?? null,
-  filters.gateway_id ?? null,
-  filters.verdict ?? null,
-  filters.until ?? null,
-  filters.request_id ?? null,
-  filters.exchange_id ?? null,
-  filters.token_id ?? null,
-  filters.model ?? null,
-  filters.reason_code ?? null,
-]
+const filterNames: readonly string[] = Object.keys(eventFilters)
 
-/** Columns in order of how few events one value of them is likely to have. */
-const columns = [
-  'exchange_id',
-  'request_id',
-  'token_id',
-  'reason_code',
-  'verdict',
-  'model',
-  'event_type',
-  'gateway_id',
-] as const
+/** The filters in a fixed order, to which a cursor is bound. */
+export function filterValues(filters: EventFilters): (string | null)[] {
+  const given = new Map(Object.entries(filters))
+  return filterNames.map((name) => given.get(name) ?? null)
+}
+
+/** What an event must meet to be shown. */
+export type EventConditions = Pick<LogQuery, 'facets' | 'ids'> & { matches(event: Event): boolean }
+
+const facetOf = {
+  ...{ event_type: 'type', gateway_id: 'gateway', verdict: 'verdict', token_id: 'token', user_id: 'user' },
+  ...{ model: 'model', provider: 'provider', reason_code: 'reason', status: 'status' },
+} as const satisfies Partial<Record<keyof EventFilters, FacetName>>
 
 /**
- * The conditions of the filters, and of `seen`, the visibility condition from query.ts. If not `indexed`, the rows
- * were already found in another way.
+ * What the filters ask for, of the events that the caller sees; `nothing` where the caller sees none. Throws
+ * `invalid_parameter` for a name that the caller sees no record of.
  */
-export function conditionsOf(
+export async function conditionsOf(
+  ledger: Database,
   filters: EventFilters,
-  seen: Statement,
-  { indexed }: { indexed: boolean } = { indexed: true },
-): Statement[] {
-  const given: Given[] = []
-  for (const column of columns) {
-    const value = filters[column]
-    if (value !== undefined) given.push({ column, value })
+  caller: Caller,
+): Promise<EventConditions | 'nothing'> {
+  const facets: FacetFilter[] = []
+  const given = new Map(Object.entries(filters))
+  for (const [name, facet] of Object.entries(facetOf)) {
+    const value = given.get(name)
+    if (value !== undefined) facets.push({ facet, values: [value] })
   }
-  given.sort((one, other) => Number(isNarrow(other)) - Number(isNarrow(one)))
-  const [first] = given
-  const byTeam = seen.sql.startsWith('team_id =')
-  const chosen = indexed ? indexedColumns(given, byTeam) : []
-  const conditions = given.map(({ column, value }) => ({
-    sql: `${chosen.includes(column) ? '' : '+'}${column} = ?`,
-    args: [value],
-  }))
-  // A partial index that leaves out the most common reason or verdict can be used only if the query says so itself.
-  if (chosen.length > 1) conditions.push({ sql: "verdict <> 'allow'", args: [] })
-  if (first?.column === 'reason_code' && first.value !== 'ok') conditions.push({ sql: "reason_code <> 'ok'", args: [] })
-  return [...conditions, byTeam && !chosen.includes('team_id') ? { ...seen, sql: `+${seen.sql}` } : seen]
-}
-
-/** Whether a team, or the visibility, is the most selective condition. */
-export const isByTeam = (filters: EventFilters): boolean =>
-  columns.every((column) => !isNarrow({ column, value: filters[column] ?? null }))
-
-interface Given {
-  column: (typeof columns)[number]
-  value: string
-}
-
-/** The columns whose index is used: one, or the refusals of a token, a team or a model, which are few. */
-function indexedColumns(given: readonly Given[], byTeam: boolean): readonly string[] {
-  const [first] = given
-  const has = (column: string) => given.some((each) => each.column === column)
-  const refused = given.some((each) => each.column === 'verdict' && isNarrow(each))
-  if (refused && first?.column === 'token_id') return ['verdict', 'token_id']
-  if (first !== undefined && isNarrow(first)) {
-    if (first.column !== 'verdict') return [first.column]
-    const beside = has('model') ? 'model' : byTeam ? 'team_id' : null
-    return beside === null ? ['verdict'] : ['verdict', beside]
+  for (const kind of namedKinds) {
+    const name = filters[kind]
+    if (name !== undefined) facets.push({ facet: kind, values: await idsOfName(ledger, caller, kind, name) })
   }
-  if (byTeam) return ['team_id']
-  return first === undefined ? [] : [first.column]
+  const seen = conditionsOfAll(caller.visibility)
+  if (seen === 'nothing') return seen
+  const { request_id, exchange_id, session_id } = filters
+  const ids = [request_id, exchange_id, session_id].filter((id) => id !== undefined)
+  return { facets: [...seen.facets, ...facets], ids, matches: exactMatch(filters) }
 }
 
-/** Whether few events are likely to have this value, fewer than a team has. */
-function isNarrow({ column, value }: { column: string; value: string | null }): boolean {
-  if (value === null) return false
-  if (column === 'verdict') return value !== 'allow'
-  if (column === 'reason_code') return value !== 'ok'
-  if (column === 'event_type') return !value.startsWith('gateway.')
-  return column !== 'gateway_id'
+/** All events that a caller sees. */
+export function conditionsOfAll(visibility: Visibility): EventConditions | 'nothing' {
+  const facets = visibilityFilter(visibility)
+  return facets === 'nothing' ? facets : { facets, ids: [], matches: () => true }
 }
+
+/** The conditions that the log has no index for, and the ids, whose index is not exact. */
+function exactMatch(filters: EventFilters): (event: Event) => boolean {
+  const { request_id, exchange_id, session_id } = filters
+  const text = filters.reason_text?.toLowerCase()
+  const cost = filters.min_cost === undefined ? undefined : Number(filters.min_cost)
+  const latency = filters.min_latency_ms === undefined ? undefined : Number(filters.min_latency_ms)
+  return (event) =>
+    (request_id === undefined || event.request_id === request_id) &&
+    (exchange_id === undefined || event.exchange_id === exchange_id) &&
+    (session_id === undefined || event.event_attribution.session_id === session_id) &&
+    (text === undefined || event.reason_code.toLowerCase().includes(text)) &&
+    (cost === undefined || isAtLeast(event.event_cost_attribution?.cost, cost)) &&
+    (latency === undefined || isAtLeast(event.details?.latency_ms, latency))
+}
+
+const isAtLeast = (value: unknown, least: number): boolean => typeof value === 'number' && value >= least

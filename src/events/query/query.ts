@@ -1,184 +1,129 @@
 /**
- * Reads events in the order of the ledger. Pages go by position, which only grows, so that new events move nothing.
- * The window is by the event's own time, which may be much earlier than its arrival.
+ * Pages of events. A page goes by time: newest or oldest first, and by position within a millisecond. Its cursor keeps
+ * where the log ended when the first page was read, so that what arrives meanwhile moves nothing. Every answer also has
+ * a cursor of the second kind, `follow`: it goes on by position, which shows each event that arrives after the first
+ * page once, however late it comes.
  *
- * An event's time is never after its receipt, and receipts grow with the position (except for small differences between
- * clocks of control planes). So a bisection for the first position received since the window's start avoids a walk over
- * everything before it.
+ * A page whose filters match rarely ends after `pageMilliseconds` with what was found, and with a cursor.
  */
 import { z } from 'zod'
 import { openCursor, sealCursor } from '../../api/cursor.ts'
-import type { Principal } from '../../identity/principal.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
-import { type Visibility, visibilityOf } from '../visibility.ts'
-import { conditionsOf, type EventFilters, filterValues, isByTeam } from './filters.ts'
-import { afterAllPositions, type Position, positionOf, publicEventColumns, readPublicEvents } from './public-event.ts'
+import { isMatch, type Place, readLogParts } from '../log/read-log.ts'
+import { readRecords } from '../log/read-records.ts'
+import { eventsOfRecord } from '../log/record-events.ts'
+import { readLogHead } from '../log/segment-rows.ts'
+import { type EventConditions, type EventFilters, filterValues } from './filters.ts'
+
+export const orders = ['newest', 'oldest'] as const
 
 interface EventPage {
   events: Event[]
+  /** Null where nothing more is there. */
   next_cursor: string | null
+  follow: string
 }
-
-const clockDisagreementMilliseconds = 60_000
-const fewEvents = 5000
-
-/** The largest instant in either direction, in milliseconds (ECMA-262, Time Values). */
-const lastInstant = 8.64e15
-
-/** Of a position that is no number of JavaScript's (public-event.ts). */
-const digits = z.string().regex(/^\d{16,19}$/)
-
-const cursorSchema = z.strictObject({
-  since: z.number().int().min(-lastInstant).max(lastInstant),
-  floor: z.number().int().min(0).or(digits),
-  before: z.number().int().min(1).or(digits),
-})
-type Cursor = z.infer<typeof cursorSchema>
 
 interface PageOptions {
   /** Includes `since` as the caller wrote it, because a cursor is bound to all filters. */
   filters: EventFilters & { since: string }
   /** The instant of `filters.since`, in milliseconds since the epoch; a cursor has its own. */
   since: number
+  order: (typeof orders)[number]
   limit: number
   cursor: string | undefined
-  visibility: Visibility
+  conditions: EventConditions | 'nothing'
+  clock: Pick<Clock, 'monotonic'>
 }
 
-/** One page, newest first. */
+/** How long one page is looked for. */
+const pageMilliseconds = 1000
+/** The largest instant in either direction, in milliseconds (ECMA-262, Time Values). */
+const lastInstant = 8.64e15
+const instant = z.number().int().min(-lastInstant).max(lastInstant)
+const count = z.number().int().min(0)
+const position = z.number().int().min(1)
+
+const followCursor = z.strictObject({ order: z.literal('arrival'), since: instant, position, index: count })
+type FollowCursor = z.infer<typeof followCursor>
+
+/** Throws `invalid_cursor` for a cursor of another query. */
 export async function readEventPage(ledger: Database, options: PageOptions): Promise<EventPage> {
-  const { limit } = options
   const query = [options.filters.since, ...filterValues(options.filters)]
+  const pageCursor = z.strictObject({
+    ...{ order: z.literal(options.order), since: instant, ceiling: position },
+    ...{ at: instant, position: count, index: count },
+  })
   const cursor =
-    options.cursor === undefined
-      ? await firstCursor(ledger, options.since)
-      : openCursor(options.cursor, query, cursorSchema)
-  const { sql, args } = await pageQuery(ledger, cursor, options)
-  const rows = await ledger.read(sql, args)
-  const page = rows.slice(0, limit)
-  const last = page.at(-1)
+    options.cursor === undefined ? null : openCursor(options.cursor, query, z.union([pageCursor, followCursor]))
+  if (cursor?.order === 'arrival') {
+    const { events, more, ...end } = await readArrived(ledger, cursor, options)
+    const follow = sealCursor(end, query)
+    return { events, next_cursor: more ? follow : null, follow }
+  }
+  const since = cursor?.since ?? options.since
+  const ceiling = cursor?.ceiling ?? (await readLogHead(ledger)).next
+  const { events, reached } = await readPage(ledger, { since, ceiling, after: cursor }, options)
   return {
-    events: (await readPublicEvents(ledger, page)).map(({ event }) => event),
-    next_cursor:
-      rows.length > limit && last ? sealCursor({ ...cursor, before: positionOf(last.position) }, query) : null,
+    events,
+    next_cursor: reached === null ? null : sealCursor({ order: options.order, since, ceiling, ...reached }, query),
+    follow: sealCursor({ order: 'arrival', since, position: ceiling, index: 0 }, query),
   }
 }
 
-async function pageQuery(
+const untilOf = ({ filters: { until } }: PageOptions): number =>
+  until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until)
+
+/** By time. `reached`: where the next page goes on; null where there is none. */
+async function readPage(
   ledger: Database,
-  { since, floor, before }: Cursor,
-  { filters, limit, visibility }: PageOptions,
-): Promise<Statement> {
-  const until = filters.until === undefined ? null : Date.parse(filters.until)
-  const few = until !== null && (await areFew(ledger, since, until))
-  const where: Statement[] = [
-    { sql: 'position < ?', args: [before] },
-    { sql: 'position >= ?', args: [floor] },
-    ...windowConditions(since, until, few),
-    ...conditionsOf(filters, visibleTo(visibility), { indexed: !few }),
-  ]
-  const each = few || !isByTeam(filters) ? null : severalSeen(visibility)
-  return each === null ? newest(where, limit + 1) : newestOfEach(each, where, limit + 1)
-}
-
-const allOf = (where: readonly Statement[]): string => where.map(({ sql }) => sql).join(' and ')
-
-const newest = (where: readonly Statement[], most: number): Statement => ({
-  sql: `select ${publicEventColumns} from events where ${allOf(where)} order by events.position desc limit ?`,
-  args: [...where.flatMap(({ args }) => args), most],
-})
-
-interface SeveralSeen {
-  column: 'team_id' | 'token_id'
-  values: readonly string[]
-}
-
-/** The newest of each value, by the index on its column, and the newest of those. Rows of other values are not read. */
-const newestOfEach = ({ column, values }: SeveralSeen, where: readonly Statement[], most: number): Statement => ({
-  sql: `select ${publicEventColumns} from events where position in (
-      select seen.position from json_each(?) as each join events as seen on seen.position in (
-        select position from events where ${column} = each.value and ${allOf(where)} order by position desc limit ?))
-    order by events.position desc limit ?`,
-  args: [JSON.stringify(values), ...where.flatMap(({ args }) => args), most, most],
-})
-
-/** The teams, or the tokens, of a caller who sees more than one. */
-function severalSeen({ teams, ownTokens }: Visibility): SeveralSeen | null {
-  if (ownTokens.length > 1) return { column: 'token_id', values: ownTokens }
-  return teams === 'every' || teams.length < 2 ? null : { column: 'team_id', values: teams }
-}
-
-/**
- * The unary plus keeps the planner from sorting a whole window by the index on timestamp, which pays off for few rows
- * only.
- */
-function windowConditions(since: number, until: number | null, few: boolean): Statement[] {
-  if (until === null) return [{ sql: '+timestamp >= ?', args: [since] }]
-  const window = { sql: '+timestamp >= ? and +timestamp < ?', args: [since, until] }
-  if (!few) return [window]
-  return [{ ...window, sql: 'position in (select position from events where timestamp >= ? and timestamp < ?)' }]
-}
-
-/**
- * Whether a window that ends in the past has so few events that finding them is faster than walking over all later
- * ones.
- */
-async function areFew(ledger: Database, since: number, until: number): Promise<boolean> {
-  const [{ events = 0 } = {}] = await ledger.read<{ events: number }>(
-    'select count(*) as events from (select 1 from events where timestamp >= ? and timestamp < ? limit ?)',
-    [since, until, fewEvents + 1],
-  )
-  return events <= fewEvents
-}
-
-async function firstCursor(ledger: Database, since: number): Promise<Cursor> {
-  return { since, floor: await firstPositionSince(ledger, since), before: afterAllPositions }
-}
-
-/** A condition on `team_id` and `token_id`. */
-export function visibleTo({ teams, ownTokens }: Visibility): Statement {
-  const [ownToken] = ownTokens
-  if (ownTokens.length === 1 && ownToken !== undefined) return { sql: 'token_id = ?', args: [ownToken] }
-  if (ownTokens.length > 1) {
-    return { sql: '+token_id in (select value from json_each(?))', args: [JSON.stringify(ownTokens)] }
+  window: { since: number; ceiling: number; after: Place | null },
+  options: PageOptions,
+): Promise<{ events: Event[]; reached: Place | null }> {
+  const { order, limit, conditions, clock } = options
+  const events: Event[] = []
+  if (conditions === 'nothing') return { events, reached: null }
+  const ends = clock.monotonic() + pageMilliseconds
+  let last: Place | null = null
+  for await (const part of readLogParts(ledger, { ...window, ...conditions, order, until: untilOf(options) })) {
+    for (const { event, at, position, index } of part.events) {
+      if (events.length === limit) return { events, reached: last }
+      events.push(event)
+      last = { at, position, index }
+    }
+    if (clock.monotonic() >= ends) return { events, reached: part.reached }
   }
-  if (teams === 'every') return { sql: 'true', args: [] }
-  const [team] = teams
-  if (teams.length === 1 && team !== undefined) return { sql: 'team_id = ?', args: [team] }
-  // With the unary plus rows are read in order and filtered. The index would give them by team, to be sorted.
-  return { sql: '+team_id in (select value from json_each(?))', args: [JSON.stringify(teams)] }
+  return { events, reached: null }
 }
 
-/** A position such that all earlier events were received, and so happened, before `since`. */
-export async function firstPositionSince(ledger: Database, since: number): Promise<Position> {
-  const [bounds] = await ledger.read<{ low: string | null; high: string | null }>(
-    `select cast((select min(position) from events) as text) as low,
-      cast((select max(position) from events) as text) as high`,
-  )
-  let low = BigInt(bounds?.low ?? 0)
-  let high = BigInt(bounds?.high ?? 0) + 1n
-  while (low < high) {
-    const middle = (low + high) >> 1n
-    const [row] = await ledger.read<{ position: string; early: number }>(
-      `select cast(position as text) as position, received_at < ? as early from events where events.position >= ?
-        order by events.position limit 1`,
-      [since - clockDisagreementMilliseconds, middle.toString()],
-    )
-    if (row === undefined || row.early === 0) high = middle
-    else low = BigInt(row.position) + 1n
+/** By position. `index`: so many events of the record at `position` have been given. */
+async function readArrived(
+  ledger: Database,
+  from: FollowCursor,
+  options: PageOptions,
+): Promise<FollowCursor & { events: Event[]; more: boolean }> {
+  const { limit, conditions, clock } = options
+  const { order, since } = from
+  const events: Event[] = []
+  const { next } = await readLogHead(ledger)
+  const whole = { events, more: false, order, since, position: next, index: 0 }
+  if (conditions === 'nothing') return whole
+  const until = untilOf(options)
+  const ends = clock.monotonic() + pageMilliseconds
+  for await (const record of readRecords(ledger, { from: from.position, before: next })) {
+    const { position, at } = record
+    const isInWindow = at >= since && at < until
+    for (const [index, { event }] of isInWindow ? eventsOfRecord(record).entries() : []) {
+      if (position === from.position && index < from.index) continue
+      if (!isMatch(event, conditions)) continue
+      if (events.length === limit) return { events, more: true, order, since, position, index }
+      events.push(event)
+    }
+    if (clock.monotonic() >= ends && position + 1 < next) {
+      return { events, more: true, order, since, position: position + 1, index: 0 }
+    }
   }
-  // No position is below 1. A row that was moved there is not shown.
-  return positionOf(low < 1n ? 1n : low)
-}
-
-/** What this caller sees now. */
-export async function visibilityFor(ledger: Database, principal: Principal): Promise<Visibility> {
-  const { userId } = principal
-  if (userId === null) return visibilityOf(principal, { teams: [], tokens: [] })
-  const ids = async (sql: string) => (await ledger.read<{ id: string }>(sql, [userId])).map(({ id }) => id)
-  const teams = await ids('select team_id as id from memberships where user_id = ?')
-  const tokens = teams.length > 0 ? [] : await ids('select id from tokens where user_id = ?')
-  return visibilityOf(principal, { teams, tokens })
+  return whole
 }

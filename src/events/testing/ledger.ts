@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { permissionsOf } from '../../identity/permissions.ts'
+import { anonymous, type Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -75,6 +77,15 @@ export const testEvent = (change: Partial<Event> = {}): Event => ({
   event_attribution: noAttribution,
   ...change,
 })
+
+/** A caller that sees every event. */
+export const testOwner: Principal = {
+  ...anonymous,
+  kind: 'token',
+  name: 'token:owner',
+  roles: ['owner'],
+  permissions: permissionsOf(['owner']),
+}
 
 /** The dependencies of the event routes, without exports. */
 export const testEventDependencies = (

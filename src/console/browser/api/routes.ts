@@ -185,7 +185,7 @@ interface Routes {
   }
   'GET /v1/events': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
-    reply: Page<'events', Event>
+    reply: Page<'events', Event> & { follow: string }
   }
   'GET /v1/events/series': {
     query: { since: string } & Record<string, string | number | null | undefined>

@@ -33,18 +33,22 @@ export function useLoaded<Value>(
   const [loading, setLoading] = useState(true)
   const latest = useRef(load)
   latest.current = load
+  const reading = useRef(false)
   // With the first drawing, not after it: what is read decides how long the first screen takes.
   useLayoutEffect(() => {
     const abort = new AbortController()
     setLoading(true)
+    reading.current = true
     latest.current(abort.signal).then(
       (value) => {
         if (abort.signal.aborted) return
+        reading.current = false
         setState({ key, value, refusal: null })
         setLoading(false)
       },
       (error: unknown) => {
         if (abort.signal.aborted) return
+        reading.current = false
         setState((before) => ({ key, value: before.key === key ? before.value : undefined, refusal: asRefusal(error) }))
         setLoading(false)
       },
@@ -58,7 +62,8 @@ export function useLoaded<Value>(
   useEffect(() => {
     if (everyMs === 0) return
     const timer = setInterval(() => {
-      if (!document.hidden && !isSessionOver.peek()) setTurn((before) => before + 1)
+      // A read that takes longer is waited for.
+      if (!document.hidden && !isSessionOver.peek() && !reading.current) setTurn((before) => before + 1)
     }, everyMs)
     return () => clearInterval(timer)
   }, [everyMs])

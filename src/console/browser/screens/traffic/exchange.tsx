@@ -1,6 +1,6 @@
 /** One exchange, its whole story in order; or one event that belongs to none. */
 import { href } from '../../address.ts'
-import { api, type Event } from '../../api/routes.ts'
+import type { Event } from '../../api/routes.ts'
 import { fullTime, humanize, milliseconds, money, number } from '../../formats.ts'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
@@ -10,19 +10,20 @@ import { showInvisible, userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { hasPermission } from '../../session.ts'
 import { readChain } from '../policies/policies.tsx'
+import { readEvents } from './event-pages.ts'
 import { detail, eventTitle, numberDetail, policyResults, verdictSummary } from './exchange-story.ts'
 
 const everything = '3650d'
 
 /** The events of an exchange by its id; where there are none, the one event of that id. */
 async function read(id: string, signal: AbortSignal): Promise<Event[]> {
-  const query = { since: everything, limit: 100 }
-  const { events } = await api('GET /v1/events', { query: { ...query, exchange_id: id }, signal })
-  if (events.length > 0) return events.toReversed()
+  const query = { since: everything, limit: 100, order: 'oldest', exchange_id: id }
+  const { events } = await readEvents(query, signal)
+  if (events.length > 0) return events
   const at = instantOf(id)
   if (at === null) return []
   const around = { since: new Date(at - 60_000).toISOString(), until: new Date(at + 60_000).toISOString(), limit: 100 }
-  const page = await api('GET /v1/events', { query: around, signal })
+  const page = await readEvents(around, signal)
   return page.events.filter(({ event_id }) => event_id === id)
 }
 

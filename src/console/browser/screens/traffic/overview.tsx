@@ -48,6 +48,9 @@ const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => 
 
 const total = (series: Series | undefined) => series?.totals[0]
 
+const slowerThan = (latency: number | undefined) =>
+  latency === undefined ? {} : { min_latency_ms: String(Math.round(latency)) }
+
 function Figures({ all, byVerdict }: { all: Loaded<Series>; byVerdict: Loaded<Series> }) {
   const sums = total(all.value)
   const ended = (verdict: Verdict) =>
@@ -57,7 +60,12 @@ function Figures({ all, byVerdict }: { all: Loaded<Series>; byVerdict: Loaded<Se
     ['Denied', ended('deny'), '/traffic', { verdict: 'deny' }],
     ['Blocked', ended('block'), '/traffic', { verdict: 'block' }],
     ['Spent', figureOf(all, () => money(sums?.cost ?? 0)), '/spend', {}],
-    ['p95 latency', figureOf(all, () => milliseconds(sums?.latency_ms?.p95)), '/traffic', {}],
+    [
+      'p95 latency',
+      figureOf(all, () => milliseconds(sums?.latency_ms?.p95)),
+      '/traffic',
+      slowerThan(sums?.latency_ms?.p95),
+    ],
   ] as const
   return (
     <div class="cards figures">

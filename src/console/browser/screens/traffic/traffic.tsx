@@ -1,10 +1,10 @@
 /** Exchanges as they come, or any events; filters and page stand in the address. */
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { hasQuery, href, queryValue, setQuery } from '../../address.ts'
-import { api, type Event } from '../../api/routes.ts'
+import type { Event } from '../../api/routes.ts'
 import { clockTime, dateAndTime, humanize, milliseconds, money, number } from '../../formats.ts'
 import { installation } from '../../installation.ts'
-import { Filters } from '../../parts/filters.tsx'
+import { type Filter, Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
@@ -14,30 +14,34 @@ import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { hasPermission } from '../../session.ts'
 import { timeRange } from '../../time-range.ts'
+import { LiveEvents, readEvents } from './event-pages.ts'
 import { detail, eventTitle, numberDetail } from './exchange-story.ts'
 
 const exchanges = 'gateway.request.outcome'
-const filterNames = ['verdict', 'model', 'reason_code', 'token_id', 'gateway_id', 'request_id'] as const
 const verdicts = ['allow', 'block', 'deny', 'redact', 'rewrite', 'escalate', 'rate_limit', 'error']
+const statuses = ['2xx', '3xx', '4xx', '5xx'].map((status) => [status, status] as const)
 const liveMilliseconds = 3000
 
 export function Traffic() {
   const [paused, setPaused] = useState(false)
+  const [more, setMore] = useState(false)
   const type = queryValue('event_type') ?? exchanges
   const cursor = queryValue('cursor')
   const { since, until, seconds } = timeRange()
   const live = !paused && cursor === null && until === null
-  const query = {
+  const filters = {
     ...Object.fromEntries(filterNames.map((name) => [name, queryValue(name)])),
     event_type: type === 'all' ? null : type,
     since,
     until,
-    cursor,
-    limit: 50,
   }
-  const found = useLoaded(JSON.stringify(query), (signal) => api('GET /v1/events', { query, signal }), {
-    everyMs: live ? liveMilliseconds : 0,
-  })
+  const query = { ...filters, cursor, limit: 50 }
+  const events = useRef(new LiveEvents())
+  const found = useLoaded(
+    JSON.stringify(query),
+    (signal) => (live ? events.current.read(query, signal) : readEvents(query, signal)),
+    { everyMs: live ? liveMilliseconds : 0 },
+  )
   return (
     <>
       <PageHeader title="Traffic">
@@ -46,25 +50,19 @@ export function Traffic() {
           {live ? 'Live' : 'Paused'}
         </button>
         {hasPermission('events:export') && (
-          <a
-            class="button"
-            href={`/v1/events/export?since=${encodeURIComponent(since)}&format=csv`}
-            download="events.csv"
-          >
+          <a class="button" href={exportAddress(filters)} download="events.csv">
             Export
           </a>
         )}
       </PageHeader>
-      <Filters
-        filters={[
-          { name: 'verdict', label: 'Verdict', options: verdicts },
-          { name: 'model', label: 'Model' },
-          { name: 'reason_code', label: 'Reason' },
-          { name: 'token_id', label: 'Token id' },
-          { name: 'request_id', label: 'Request id' },
-          { name: 'event_type', label: 'Events', usual: exchanges, options: typeOptions },
-        ]}
-      />
+      <div class="row">
+        <Filters
+          filters={[...usualFilters, ...furtherFilters.filter(({ name }) => more || queryValue(name) !== null)]}
+        />
+        <button type="button" aria-expanded={more} onClick={() => setMore(!more)}>
+          {more ? 'Fewer filters' : 'More filters'}
+        </button>
+      </div>
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label={type === exchanges ? 'Requests' : 'Events'}
@@ -99,6 +97,43 @@ const typeOptions = [
   ['auth.refused', 'Refused sign-ins'],
   ['catalog.updated', 'Catalog changed'],
 ] as const
+
+const usualFilters: readonly Filter[] = [
+  { name: 'verdict', label: 'Verdict', options: verdicts },
+  { name: 'model', label: 'Model' },
+  { name: 'token', label: 'Token' },
+  { name: 'reason_text', label: 'Reason has' },
+  { name: 'status', label: 'Status', options: statuses },
+  { name: 'event_type', label: 'Events', usual: exchanges, options: typeOptions },
+]
+
+/** Shown where they are set, or asked for. */
+const furtherFilters: readonly Filter[] = [
+  { name: 'team', label: 'Team' },
+  { name: 'user', label: 'Person' },
+  { name: 'provider', label: 'Provider' },
+  { name: 'policy', label: 'Policy' },
+  { name: 'min_cost', label: 'Cost from, USD' },
+  { name: 'min_latency_ms', label: 'Latency from, ms' },
+  { name: 'reason_code', label: 'Reason' },
+  { name: 'request_id', label: 'Request id' },
+  { name: 'session_id', label: 'Session id' },
+  { name: 'token_id', label: 'Token id' },
+  { name: 'user_id', label: 'Person id' },
+  { name: 'gateway_id', label: 'Gateway id' },
+]
+
+const filterNames = [...usualFilters, ...furtherFilters].map(({ name }) => name).filter((name) => name !== 'event_type')
+
+/** All that the filters find, as CSV with every column. */
+function exportAddress(filters: Readonly<Record<string, string | null>>): string {
+  const query = new URLSearchParams({
+    format: 'csv',
+    columns: 'model,token,team,user,provider,tokens,cost,latency,policy',
+  })
+  for (const [name, value] of Object.entries(filters)) if (value !== null) query.set(name, value)
+  return `/v1/events/export?${query}`
+}
 
 const timeColumn = (seconds: number): Column<Event> => ({
   title: 'Time',

@@ -1,0 +1,37 @@
+/** The flags that filter events, and the parameters of `/v1/events` that they stand for. */
+import { storedVerdict } from './event-line.ts'
+
+export const filterFlags = {
+  until: { type: 'string', description: 'Only events before this instant', valueHint: 'RFC 3339' },
+  'event-type': { type: 'string', description: 'Only events of this type' },
+  'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
+  verdict: { type: 'string', description: 'Only events with this verdict' },
+  'request-id': { type: 'string', description: 'Only events of the request that its caller labelled so' },
+  'exchange-id': { type: 'string', description: 'Only events of this request', valueHint: 'UUID' },
+  'session-id': { type: 'string', description: 'Only events of this session' },
+  token: { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },
+  'token-id': { type: 'string', description: 'Only events of this token', valueHint: 'UUID' },
+  user: { type: 'string', description: 'Only events of this person', valueHint: 'EMAIL|UUID' },
+  'user-id': { type: 'string', description: 'Only events of this person', valueHint: 'UUID' },
+  team: { type: 'string', description: 'Only events of this team', valueHint: 'NAME|UUID' },
+  model: { type: 'string', description: 'Only events of this model' },
+  provider: { type: 'string', description: 'Only events of this provider' },
+  policy: { type: 'string', description: 'Only events that this policy took part in', valueHint: 'NAME|UUID' },
+  'reason-code': { type: 'string', description: 'Only events with this reason' },
+  'reason-text': { type: 'string', description: 'Only events with this text in their reason' },
+  status: { type: 'string', description: 'Only events with an HTTP status of this class', valueHint: '2xx|4xx|5xx' },
+  'min-cost': { type: 'string', description: 'Only requests that cost so many US dollars or more', valueHint: '0.25' },
+  'min-latency-ms': { type: 'string', description: 'Only requests that took so long or longer', valueHint: 'N' },
+} as const
+
+/** The parameters of the flags that were given. Throws `usage` for an unknown verdict. */
+export function filterQuery(
+  args: Readonly<Partial<Record<keyof typeof filterFlags, string | undefined>>>,
+): Record<string, string | undefined> {
+  const given = new Map(Object.entries(args))
+  const query = Object.keys(filterFlags).map((flag) => [flag.replaceAll('-', '_'), given.get(flag)])
+  return {
+    ...Object.fromEntries(query),
+    verdict: args.verdict === undefined ? undefined : storedVerdict(args.verdict),
+  }
+}
