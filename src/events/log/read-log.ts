@@ -13,6 +13,7 @@
  *
  * SQL text: the order, the bitmaps and the choice of the index are what makes this fast.
  */
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
@@ -100,6 +101,7 @@ async function* mergeBlocks(
       candidates.take()
       const block = new OpenBlock(next, query)
       if (block.head !== undefined) insertSorted(open, block, query)
+      await yieldToEventLoop()
     }
     const first = open.shift()
     if (first?.head === undefined) return
