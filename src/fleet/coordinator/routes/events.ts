@@ -58,6 +58,7 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies) {
           onIngested: (events) => {
             usage.onBooked(events)
             options.meter?.ingested(events)
+            options.lastUse?.ingested(events, receivedAt)
           },
         }),
       )
