@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { eventually } from '../../../test/support/eventually.ts'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { newId } from '../../lib/ids.ts'
 import { controlClient } from '../agent/control-client.ts'
 import { TemporaryFleet } from '../testing/temporary-fleet.ts'
@@ -52,8 +53,7 @@ test("refuses an instance from an address outside the gateway's ranges", async (
 
 test('records the first registration of an instance as an event, and later ones not', async () => {
   await bound(null, null)
-  const enrolled = async () =>
-    (await fleet.ledger.read("select 1 from events where event_type = 'fleet.enrolled'")).length
+  const enrolled = async () => (await recordedEvents(fleet.ledger, 'fleet.enrolled')).length
   const before = await enrolled()
   const first = await fleet.worker('enrolling')
   await eventually(() => first.ready().ok)

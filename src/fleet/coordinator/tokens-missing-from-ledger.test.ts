@@ -1,6 +1,7 @@
 /** A ledger restored alone, from a copy that lacks tokens of the state or has them in an earlier form. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import type { Row } from '../../store/statement.ts'
@@ -44,8 +45,10 @@ async function copyLedger(): Promise<() => Promise<void>> {
   }
 }
 
-const told = () =>
-  made.store.ledger.read("select event_type, token_id from events where reason_code = 'ledger.restored' order by seq")
+const told = async () =>
+  (await recordedEvents(made.store.ledger))
+    .filter(({ reason_code }) => reason_code === 'ledger.restored')
+    .map(({ event_type, event_attribution: { token_id } }) => ({ event_type, token_id }))
 
 test("takes a token made after the ledger's copy over again, with its permissions, so that it can be revoked", async () => {
   const before = forgotten()

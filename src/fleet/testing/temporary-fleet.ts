@@ -11,6 +11,7 @@ import { testApplication } from '../../api/testing/application.ts'
 import { createRecorder } from '../../events/change.ts'
 import { controlPlaneChain } from '../../events/log/chain.ts'
 import type { Recorder } from '../../events/recorder.ts'
+import { type ChainedRecord, recordedChains } from '../../events/testing/recorded.ts'
 import { asFailure, envelope, Failure } from '../../failure.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import { anonymous, type Principal } from '../../identity/principal.ts'
@@ -229,11 +230,9 @@ export class TemporaryFleet {
     renameSync(`${file}.new`, file)
   }
 
-  /** Those of workers. */
-  async events(): Promise<{ chain: string; seq: number; event_id: string }[]> {
-    return this.ledger.read('select chain, seq, event_id from events where chain <> ? order by chain, seq', [
-      controlPlaneChain,
-    ])
+  /** Those of workers, by chain and number. */
+  async events(): Promise<ChainedRecord[]> {
+    return (await recordedChains(this.ledger)).filter(({ chain }) => chain !== controlPlaneChain)
   }
 
   async remove(): Promise<void> {
