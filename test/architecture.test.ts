@@ -68,7 +68,6 @@ const sqlTextIn: Readonly<Record<string, string>> = {
   'src/doctor/': 'reads with bun:sqlite',
   'src/app/': 'asks whether a database has tables, before it is migrated',
   'src/api/answer-store.ts': 'one statement claims a key, or gives the answer that it has',
-  'src/policies/trials/': 'reads events',
 }
 
 interface Import {

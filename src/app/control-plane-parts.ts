@@ -55,8 +55,10 @@ export async function connectParts(
     stateReads: () => workers.stateReads(),
   })
   const callers = new WeakMap<Request, string>()
+  const lastUse = createLastUse(ledger)
   const workers = createFleet({
     meter: metrics,
+    lastUse,
     state,
     ledger,
     source,
@@ -113,7 +115,7 @@ export async function connectParts(
     stateFile: 'file' in source ? source.file : null,
     exports,
     proof,
-    lastUse: createLastUse(ledger),
+    lastUse,
     settings,
   }
 }

@@ -35,7 +35,7 @@ import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
-import { finishInterruptedWork, housekeep } from './housekeeping.ts'
+import { finishInterruptedWork, housekeep, mergingRounds } from './housekeeping.ts'
 import { openStore } from './store.ts'
 
 export interface ControlPlane {
@@ -174,11 +174,13 @@ function serve(
   const rotated = lookForRotation(shared, parts.installation.runtimeToken, onRuntimeToken)
   const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated }, log))
   housekeeping.start()
+  const merging = mergingRounds(ledger, log)
+  merging.start()
   proof.start()
   return {
     async drain() {
       draining = true
-      await housekeeping.stop()
+      await Promise.all([housekeeping.stop(), merging.stop()])
       await exports.stop()
       await proof.stop()
       await workers.close()

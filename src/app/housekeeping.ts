@@ -1,10 +1,15 @@
 /** The background work of a control plane: at its start, and every few seconds. */
 import { applyQueueChanges } from '../escalations/arrivals.ts'
+import { mergeSegments } from '../events/log/merge-segments.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
 import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
 import type { Log } from '../lib/log/log.ts'
+import { Rounds } from '../lib/rounds.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
+import type { Database } from '../store/open.ts'
 import type { Parts } from './control-plane-parts.ts'
+
+const mergingMilliseconds = 5000
 
 /** Finishes what an earlier process left incomplete, and what a start must know before it serves. */
 export const finishInterruptedWork = ({ shared, workers }: Parts, log: Log): Promise<void> =>
@@ -32,6 +37,23 @@ export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, lo
     ['used-up limits', () => workers.usage.limitEvents.recordUsedUpLimits()],
     ['charges beyond bounds', () => workers.usage.limitEvents.exceeded()],
   ])
+}
+
+/**
+ * Merges small segments of the event log, apart from the other work, which must not wait for it. Stopping waits for one
+ * merge at most.
+ */
+export function mergingRounds(ledger: Database, log: Log, restMilliseconds = mergingMilliseconds) {
+  const ending = new AbortController()
+  const merge = () => mergeSegments(ledger, ending.signal)
+  const rounds = new Rounds(restMilliseconds, () => tryEach(log, [['merging of the event log', merge]]))
+  return {
+    start: () => rounds.start(),
+    stop: () => {
+      ending.abort()
+      return rounds.stop()
+    },
+  }
 }
 
 /** A failure is logged, and the next run tries again. */

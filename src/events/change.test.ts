@@ -7,8 +7,10 @@ import type { Database } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 import { createRecorder } from './change.ts'
 import { chainNext, chainStart, controlPlaneChain } from './log/chain.ts'
+import { digestAt } from './log/read-records.ts'
 import { type Change, type Recorder, versionArgument } from './recorder.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from './testing/ledger.ts'
+import { recordedChains } from './testing/recorded.ts'
 
 let databases: TestDatabases
 const now = Date.parse('2026-01-01T00:00:00Z')
@@ -51,14 +53,19 @@ function changeOf(name: string, more: Partial<Change> = {}): Change {
 interface Found {
   gateways: { id: string; version: number }[]
   secrets: { name: string; sealed: string }[]
-  events: { seq: number; digest: string; body: string }[]
+  events: { seq: number; digest: string | null; text: string }[]
   pending: unknown[]
 }
 
 const found = async (): Promise<Found> => ({
   gateways: await databases.state.read('select id, version from gateways order by id'),
   secrets: await databases.ledger.read('select name, sealed from secrets order by name'),
-  events: await databases.ledger.read('select seq, digest, body from events order by seq'),
+  events: await Promise.all(
+    (await recordedChains(databases.ledger)).map(async ({ chain, seq, text }) => ({
+      ...{ seq, text },
+      digest: await digestAt(databases.ledger, chain, seq),
+    })),
+  ),
   pending: await databases.ledger.read('select event_id from pending_changes'),
 })
 
@@ -66,12 +73,12 @@ const found = async (): Promise<Found> => ({
 function expectAgreement({ gateways, secrets, events, pending }: Found): void {
   expect(pending).toEqual([])
   expect(secrets.map(({ name, sealed }) => ({ id: name, version: Number(sealed) }))).toEqual(gateways)
-  const recorded = events.map(({ body }) => JSON.parse(body))
+  const recorded = events.map(({ text }) => JSON.parse(text))
   const told = recorded.map(({ details, config_version }) => ({ id: details.name, version: config_version }))
   expect(told.sort((one, other) => one.id.localeCompare(other.id))).toEqual(gateways)
   let digest = chainStart(controlPlaneChain)
   for (const [index, event] of events.entries()) {
-    digest = chainNext(digest, index + 1, event.body)
+    digest = chainNext(digest, index + 1, event.text)
     expect(event).toMatchObject({ seq: index + 1, digest })
   }
 }
@@ -142,7 +149,7 @@ describe('a change', () => {
     const recorder = recorderOn(databases)
     const made = await recorder.change(changeOf('a'))
     await recorder.change({ event: testEvent(), state: [], ledger: [] })
-    const events = (await found()).events.map(({ body }) => JSON.parse(body))
+    const events = (await found()).events.map(({ text }) => JSON.parse(text))
     const configuration = { config_version: made.head.version, config_id: made.head.nonce, environment: 'staging' }
     expect(events).toMatchObject([{ event_id: made.head.nonce, ...configuration }, configuration])
   })
@@ -319,7 +326,7 @@ test('appends events without a change to the chain in order', async () => {
   const events = [testEvent({ event_type: 'auth.refused' }), testEvent({ event_type: 'auth.signed_in' })]
   await recorderOn(databases).append(events)
   const recorded = (await found()).events
-  expect(recorded.map(({ body }) => JSON.parse(body))).toEqual(
+  expect(recorded.map(({ text }) => JSON.parse(text))).toEqual(
     events.map((event) => ({ ...event, environment: 'staging' })),
   )
   expect(recorded.map(({ seq }) => seq)).toEqual([1, 2])

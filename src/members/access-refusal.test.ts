@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordedEvents } from '../events/testing/recorded.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from './testing/temporary-control-plane.ts'
 
 let plane: TemporaryControlPlane
@@ -14,10 +15,7 @@ const tokenOf = async (fields: object) =>
       body: { name: 'one', purpose: 'general', ...fields },
     })
   ).json
-const refusals = async () =>
-  (await plane.store.ledger.read<{ body: string }>("select body from events where event_type = 'auth.refused'")).map(
-    ({ body }) => JSON.parse(body),
-  )
+const refusals = () => recordedEvents(plane.store.ledger, 'auth.refused')
 
 test('records a change that is refused for a missing permission, and no refused read', async () => {
   const member = await tokenOf({ roles: ['member'] })

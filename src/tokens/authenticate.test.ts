@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { noAttribution } from '../events/event.ts'
+import { testEvent } from '../events/testing/ledger.ts'
 import { anonymous } from '../identity/principal.ts'
 import { hashSecret, makeSecret } from '../identity/secret.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
@@ -87,13 +89,14 @@ test('writes last use in batches, to the minute, from calls and gateway events',
   const shown = () => ledger.read('select id, last_used_at from tokens order by id')
   lastUse.used(first?.id ?? '', 125_000)
   expect(await shown()).toMatchObject([{ last_used_at: null }, { last_used_at: null }])
-  await ledger.write(
-    ['gateway.request.outcome', 'token.updated'].map((type, index) => ({
-      sql: `insert into events (event_id, chain, seq, digest, body, event_type, timestamp, verdict, reason_code, token_id, received_at)
-        values (?, 'worker', ?, 'd', '{}', ?, ?, 'allow', 'ok', ?, 1)`,
-      args: [type, index + 1, type, 200_000 + index * 60_000, second?.id ?? ''],
-    })),
+  const shipped = (['gateway.request.outcome', 'decision'] as const).map((type, index) =>
+    testEvent({
+      event_type: type,
+      timestamp: new Date(200_000 + index * 60_000).toISOString(),
+      event_attribution: { ...noAttribution, token_id: second?.id ?? '' },
+    }),
   )
+  lastUse.ingested(shipped, 1_000_000)
   await lastUse.flush()
   expect(await shown()).toMatchObject([{ last_used_at: 120_000 }, { last_used_at: 180_000 }])
   lastUse.used(first?.id ?? '', 65_000)

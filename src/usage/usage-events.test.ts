@@ -1,6 +1,7 @@
 /** When a limit counts as used up, that it is recorded once, and the attribution of events about limits. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Event, eventSchema, noAttribution } from '../events/event.ts'
+import { recordedEvents } from '../events/testing/recorded.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../members/testing/installation.ts'
 import { depletionView } from './api/depletion.ts'
 import { excessDetailsOf, excessOf, excessStatements } from './excess.ts'
@@ -66,10 +67,8 @@ async function status(id: string, maxBudget: number | null): Promise<string | nu
   return found.get(id)?.status ?? null
 }
 
-const told = () =>
-  made.deps.ledger.read(
-    "select body ->> '$.details.token_id' as token from events where event_type = 'token.exhausted'",
-  )
+const told = async () =>
+  (await recordedEvents(made.deps.ledger, 'token.exhausted')).map(({ details }) => ({ token: details?.token_id }))
 
 test('records once that a budget is used up when the rest cannot pay one input and one output token of the cheapest model', async () => {
   const { id, account } = await addToken({ max_budget: 0.01 })
@@ -125,12 +124,13 @@ test('records at the next start the events that an earlier process could not rec
   expect(await told()).toEqual([{ token: id }])
 })
 
+const newsTypes = ['token.exhausted', 'usage.claim_refused', 'usage.bound_exceeded', 'usage.lease_lost']
 async function newsTold() {
-  const rows = await made.deps.ledger.read<{ body: string }>(
-    `select body from events where event_type in ('token.exhausted', 'usage.claim_refused', 'usage.bound_exceeded', 'usage.lease_lost')
-     order by event_id`,
-  )
-  return rows.map(({ body }) => eventSchema.parse(JSON.parse(body)))
+  const events = await recordedEvents(made.deps.ledger)
+  return events
+    .filter(({ event_type }) => newsTypes.includes(event_type))
+    .toSorted((one, other) => one.event_id.localeCompare(other.event_id))
+    .map((event) => eventSchema.parse(event))
 }
 
 const granted = (account: string, amount: number) =>

@@ -4,9 +4,12 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createClient } from '@libsql/client/http'
 import { z } from 'zod'
+import type { Reader } from '../../src/store/open.ts'
+import type { Row, Statement } from '../../src/store/statement.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
 import { temporaryDirectory } from '../support/harness.ts'
+import { readerOf } from '../support/log-reader.ts'
 import { type Sqld, startSqld } from '../support/sqld.ts'
 import { type Running, start } from './process.ts'
 
@@ -16,16 +19,23 @@ export interface Primary extends AsyncDisposable {
   ledger: Sqld
   environment: Readonly<Record<string, string>>
   /** Rows, as they lie in a database. */
-  read(database: 'state' | 'ledger', sql: string, args?: (string | number)[]): Promise<Row[]>
+  read(database: 'state' | 'ledger', sql: string, args?: Statement['args']): Promise<Row[]>
+  /** The ledger, for what reads the event log. */
+  log: Reader
 }
-
-type Row = Record<string, unknown>
 
 /** Two servers, or with `namespaces` one that has both databases. */
 export async function startPrimary({ namespaces = false } = {}): Promise<Primary> {
   const state = await startSqld(namespaces ? ['state', 'ledger'] : [])
   const ledger = namespaces ? state : await startSqld()
   const [stateUrl, ledgerUrl] = namespaces ? [state.urlOf('state'), state.urlOf('ledger')] : [state.url, ledger.url]
+  const read: Primary['read'] = async (database, sql, args = []) => {
+    const url = database === 'state' ? stateUrl : ledgerUrl
+    const client = createClient({ url, authToken: (database === 'state' ? state : ledger).token })
+    const { columns, rows } = await client.execute({ sql, args })
+    client.close()
+    return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
+  }
   return {
     state,
     ledger,
@@ -37,13 +47,8 @@ export async function startPrimary({ namespaces = false } = {}): Promise<Primary
       SERVICE_STATE_SIGNING_KEY_FILE: state.signingKeyFile,
       SERVICE_MASTER_KEY: randomBytes(32).toString('base64'),
     },
-    async read(database, sql, args = []) {
-      const url = database === 'state' ? stateUrl : ledgerUrl
-      const client = createClient({ url, authToken: (database === 'state' ? state : ledger).token })
-      const { columns, rows } = await client.execute({ sql, args })
-      client.close()
-      return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index]])))
-    },
+    read,
+    log: readerOf((sql, args) => read('ledger', sql, args)),
     async [Symbol.asyncDispose]() {
       await state[Symbol.asyncDispose]()
       if (ledger !== state) await ledger[Symbol.asyncDispose]()

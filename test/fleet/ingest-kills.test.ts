@@ -3,6 +3,7 @@
  * of the state, all of them at once. Every answer that was completed has its outcome in the ledger then, once.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { recordedEvents } from '../../src/events/testing/recorded.ts'
 import { createToken } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
 import { descendantsOf, signal } from '../support/processes.ts'
@@ -31,13 +32,8 @@ function killReplicator(): void {
   signal(pid, 'SIGKILL')
 }
 
-const inLedger = async (): Promise<number> => {
-  const [row] = await fleet.primary.read(
-    'ledger',
-    "select count(*) as outcomes from events where event_type = 'gateway.request.outcome'",
-  )
-  return Number(row?.outcomes)
-}
+const inLedger = async (): Promise<number> =>
+  (await recordedEvents(fleet.primary.log, 'gateway.request.outcome')).length
 
 test('records each outcome exactly once when a replicator, a primary and a control plane are killed during ingest', async () => {
   const { primary, planes, gateways } = fleet

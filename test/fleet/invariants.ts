@@ -2,6 +2,7 @@
 import { Database } from 'bun:sqlite'
 import { readlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { recordedEvents } from '../../src/events/testing/recorded.ts'
 import { until } from '../support/eventually.ts'
 import type { FleetUnderTest } from './fleet.ts'
 import type { FleetGateway } from './gateway.ts'
@@ -43,7 +44,6 @@ export const sound = {
 
 /** How long a fleet has to come together again. */
 const settleMs = 90_000
-const requestsOfOneRead = 500
 
 /** Waits until the fleet is at rest, then counts. */
 export async function count(fleet: FleetUnderTest, expected: Expected): Promise<Counted> {
@@ -85,15 +85,9 @@ export async function count(fleet: FleetUnderTest, expected: Expected): Promise<
 
 /** How often the ledger has the outcome of each request. */
 async function eventCounts({ primary }: FleetUnderTest, requestIds: readonly string[]): Promise<number[]> {
-  const times = new Map<string, number>()
-  for (let from = 0; from < requestIds.length; from += requestsOfOneRead) {
-    const rows = await primary.read(
-      'ledger',
-      `select request_id, count(*) as times from events where event_type = 'gateway.request.outcome'
-        and request_id in (select value from json_each(?)) group by request_id`,
-      [JSON.stringify(requestIds.slice(from, from + requestsOfOneRead))],
-    )
-    for (const { request_id, times: found } of rows) times.set(String(request_id), Number(found))
+  const times = new Map<string | null, number>()
+  for (const { request_id: id } of await recordedEvents(primary.log, 'gateway.request.outcome')) {
+    times.set(id, (times.get(id) ?? 0) + 1)
   }
   return requestIds.map((id) => times.get(id) ?? 0)
 }

@@ -4,6 +4,7 @@
  */
 import { beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createClient } from '@libsql/client/http'
+import { recordedEvents } from '../../src/events/testing/recorded.ts'
 import { createdToken, errorAnswer, revokedToken } from '../support/answers.ts'
 import { api, chat, createToken, expectAnswer, installation, revoke } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
@@ -144,8 +145,8 @@ test.concurrent('a state restored from an older copy accepts no token that the l
     return Number.isInteger(await revokedAt(started, one.id)) && Number.isInteger(await revokedAt(started, other.id))
   })
   expect(await revokedAt(started, kept.id)).toBeNull()
-  const events = await primary.read('ledger', "select token_id from events where reason_code = 'state.restored'")
-  expect(events.map(({ token_id }) => token_id).sort()).toEqual([one.id, other.id].sort())
+  const events = (await recordedEvents(primary.log)).filter(({ reason_code }) => reason_code === 'state.restored')
+  expect(events.map(({ event_attribution: { token_id } }) => token_id).sort()).toEqual([one.id, other.id].sort())
 })
 
 test.concurrent('a state restored while no control plane runs accepts no token that has ended', async () => {

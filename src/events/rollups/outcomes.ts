@@ -1,13 +1,16 @@
 /**
- * Reads the outcomes that sums count (rollup.ts) from the events again: a few at a time, added up to tallies, yielding
- * in between.
+ * Reads the outcomes that sums count (rollup.ts) from the log again: some at a time, added up to tallies. Blocks that
+ * cannot be read are left out: `verify` names them.
+ *
+ * SQL text: ranges of the primary key.
  */
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import { asBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
-import type { Row } from '../../store/statement.ts'
+import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
-import { type CountedOutcome, countedOutcome } from './rollup.ts'
+import { readLog } from '../log/read-log.ts'
+import { readRecords } from '../log/read-records.ts'
+import { eventsOfRecord } from '../log/record-events.ts'
+import { countedOutcome, stepMilliseconds } from './rollup.ts'
 import { addOutcome, type Tally } from './tally.ts'
 
 /** Instants in milliseconds since the epoch; `until` is not part of it. */
@@ -16,71 +19,71 @@ interface Window {
   until: number
 }
 
-const rowsAtOnce = 200
+const outcomeType: Event['event_type'] = 'gateway.request.outcome'
+const outcomesAtOnce = 500
 
-const selected = `select cast(position as text) as position, cast(timestamp as real) as timestamp,
-  cast(received_at as real) as received_at, ${asBytes('body')} as body from events`
-const counted = "+event_type = 'gateway.request.outcome'"
-
-/** Those of a window up to a position, in order of time. */
-export async function* readOutcomes(ledger: Database, { from, until }: Window, upTo: string): AsyncGenerator<Tally[]> {
-  let [at, behind] = [from, '-1']
-  for (;;) {
-    const rows: Row[] = await ledger.read(
-      `${selected} indexed by events_timestamp where timestamp >= ? and timestamp < ?
-        and (timestamp, position) > (?, cast(? as integer)) and +position <= cast(? as integer) and ${counted}
-        order by events.timestamp, events.position limit ${rowsAtOnce}`,
-      [from, until, at, behind, upTo],
-    )
-    yield talliesOf(rows)
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < rowsAtOnce) return
-    at = Number(last.timestamp)
-    behind = String(last.position)
-    await yieldToEventLoop()
+/** Those of a window up to a position, in order of time; tallies that come together are of one hour. */
+export async function* readOutcomes(ledger: Database, { from, until }: Window, upTo: number): AsyncGenerator<Tally[]> {
+  const tallying = new Tallying()
+  let hour = from
+  const query = {
+    ...{ order: 'oldest' as const, since: from, until, ceiling: upTo + 1, after: null },
+    ...{ facets: [{ facet: 'type' as const, values: [outcomeType] }], ids: [] },
   }
+  for await (const { event, at } of readLog(ledger, query)) {
+    if (at >= hour + stepMilliseconds.hour || tallying.outcomes === outcomesAtOnce) yield tallying.take()
+    hour = at - (at % stepMilliseconds.hour)
+    tallying.add(event, at)
+  }
+  yield tallying.take()
 }
 
 /** Those of a window that arrived between two positions. */
 export async function* readOutcomesBehind(
   ledger: Database,
   { from, until }: Window,
-  positions: { behind: string; upTo: string },
+  { behind, upTo }: { behind: number; upTo: number },
 ): AsyncGenerator<Tally[]> {
-  let { behind } = positions
-  for (;;) {
-    const rows: Row[] = await ledger.read(
-      `${selected} where position > ? and position <= ? and +timestamp >= ? and +timestamp < ? and ${counted}
-        order by events.position limit ${rowsAtOnce}`,
-      [behind, positions.upTo, from, until],
-    )
-    yield talliesOf(rows)
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < rowsAtOnce) return
-    behind = String(last.position)
-    await yieldToEventLoop()
+  const blocks = blocksBehind(behind, { from, until })
+  const [range] = await ledger.read<{ first: number | null; last: number }>(
+    `select min(first_position) as first, max(first_position + records - 1) as last ${blocks.sql}`,
+    blocks.args,
+  )
+  if (range === undefined || range.first === null) return
+  const tallying = new Tallying()
+  const positions = { from: Math.max(behind + 1, range.first), before: Math.min(upTo, range.last) + 1 }
+  for await (const record of readRecords(ledger, positions)) {
+    if (record.at < from || record.at >= until) continue
+    for (const { event } of eventsOfRecord(record)) tallying.add(event, record.at)
+    if (tallying.outcomes >= outcomesAtOnce) yield tallying.take()
   }
+  yield tallying.take()
 }
 
-/** The tallies of these rows, in the order of first appearance. */
-function talliesOf(rows: readonly Row[]): Tally[] {
-  const tallies = new Map<string, Tally>()
-  for (const { body, received_at } of rows) {
-    const receivedAt = Number(received_at)
-    const outcome = outcomeOf(body, receivedAt)
-    if (outcome !== null) addOutcome(tallies, outcome, receivedAt)
-  }
-  return [...tallies.values()]
-}
+/** SQL from `from` on: the blocks with records behind a position that may have happened in the window. */
+export const blocksBehind = (position: number, { from, until }: Window): Statement => ({
+  sql: `from event_blocks
+    where first_position >= coalesce((select max(first_position) from event_blocks where first_position <= ?), 0)
+      and first_position + records - 1 > ? and first_at < ? and last_at >= ?`,
+  args: [position, position, until, from],
+})
 
-/** The parsed body; null if it was altered to no event, which `verify` reports. */
-function outcomeOf(body: unknown, receivedAt: number): CountedOutcome | null {
-  try {
-    const event: Event = JSON.parse(storedText(body) ?? '')
-    const outcome = countedOutcome(event, receivedAt)
-    return Number.isSafeInteger(outcome.at) ? outcome : null
-  } catch {
-    // Invalid JSON, or not an event.
-    return null
+/** Adds outcomes up. A recount compares minutes only while they are stored, so all count in them. */
+class Tallying {
+  outcomes = 0
+  #tallies = new Map<string, Tally>()
+
+  add(event: Event, at: number): void {
+    if (event.event_type !== outcomeType) return
+    this.outcomes += 1
+    addOutcome(this.#tallies, countedOutcome(event, at), true)
+  }
+
+  /** The tallies, in the order of first appearance, of what was added since. */
+  take(): Tally[] {
+    const taken = [...this.#tallies.values()]
+    this.#tallies = new Map()
+    this.outcomes = 0
+    return taken
   }
 }

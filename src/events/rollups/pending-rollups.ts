@@ -5,6 +5,7 @@
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
+import { timeOf } from '../log/append.ts'
 import { countedOutcome } from './rollup.ts'
 import { tally } from './tally.ts'
 
@@ -12,7 +13,7 @@ import { tally } from './tally.ts'
 export function pendingRollups(events: readonly Event[], receivedAt: number): Statement[] {
   const outcomes = events.filter(({ event_type }) => event_type === 'gateway.request.outcome')
   if (outcomes.length === 0) return []
-  const counted = outcomes.map((event) => countedOutcome(event, receivedAt))
+  const counted = outcomes.map((event) => countedOutcome(event, timeOf(event.timestamp, receivedAt)))
   return [
     {
       sql: 'insert into pending_event_rollups (tallies) values (?)',

@@ -3,6 +3,7 @@ import { testApplication } from '../../api/testing/application.ts'
 import { permissionsOf } from '../../identity/permissions.ts'
 import { anonymous } from '../../identity/principal.ts'
 import { silentLog } from '../../lib/log/log.ts'
+import { mergeOnce } from '../log/merge-segments.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
 import { foldRollups, keysAtMost } from './fold.ts'
 import { type Rebuilt, rebuildRollups } from './rebuild.ts'
@@ -89,6 +90,44 @@ test('counts events that arrive during the rebuild once', async () => {
     }
   }
   await Promise.all([rebuild(), rebuild(), arriving()])
+  await rebuild()
+  expect(await proof.findings()).toEqual([])
+})
+
+test('mends each earlier day while events of a later one arrive and are merged into its blocks', async () => {
+  await fill()
+  const before = await rows()
+  const earlier = (all: readonly Record<string, unknown>[]) =>
+    all
+      .filter(({ at }) => Number(at) < day * Math.floor((proof.now + day) / day))
+      .map(({ latency: _, first_token: __, ...row }) => row)
+  const late = { ...proof.store.ledger }
+  const { now } = proof
+  await proof.run('delete from event_rollups')
+  let calls = 0
+  const arriving = async () => {
+    calls += 1
+    if (calls % 11 !== 0) return
+    proof.now = now + day
+    await ship(2, 1)
+    proof.now = now
+    while (await mergeOnce(late, { full: 4096, fanIn: 2 }));
+  }
+  const { growing } = await rebuild({
+    ...late,
+    async read(sql, args) {
+      await arriving()
+      return await late.read(sql, args)
+    },
+    async write(statements, patient) {
+      await arriving()
+      await late.write(statements, patient)
+    },
+  })
+  // At most the hour and the day in which they arrive.
+  expect(growing).toBeWithin(0, 3)
+  expect(earlier(await rows())).toEqual(earlier(before))
+  expect(await late.read('select count(*) as blocks from event_blocks')).toEqual([{ blocks: 1 }])
   await rebuild()
   expect(await proof.findings()).toEqual([])
 })

@@ -1,7 +1,7 @@
 /**
  * Makes the sums behind charts (rollup.ts) agree with the events, row by row: events are the record, and sums are
- * derived from them. A few rows are written at a time, in a transaction that fails if an event arrived in their hour
- * or day since the comparison; then that is compared again. So it is safe while events arrive and on several control
+ * derived from them. A few rows are written at a time, in a transaction that fails if an event may have arrived in
+ * their hour or day since the comparison; then that is compared again. So it is safe while events arrive and on several control
  * planes at once, and may end anywhere.
  */
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
@@ -9,8 +9,9 @@ import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
 import { asRow, type Sums } from './fold.ts'
+import { blocksBehind } from './outcomes.ts'
 import { type RecountOptions, recountRollups, rowsOfNoTime } from './recount.ts'
-import { type Compared, type Difference, grownSince, type RollupSpan } from './span.ts'
+import type { Compared, Difference, RollupSpan } from './span.ts'
 
 export interface Rebuilt {
   /** Rows that were written, or removed. */
@@ -63,9 +64,10 @@ async function writeRows(ledger: Database, span: RollupSpan, { differences, upTo
   }
 }
 
-function guard(span: RollupSpan, upTo: string): Statement {
-  const [grown, args] = grownSince(span, upTo)
-  return { sql: `insert into guards (holds) select 0 where exists (${grown})`, args }
+/** Fails too where blocks of other hours were merged meanwhile: the next comparison begins behind them. */
+function guard(span: RollupSpan, upTo: number): Statement {
+  const { sql, args } = blocksBehind(upTo, span)
+  return { sql: `insert into guards (holds) select 0 where exists (select 1 ${sql})`, args }
 }
 
 /** Another control plane may have removed the row, and its id may belong to another hour now. */

@@ -1,14 +1,13 @@
 /**
- * Goes through all hours and days with events or sums (rollup.ts), so that each can be compared with the events and
- * repaired. Each event is read once, and the memory grows with the sums of one day. Left out is what can no longer be
- * known: what is older than the oldest event that must still exist, and minutes that are about to be removed.
+ * Goes through all days with events or sums (rollup.ts), each after its hours, so that they can be compared with the
+ * events and repaired. Each event is read once, and the memory grows with the sums of one day. Left out is what can no
+ * longer be known: what is older than the oldest event that must still exist, and minutes that are about to be removed.
  */
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
-import { controlPlaneChain } from '../log/chain.ts'
+import { readLogHead } from '../log/segment-rows.ts'
 import { readOutcomes } from './outcomes.ts'
 import { minutesKeptMilliseconds, stepMilliseconds } from './rollup.ts'
-import { RollupSpan } from './span.ts'
+import { newestPosition, RollupSpan } from './span.ts'
 
 export interface RecountOptions {
   ledger: Database
@@ -27,7 +26,7 @@ const rowsAtOnce = 100
 /** The largest instant (ECMA-262, Time Values). */
 const lastInstant = 8.64e15
 
-/** The spans, each hour before its day. Compare each before the next is requested. */
+/** The spans of each day that has events or sums, its hours before itself. Compare each before the next is requested. */
 export async function* recountRollups(options: RecountOptions): AsyncGenerator<RollupSpan> {
   const { ledger, now, signal } = options
   const minutesFrom = now - minutesKeptMilliseconds + marginMilliseconds
@@ -35,18 +34,21 @@ export async function* recountRollups(options: RecountOptions): AsyncGenerator<R
     const from = Math.floor(at / day) * day
     const upTo = await newestPosition(ledger)
     const ofDay = new RollupSpan(ledger, { from, steps: ['day'], upTo })
-    for (let next = await nextInstant(ledger, from); next !== null && next < ofDay.until; ) {
-      const hourFrom = Math.floor(next / hour) * hour
-      const steps = hourFrom < minutesFrom ? (['hour'] as const) : (['minute', 'hour'] as const)
-      const ofHour = new RollupSpan(ledger, { from: hourFrom, steps, upTo })
-      for await (const tallies of readOutcomes(ledger, ofHour, upTo)) {
-        ofDay.add(tallies)
-        ofHour.add(tallies)
+    const hourFrom = (start: number) =>
+      new RollupSpan(ledger, { from: start, steps: start < minutesFrom ? ['hour'] : ['minute', 'hour'], upTo })
+    let ofHour = hourFrom(from)
+    for await (const tallies of readOutcomes(ledger, ofDay, upTo)) {
+      while (tallies.some(({ at: minute }) => minute >= ofHour.until)) {
+        yield ofHour
+        if (signal.aborted) return
+        ofHour = hourFrom(ofHour.until)
       }
+      ofDay.add(tallies)
+      ofHour.add(tallies)
+    }
+    for (; ofHour.from < ofDay.until; ofHour = hourFrom(ofHour.until)) {
       yield ofHour
-      await yieldToEventLoop()
       if (signal.aborted) return
-      next = await nextInstant(ledger, ofHour.until)
     }
     yield ofDay
     at = await nextInstant(ledger, ofDay.until)
@@ -56,39 +58,22 @@ export async function* recountRollups(options: RecountOptions): AsyncGenerator<R
 /** The start, a whole day, from which every event and every sum must still exist. */
 async function knownFrom({ ledger, now, retention, since }: RecountOptions): Promise<number> {
   const kept = now - retention + marginMilliseconds
-  return Math.ceil(Math.max(0, await removedUntil(ledger), kept, since ?? 0) / day) * day
+  const { removedUntil } = await readLogHead(ledger)
+  return Math.ceil(Math.max(0, removedUntil, kept, since ?? 0) / day) * day
 }
 
-/**
- * The instant before which events may have been removed: the oldest of each chain go first, and none is later than its
- * receipt.
- */
-async function removedUntil(ledger: Database): Promise<number> {
-  const [row] = await ledger.read<{ at: number }>(
-    `select coalesce(max(coalesce((select received_at from events where events.chain = chain_floors.chain
-        order by seq limit 1), (select updated_at from chains where chains.chain = chain_floors.chain))), 0) as at
-      from chain_floors where chain <> '${controlPlaneChain}'`,
-  )
-  return row === undefined || row.at === 0 ? 0 : row.at + 1
-}
-
-/** The first instant from `from` on with an event or a sum. */
+/** The first instant from `from` on at which there may be an event, or there is a sum. */
 async function nextInstant(ledger: Database, from: number): Promise<number | null> {
   const [row] = await ledger.read<{ at: number | null }>(
     `select cast(min(at) as real) as at from (
-      select min(timestamp) as at from events where timestamp between ?1 and ?2
+      select ?1 as at where exists (
+        select 1 from event_blocks indexed by event_blocks_end where last_at >= ?1 and first_at < ?1)
+      union all select min(first_at) from event_blocks where first_at between ?1 and ?2
       union all select min(at) from event_rollups where step = 'minute' and at between ?1 and ?2
       union all select min(at) from event_rollups where step <> 'minute' and at between ?1 and ?2)`,
     [from, lastInstant],
   )
   return row?.at ?? null
-}
-
-async function newestPosition(ledger: Database): Promise<string> {
-  const [{ last = '0' } = {}] = await ledger.read<{ last: string }>(
-    'select cast(coalesce(max(position), 0) as text) as last from events',
-  )
-  return last
 }
 
 /** Ids of rows with an impossible time, at most `rowsAtOnce`. */

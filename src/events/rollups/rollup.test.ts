@@ -5,7 +5,8 @@ import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } 
 import type { Visibility } from '../visibility.ts'
 import { foldRollups } from './fold.ts'
 import { bucketOf, quantilesOf } from './latency-sketch.ts'
-import { rollupStatements, stepMilliseconds } from './rollup.ts'
+import { pendingRollups } from './pending-rollups.ts'
+import { stepMilliseconds } from './rollup.ts'
 import { readSeries, type SeriesQuery } from './series.ts'
 
 let databases: TestDatabases
@@ -69,7 +70,7 @@ const outcome = (told: Told = {}): Event =>
 /** What a sketch makes of a duration. */
 const near = (milliseconds: number): number | undefined => quantilesOf({ [bucketOf(milliseconds)]: 1 })?.p50
 
-const arrive = (events: readonly Event[]) => databases.ledger.write(rollupStatements(events, now))
+const arrive = (events: readonly Event[]) => databases.ledger.write(pendingRollups(events, now))
 const keep = async (events: readonly Event[]) => {
   await arrive(events)
   await foldRollups(databases.ledger)
@@ -301,12 +302,12 @@ test('gives the same sums for any split into batches, equal to the sums of the e
   )
 })
 
-test('counts and shows a model name with half a surrogate pair, from this release and the one before', async () => {
+test('counts and shows a model name with half a surrogate pair, also where the queued tallies have it', async () => {
   const half = outcome({ model: 'gpt\ud800x' })
   await keep([half])
-  const [arrival] = rollupStatements([half], now)
-  const older = JSON.stringify(JSON.parse(String(arrival?.args[1]))).replace('gpt\ufffdx', 'gpt\\ud800y')
-  await databases.ledger.write([{ sql: arrival?.sql ?? '', args: [now, older] }])
+  const [arrival] = pendingRollups([half], now)
+  const escaped = String(arrival?.args[0]).replace('gpt\ufffdx', 'gpt\\ud800y')
+  await databases.ledger.write([{ sql: arrival?.sql ?? '', args: [escaped] }])
   await foldRollups(databases.ledger)
   const { totals } = await series({ by: 'model' })
   expect(totals.map(({ key, requests }) => [key, requests])).toEqual([

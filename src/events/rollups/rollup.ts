@@ -63,11 +63,11 @@ export interface CountedOutcome {
   firstToken: number | null
 }
 
-/** The counted values of an outcome. `receivedAt` limits its time. */
-export function countedOutcome(event: Event, receivedAt: number): CountedOutcome {
+/** The counted values of an outcome. `at` is when it happened, as the log says (events/log/append.ts). */
+export function countedOutcome(event: Event, at: number): CountedOutcome {
   const { event_attribution: who, details, event_cost_attribution: cost } = event
   return {
-    at: Math.min(receivedAt, Date.parse(event.timestamp)),
+    at,
     verdict: event.verdict,
     scope: clipped(who.team_id),
     keys: {

@@ -3,7 +3,8 @@
  *
  * It is exact while events arrive: the sums are complete for all events up to a position at which nothing waits to be
  * added, and as long as none behind it belongs to the span, its sums do not change. A growing span is read on and
- * compared again. One that does not come to rest is left for another time.
+ * compared again. One that does not come to rest is left for another time. Events that arrive for other spans, and
+ * blocks that are merged meanwhile, do not count as growth: the events behind the position are looked at.
  *
  * Which of too many models and reasons have a row of their own depends on their order (fold.ts), so that is taken as
  * stored.
@@ -11,7 +12,7 @@
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
+import { readLogHead } from '../log/segment-rows.ts'
 import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './fold.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { readOutcomesBehind } from './outcomes.ts'
@@ -38,7 +39,7 @@ export interface Difference {
 /** The differences, valid as long as no event behind `upTo` belongs to the span. */
 export interface Compared {
   differences: Difference[]
-  upTo: string
+  upTo: number
 }
 
 const rowsAtOnce = 500
@@ -51,10 +52,10 @@ export class RollupSpan {
   readonly #ledger: Database
   readonly #sums: Map<Stage, Map<string, Sums>>
   /** Events up to this position were added. */
-  #upTo: string
+  #upTo: number
 
   /** An hour with or without its minutes, or a day. The caller adds its events up to position `upTo`. */
-  constructor(ledger: Database, { from, steps, upTo }: { from: number; steps: readonly Step[]; upTo: string }) {
+  constructor(ledger: Database, { from, steps, upTo }: { from: number; steps: readonly Step[]; upTo: number }) {
     this.#ledger = ledger
     this.from = from
     this.steps = steps
@@ -75,10 +76,16 @@ export class RollupSpan {
       for await (const each of readOutcomesBehind(this.#ledger, this, { behind: this.#upTo, upTo })) this.add(each)
       this.#upTo = upTo
       const stored = await this.#stored()
-      const grown = await this.#ledger.read(...grownSince(this, upTo))
-      if (grown.length === 0) return { differences: this.#differences(stored), upTo }
+      const newest = await newestPosition(this.#ledger)
+      if (!(await this.#hasGrown(upTo, newest))) return { differences: this.#differences(stored), upTo: newest }
     }
     return null
+  }
+
+  /** Whether outcomes of the span arrived between two positions. */
+  async #hasGrown(behind: number, upTo: number): Promise<boolean> {
+    for await (const { length } of readOutcomesBehind(this.#ledger, this, { behind, upTo })) if (length > 0) return true
+    return false
   }
 
   async #stored(): Promise<StoredRow[]> {
@@ -112,23 +119,15 @@ export class RollupSpan {
   }
 }
 
-/** A condition that no event of the span arrived behind a position: returns a row if one did. */
-export const grownSince = (
-  { from, until }: { from: number; until: number },
-  upTo: string,
-): [sql: string, args: Statement['args']] => [
-  'select 1 from events where position > ? and +timestamp >= ? and +timestamp < ? limit 1',
-  [upTo, from, until],
-]
+export const newestPosition = async (ledger: Database): Promise<number> => (await readLogHead(ledger)).next - 1
 
 /** A position up to which every event is in the sums; null if events arrive faster than they are added. */
-async function foldedUpTo(ledger: Database): Promise<string | null> {
+async function foldedUpTo(ledger: Database): Promise<number | null> {
   await foldRollups(ledger)
-  const [row] = await ledger.read<{ last: string; waiting: number }>(
-    `select cast(coalesce(max(position), 0) as text) as last,
-      exists (select 1 from pending_event_rollups) as waiting from events`,
+  const [row] = await ledger.read<{ next: number; waiting: number }>(
+    'select next_position as next, exists (select 1 from pending_event_rollups) as waiting from event_log',
   )
-  return row === undefined || row.waiting === 1 ? null : row.last
+  return row === undefined || row.waiting === 1 ? null : row.next - 1
 }
 
 interface StoredRow {

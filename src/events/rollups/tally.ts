@@ -38,15 +38,15 @@ const kinds = rollupShapes.map(({ kind }) => kind)
 /** The tallies of outcomes that were received together, in the order of first appearance. */
 export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): Tally[] {
   const tallies = new Map<string, Tally>()
-  for (const outcome of outcomes) addOutcome(tallies, outcome, receivedAt)
+  const minutesFrom = receivedAt - minutesKeptMilliseconds
+  for (const outcome of outcomes) addOutcome(tallies, outcome, outcome.at >= minutesFrom)
   return [...tallies.values()]
 }
 
 /** Adds an outcome to the tally with equal keys. */
-export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome, receivedAt: number): void {
+export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome, inMinutes: boolean): void {
   const { verdict, scope, keys } = outcome
   const at = outcome.at - (outcome.at % stepMilliseconds.minute)
-  const inMinutes = outcome.at >= receivedAt - minutesKeptMilliseconds
   let name = `${at}\0${inMinutes}\0${verdict}\0${scope}`
   for (const kind of kinds) name += `\0${keys[kind]}`
   let alike = tallies.get(name)

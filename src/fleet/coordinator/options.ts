@@ -7,6 +7,7 @@ import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { ReadCredential } from '../../store/keys/read-credential.ts'
 import type { Database } from '../../store/open.ts'
+import type { LastUse } from '../../tokens/limits/last-use.ts'
 
 export interface FleetOptions {
   state: Database
@@ -23,6 +24,8 @@ export interface FleetOptions {
   masterKey: Uint8Array
   /** Called with ingested records, and with how many seconds each of their transactions held the ledger. */
   meter?: { ingested(records: readonly LogRecord[]): void; held(seconds: number): void }
+  /** Called with ingested records, which use tokens, and when they were received. */
+  lastUse?: Pick<LastUse, 'ingested'>
   /** Called when something is recorded, since the recorder is made after the fleet. */
   recorder(): Recorder
   /** The address where other control planes reach this one. */

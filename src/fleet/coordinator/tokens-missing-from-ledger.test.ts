@@ -45,12 +45,10 @@ async function copyLedger(): Promise<() => Promise<void>> {
   }
 }
 
-const told = async () => {
-  const restored = (await recordedEvents(made.store.ledger)).filter(
-    ({ reason_code }) => reason_code === 'ledger.restored',
-  )
-  return restored.map(({ event_type, event_attribution: { token_id } }) => ({ event_type, token_id }))
-}
+const told = async () =>
+  (await recordedEvents(made.store.ledger))
+    .filter(({ reason_code }) => reason_code === 'ledger.restored')
+    .map(({ event_type, event_attribution: { token_id } }) => ({ event_type, token_id }))
 
 test("takes a token made after the ledger's copy over again, with its permissions, so that it can be revoked", async () => {
   const before = forgotten()

@@ -14,6 +14,8 @@
 import { and, eq, isNull } from 'drizzle-orm'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
 import type { Event } from '../../events/event.ts'
+import { readLog } from '../../events/log/read-log.ts'
+import { readLogHead } from '../../events/log/segment-rows.ts'
 import { type Change, versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
@@ -84,11 +86,11 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
     const listed = JSON.stringify(page)
     const ended = await ledger.read<{ id: string }>(
       `select value ->> 'id' as id from json_each(?)
-        where exists (select 1 from oauth_grants g where g.id = value ->> 'grant_id' and g.revoked_at is not null)
-          or exists (select 1 from events e where e.token_id = value ->> 'id' and e.event_type = 'oauth.token_revoked')`,
+        where exists (select 1 from oauth_grants g where g.id = value ->> 'grant_id' and g.revoked_at is not null)`,
       [listed],
     )
-    const endedIds = new Set(ended.map(({ id }) => id))
+    const endedIds = new Set<string | null>(ended.map(({ id }) => id))
+    for await (const { event } of revocationsOf(options, page)) endedIds.add(event.event_attribution.token_id)
     for (const token of page) {
       if (endedIds.has(token.id) && (await revokeAccessAgain(options, token, 'ledger'))) revoked += 1
     }
@@ -100,6 +102,18 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
       },
     ])
   }
+}
+
+/** The events of access tokens that were revoked by themselves. */
+async function* revocationsOf({ ledger }: Options, tokens: readonly RevivedAccess[]) {
+  yield* readLog(ledger, {
+    ...{ order: 'oldest', since: 0, until: Number.MAX_SAFE_INTEGER, ceiling: (await readLogHead(ledger)).next, after: null },
+    facets: [
+      { facet: 'token', values: tokens.map(({ id }) => id) },
+      { facet: 'type', values: ['oauth.token_revoked'] },
+    ],
+    ids: [],
+  })
 }
 
 /** Revokes tokens again that a worker refuses at versions the state has not reached. Resolves to their number. */

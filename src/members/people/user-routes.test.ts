@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { type TemporaryControlPlane, temporaryControlPlane, testPassword } from '../testing/temporary-control-plane.ts'
 
 let plane: TemporaryControlPlane
@@ -13,12 +14,7 @@ const add = (body: Record<string, unknown>, token = plane.adminToken) =>
   plane.call('POST', '/v1/users', { token, body: { email: anyEmail(), name: 'Somebody', ...body } })
 const change = (id: string, body: unknown, headers: Record<string, string> = {}) =>
   plane.call('PATCH', `/v1/users/${id}`, { token: plane.adminToken, body, headers })
-const eventsOf = async (type: string) =>
-  (
-    await plane.store.ledger.read<{ body: string }>('select body from events where event_type = ? order by position', [
-      type,
-    ])
-  ).map(({ body }) => JSON.parse(body))
+const eventsOf = (type: string) => recordedEvents(plane.store.ledger, type)
 
 test('adds a person with a normalised address, and records no password', async () => {
   const answer = await add({ email: ' Zoe@EXAMPLE.org ', role: 'operator', password: testPassword })
@@ -32,8 +28,8 @@ test('adds a person with a normalised address, and records no password', async (
   })
   expect(answer.text).not.toContain('argon2')
   const event = (await eventsOf('member.created')).at(-1)
-  expect(event.details).toMatchObject({ user_id: answer.json.id, role: 'operator' })
-  expect(event.details.actor).toStartWith('token:')
+  expect(event?.details).toMatchObject({ user_id: answer.json.id, role: 'operator' })
+  expect(event?.details?.actor).toStartWith('token:')
   expect(JSON.stringify(event)).not.toContain(testPassword)
 })
 
@@ -73,7 +69,7 @@ test('records old and new values of a change, and no event without a change', as
   const changed = await change(json.id, { name: 'After', role: 'auditor' })
   expect(changed.json).toMatchObject({ name: 'After', role: 'auditor', version: 2 })
   const events = await eventsOf('member.updated')
-  expect(events.at(-1).details.changes).toEqual({
+  expect(events.at(-1)?.details?.changes).toEqual({
     name: { from: 'Before', to: 'After' },
     role: { from: 'member', to: 'auditor' },
   })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordedEvents, recordedTexts } from '../../events/testing/recorded.ts'
 import { hashSecret } from '../../identity/secret.ts'
 import {
   type TemporaryControlPlane,
@@ -54,15 +55,13 @@ test('finds the session by its hash only, and names it in an event', async () =>
     hashSecret(cookie),
   ])
   expect(rows).toHaveLength(1)
-  const events = JSON.stringify(
-    await plane.store.ledger.read("select * from events where event_type = 'auth.signed_in'"),
-  )
+  const events = JSON.stringify(await recordedEvents(plane.store.ledger, 'auth.signed_in'))
   expect(events).toContain(rows[0]?.id ?? 'nothing')
-  const everything = JSON.stringify(
-    await Promise.all(
-      ['user_sessions', 'events', 'idempotency_keys'].map((t) => plane.store.ledger.read(`select * from ${t}`)),
-    ),
-  )
+  const everything = JSON.stringify([
+    await plane.store.ledger.read('select * from user_sessions'),
+    await plane.store.ledger.read('select * from idempotency_keys'),
+    await recordedTexts(plane.store.ledger),
+  ])
   expect(everything).not.toContain(cookie)
   expect(everything).not.toContain(testPassword)
 })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from '../testing/temporary-control-plane.ts'
 
 let plane: TemporaryControlPlane
@@ -22,10 +23,8 @@ test('creates, renames and deletes a team, each with its event', async () => {
   })
   expect((await call('DELETE', `/v1/teams/${id}`)).json.name).toBe('Ranking')
   expect((await call('GET', `/v1/teams/${id}`)).status).toBe(404)
-  const events = await plane.store.ledger.read<{ event_type: string }>(
-    'select event_type from events where team_id = ? order by position',
-    [id],
-  )
+  const recorded = await recordedEvents(plane.store.ledger)
+  const events = recorded.filter(({ event_attribution: { team_id } }) => team_id === id)
   expect(events.map(({ event_type }) => event_type)).toEqual([
     'member.team_created',
     'member.team_updated',

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { testOrigin } from '../../members/testing/temporary-control-plane.ts'
 import { type TemporaryOAuth, type TestPerson, temporaryOAuth, testRedirect } from '../testing/oauth.ts'
 
@@ -171,14 +172,12 @@ describe('the decision', () => {
   test('leaves an event that names person and application, without the code', async () => {
     const { json } = await decide(true, { scope: 'gateway:invoke' })
     const code = new URL(json.redirect_to).searchParams.get('code') ?? ''
-    const [row] = await oauth.store.ledger.read<{ body: string }>(
-      "select body from events where event_type = 'oauth.authorized' order by position desc limit 1",
-    )
-    expect(JSON.parse(row?.body ?? '{}')).toMatchObject({
+    const event = (await recordedEvents(oauth.store.ledger, 'oauth.authorized')).at(-1)
+    expect(event).toMatchObject({
       event_attribution: { user_id: ada.id, oauth_client_id: clientId },
       details: { client_id: clientId, scope: 'gateway:invoke' },
     })
-    expect(row?.body).not.toContain(code)
+    expect(JSON.stringify(event)).not.toContain(code)
   })
 })
 

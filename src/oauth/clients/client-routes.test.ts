@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { type TemporaryOAuth, temporaryOAuth, testRedirect } from '../testing/oauth.ts'
 
 let oauth: TemporaryOAuth
@@ -62,10 +63,8 @@ test('a change needs the version it was made from, and leaves an event', async (
   expect([changed.status, changed.json.client_name, changed.json.version]).toEqual([200, 'Renamed', 2])
   const stale = await asAdmin('PATCH', path, { client_name: 'Late' }, { 'if-match': '"1"' })
   expect([stale.status, stale.json.error.code]).toEqual([412, 'version_mismatch'])
-  const [row] = await oauth.store.ledger.read<{ body: string }>(
-    "select body from events where event_type = 'oauth.client_updated'",
-  )
-  expect(JSON.parse(row?.body ?? '{}')).toMatchObject({
+  const [event] = await recordedEvents(oauth.store.ledger, 'oauth.client_updated')
+  expect(event).toMatchObject({
     event_attribution: { oauth_client_id: id },
     details: { changes: { client_name: { from: 'A notebook', to: 'Renamed' } } },
   })

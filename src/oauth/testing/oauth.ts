@@ -1,5 +1,8 @@
 /** An OAuth server for tests: a control plane on real files, signed-in people, registered clients, and the whole flow. */
+
 import { type Settings, settingsSchema } from '../../config.ts'
+import type { Event } from '../../events/event.ts'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { UserRole } from '../../members/people/user-resource.ts'
 import { challengeOf } from '../../members/programs/program-code.ts'
@@ -104,13 +107,7 @@ export async function temporaryOAuth(settings: Partial<Settings> = {}) {
     (await call('GET', '/v1/tokens', { token: accessToken })).status === 200
 
   /** What was recorded of a type, in order. */
-  async function eventsOf(type: string): Promise<Record<string, unknown>[]> {
-    const rows = await plane.store.ledger.read<{ body: string }>(
-      'select body from events where event_type = ? order by position',
-      [type],
-    )
-    return rows.map(({ body }) => JSON.parse(body))
-  }
+  const eventsOf = (type: string): Promise<Event[]> => recordedEvents(plane.store.ledger, type)
 
   const settle = (): Promise<void> => settleOAuth(server)
 

@@ -4,12 +4,13 @@
  * request counts as undecided, with the reason: nothing is guessed. The answer's stages are not replayed, because
  * answers are not recorded.
  *
- * Events are read newest first and in pages, with a pause between them, up to a limit.
+ * Events are read newest first, up to a limit.
  */
 
-import { type Event, eventSchema, type Verdict } from '../../events/event.ts'
-import { afterAllPositions, positionOf, publicEventColumns, readPublicEvents } from '../../events/query/public-event.ts'
-import { firstPositionSince, visibleTo } from '../../events/query/query.ts'
+import type { Event, Verdict } from '../../events/event.ts'
+import { readLog } from '../../events/log/read-log.ts'
+import { readLogHead } from '../../events/log/segment-rows.ts'
+import { visibilityFilter } from '../../events/query/visibility-filter.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import { families, type ModelFamily, modelFamilies, routeOf } from '../../languages/families.ts'
@@ -22,7 +23,7 @@ import type { PolicyTools } from '../kinds/kind.ts'
 import { brokenReason, runStage } from '../stages/run-stage.ts'
 import type { StoredPolicy } from '../stored-policy.ts'
 
-const pageEvents = 500
+const outcomeType: Event['event_type'] = 'gateway.request.outcome'
 const mostEvents = 20_000
 const mostResults = 100
 
@@ -75,8 +76,6 @@ class Unrecorded extends Error {
 export async function replayPolicy(replay: Replay): Promise<Replayed> {
   const { ledger, since, visibility } = replay
   const active = compilePolicy(replay.policy)
-  const seen = visibleTo(visibility)
-  const floor = await firstPositionSince(ledger, since)
   const found: Replayed = {
     examined: 0,
     matched: 0,
@@ -86,24 +85,19 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
     complete: true,
     results: [],
   }
-  let before = afterAllPositions
-  for (;;) {
-    const rows = await ledger.read(
-      `select ${publicEventColumns} from events where position < ? and position >= ? and +timestamp >= ?
-        and event_type = 'gateway.request.outcome' and ${seen.sql} order by events.position desc limit ?`,
-      [before, floor, since, ...seen.args, pageEvents],
-    )
-    for (const { event } of await readPublicEvents(ledger, rows)) {
-      // An altered record that is no longer an event cannot be replayed.
-      const { data } = eventSchema.safeParse(event)
-      if (data !== undefined) await replayEvent(replay, active, data, found)
-    }
-    const last = rows.at(-1)
-    if (last === undefined || rows.length < pageEvents) return found
+  const seen = visibilityFilter(visibility)
+  if (seen === 'nothing') return found
+  const outcomes = readLog(ledger, {
+    ...{ order: 'newest', since, until: Number.MAX_SAFE_INTEGER, ceiling: (await readLogHead(ledger)).next, after: null },
+    ...{ facets: [...seen, { facet: 'type', values: [outcomeType] }], ids: [] },
+  })
+  for await (const { event } of outcomes) {
+    // What stands in the place of records that cannot be read cannot be replayed.
+    if (event.event_type !== outcomeType) continue
     if (found.examined >= mostEvents || replay.tools.signal.aborted) return { ...found, complete: false }
-    before = positionOf(last.position)
-    await new Promise((resolve) => setImmediate(resolve))
+    await replayEvent(replay, active, event, found)
   }
+  return found
 }
 
 async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, found: Replayed): Promise<void> {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { recordedTexts } from '../../events/testing/recorded.ts'
 import { type Log, silentLog } from '../../lib/log/log.ts'
 import { unseal } from '../../lib/seal.ts'
 import { type PreparedInstallation, prepareInstallation } from '../../members/testing/installation.ts'
@@ -125,12 +126,13 @@ test('no key is in an event or in the databases as text', async () => {
   const { state, ledger } = prepared.store
   for (const [database, tables] of [
     [state, ['providers', 'change_log']],
-    [ledger, ['events', 'secrets', 'pending_changes']],
+    [ledger, ['segment_facets', 'secrets', 'pending_changes']],
   ] as const) {
     for (const table of tables) {
       expect(JSON.stringify(await database.read(`select * from ${table}`))).not.toContain('very-secret-key')
     }
   }
+  expect((await recordedTexts(ledger)).join()).not.toContain('very-secret-key')
 })
 
 test('refuses an invalid base URL and names its variable', () => {

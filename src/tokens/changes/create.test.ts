@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { recordedTexts } from '../../events/testing/recorded.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import { insert, statement } from '../../store/query.ts'
 import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
@@ -227,7 +228,7 @@ test('the state holds no name, metadata, prefix or creator, and neither database
   const state = JSON.stringify(await made.store.state.read('select * from tokens'))
   const ledger = JSON.stringify([
     await made.store.ledger.read('select * from tokens'),
-    await made.store.ledger.read('select * from events'),
+    await recordedTexts(made.store.ledger),
     await made.store.ledger.read('select * from pending_changes'),
   ])
   for (const text of ['peculiar-name', 'peculiar-value', json.token_prefix, json.token_value])

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { type Event, noAttribution } from '../../events/event.ts'
+import { testEvent } from '../../events/testing/ledger.ts'
 import { newId } from '../../lib/ids.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import { createLastUse } from './last-use.ts'
 
 const noon = Date.parse('2026-05-01T12:00:00Z')
+/** When the events were received. */
+const evening = noon + 12 * 3_600_000
 
 let store: TemporaryStore
 beforeEach(async () => {
@@ -24,17 +28,20 @@ async function addToken(): Promise<string> {
   return id
 }
 
-/** As many events as a busy gateway ships, of one token, a millisecond apart. */
-const addEvents = (token: string, { from, count, type }: { from: number; count: number; type: string }) =>
-  store.ledger.write([
-    {
-      sql: `with recursive number(n) as (select 1 union all select n + 1 from number where n < ?1)
-        insert into events (event_id, chain, seq, digest, body, event_type, timestamp, verdict, reason_code, token_id,
-          received_at)
-        select hex(randomblob(16)), ?2, n, '', '{}', ?3, ?4 + n, 'allow', '', ?5, ?4 from number`,
-      args: [count, newId(), type, from, token],
-    },
-  ])
+/** Events of a token as a gateway ships them, a millisecond apart. */
+const events = (token: string, { from, count, type = 'gateway.request.outcome' }: Shipped) =>
+  Array.from({ length: count }, (_, index) =>
+    testEvent({
+      event_type: type,
+      timestamp: new Date(from + index).toISOString(),
+      event_attribution: { ...noAttribution, token_id: token },
+    }),
+  )
+interface Shipped {
+  from: number
+  count: number
+  type?: Event['event_type']
+}
 
 async function lastUsed(id: string): Promise<number | null> {
   const [row] = await store.ledger.read<{ at: number | null }>('select last_used_at as at from tokens where id = ?', [
@@ -43,43 +50,38 @@ async function lastUsed(id: string): Promise<number | null> {
   return row?.at ?? null
 }
 
-const outcome = 'gateway.request.outcome'
-
-test('knows after the second flush what gateways shipped between two flushes, in any amount', async () => {
+test('the next flush writes what gateways shipped, in any amount', async () => {
   const lastUse = createLastUse(store.ledger)
   const [busy, late] = [await addToken(), await addToken()]
-  await lastUse.flush()
-  await addEvents(busy, { from: noon, count: 23_000, type: outcome })
-  await addEvents(late, { from: noon + 61_000, count: 1, type: outcome })
+  lastUse.ingested(events(busy, { from: noon, count: 23_000 }), evening)
+  lastUse.ingested(events(late, { from: noon + 61_000, count: 1 }), evening)
+  expect(await lastUsed(busy)).toBeNull()
   await lastUse.flush()
   expect(await lastUsed(busy)).toBe(noon)
   expect(await lastUsed(late)).toBe(noon + 60_000)
 })
 
-test('a start reads one slice at once and soon the rest of what an earlier process left', async () => {
-  const [old, young] = [await addToken(), await addToken()]
-  await addEvents(old, { from: noon, count: 1, type: outcome })
-  await addEvents(young, { from: noon, count: 9000, type: outcome })
-  const lastUse = createLastUse(store.ledger)
-  await lastUse.flush()
-  expect(await lastUsed(old)).toBe(noon)
-  await addEvents(young, { from: noon + 120_000, count: 1, type: outcome })
-  await lastUse.flush()
-  expect(await lastUsed(young)).toBe(noon + 120_000)
-})
-
 test('counts only outcomes and uses on the control plane, to the minute and never backwards', async () => {
   const lastUse = createLastUse(store.ledger)
   const id = await addToken()
-  await addEvents(id, { from: noon, count: 1, type: 'token.updated' })
+  lastUse.ingested(events(id, { from: noon, count: 1, type: 'decision' }), evening)
   await lastUse.flush()
   expect(await lastUsed(id)).toBeNull()
   lastUse.used(id, noon + 70_000)
+  lastUse.ingested(events(id, { from: noon, count: 1 }), evening)
   await lastUse.flush()
   expect(await lastUsed(id)).toBe(noon + 60_000)
-  await addEvents(id, { from: noon, count: 1, type: outcome })
+  lastUse.ingested(events(id, { from: noon, count: 1 }), evening)
   await lastUse.flush()
   expect(await lastUsed(id)).toBe(noon + 60_000)
+})
+
+test('a gateway whose clock is ahead uses a token no later than its event was received', async () => {
+  const lastUse = createLastUse(store.ledger)
+  const id = await addToken()
+  lastUse.ingested(events(id, { from: noon + 600_000, count: 1 }), noon)
+  await lastUse.flush()
+  expect(await lastUsed(id)).toBe(noon)
 })
 
 test('the next flush writes a use that could not be written', async () => {

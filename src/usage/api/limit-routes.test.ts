@@ -1,5 +1,6 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { recordedEvents } from '../../events/testing/recorded.ts'
 import { LimitsView } from '../../fleet/state/limits-view.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import { stateMigrations } from '../../store/schema/migrate.ts'
@@ -40,10 +41,7 @@ test('creates, reads, updates and deletes a budget, each change with its event',
   expect(changed.json).toEqual({ ...(await call('GET', path)).json, usage: { used: 0, open: 0 } })
   expect((await call('DELETE', path)).status).toBe(200)
   expect((await call('GET', path)).status).toBe(404)
-  const events = await made.store.ledger.read<{ event_type: string }>(
-    "select event_type from events where body ->> '$.details.id' = ? order by position",
-    [created.json.id],
-  )
+  const events = (await recordedEvents(made.store.ledger)).filter(({ details }) => details?.id === created.json.id)
   expect(events.map(({ event_type }) => event_type)).toEqual(['catalog.created', 'catalog.updated', 'catalog.deleted'])
 })
 

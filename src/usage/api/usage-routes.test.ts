@@ -1,6 +1,7 @@
 /** What an operator does with limits that workers hold, by the routes. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { replaceCheckpoint } from '../../events/proof/checkpoint-writer.ts'
+import { dropSegments, recordedEvents } from '../../events/testing/recorded.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
 import { temporaryApi } from '../../tokens/testing/api.ts'
 import { missingChangesSince, startReconciliation } from '../lease/allocator/restored-ledger.ts'
@@ -31,12 +32,7 @@ beforeEach(async () => {
 })
 afterEach(() => made.store.remove())
 
-const events = async () =>
-  (
-    await made.store.ledger.read<{ details: string }>(
-      "select body ->> '$.details' as details from events where event_type = 'usage.released' order by position",
-    )
-  ).map(({ details }) => JSON.parse(details) as unknown)
+const events = async () => (await recordedEvents(made.store.ledger, 'usage.released')).map(({ details }) => details)
 
 test("releases a lost worker's balance once, with an event, and keeps what it settled", async () => {
   const released = await call('POST', '/v1/usage/release', { body: { worker } })
@@ -102,7 +98,7 @@ test('detects a ledger that lacks a change of the state as an older copy', async
   const { state, ledger } = made.store
   await call('POST', '/v1/tokens', { body: { name: 'made', purpose: 'general' } })
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
-  await ledger.write([{ sql: 'delete from events where position = (select max(position) from events)', args: [] }])
+  await dropSegments(ledger, 'first_position = (select max(first_position) from event_segments)')
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBe(made.clock.now())
 })
 
@@ -115,6 +111,6 @@ test('does not report an older copy when checkpoints were signed or retention re
   expect(await state.read("select 1 from checkpoints where body = '{}'")).toHaveLength(1)
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
   await call('POST', '/v1/tokens', { body: { name: 'later', purpose: 'general' } })
-  await ledger.write([{ sql: 'delete from events where position < (select max(position) from events)', args: [] }])
+  await dropSegments(ledger, 'first_position < (select max(first_position) from event_segments)')
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
 })

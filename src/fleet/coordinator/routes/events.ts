@@ -48,6 +48,7 @@ export function eventsRoute({ options, registry, usage }: EventsDependencies) {
           onIngested: (records) => {
             usage.onBooked(records)
             options.meter?.ingested(records)
+            options.lastUse?.ingested(records, receivedAt)
           },
           onHeld: (milliseconds) => options.meter?.held(milliseconds / 1000),
         }),

@@ -13,8 +13,11 @@
  * A worker pending reconciliation ships the missing events again before it registers. They were within its grants, so
  * they are believed (usage/settlement-statements.ts). Its registration reports its other grants.
  */
+import type { Event } from '../../../events/event.ts'
 import { controlPlaneChain } from '../../../events/log/chain.ts'
-import { type Database, databaseTime } from '../../../store/open.ts'
+import { readChain } from '../../../events/log/read-records.ts'
+import { type ChainRow, readChainRows } from '../../../events/log/segment-rows.ts'
+import { type Database, databaseTime, type Reader } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
 import { isBehind } from '../ledger-epoch.ts'
 
@@ -114,32 +117,60 @@ export const workersPendingReconciliation = (
   )
 
 const looksBackMs = knownForMs
-
-/** The first event of the control plane that retention has kept gives the version from which none may be missing. */
-const completeFrom = `coalesce(
-  (select body ->> '$.config_version' from events where chain = ?1 order by seq limit 1),
-  (select ${Number.MAX_SAFE_INTEGER} from chain_floors where chain = ?1), 0)`
+const mostChanges = 50
+/** The clocks of control planes may differ by so much. */
+const clockMarginMs = 3_600_000
 
 /**
  * When the oldest change of the last day was made that the state has and the ledger lacks, in milliseconds since the
  * epoch; null if none is missing. Checkpoints are versions of the state without an event: their ids are random UUIDs
- * (checkpoint-writer.ts), while ids of events are UUIDs of version 7.
+ * (checkpoint-writer.ts), while ids of events are UUIDs of version 7. Changes whose events cannot be read are missing.
  */
 export async function missingChangesSince(
   state: Pick<Database, 'read'>,
-  ledger: Pick<Database, 'read'>,
+  ledger: Reader,
   now: number,
 ): Promise<number | null> {
   const changes = await state.read<{ event_id: string; version: number; at: number }>(
     `select event_id, version, at from change_log where applied = 1 and at > ? and substr(event_id, 15, 1) = '7'
-     order by version desc limit 50`,
+     order by version desc limit ${mostChanges}`,
     [now - looksBackMs],
   )
-  const [oldest] = await ledger.read<{ at: number | null }>(
-    `select min(value ->> 'at') as at from json_each(?2) where value ->> 'version' > ${completeFrom}
-     and value ->> 'event_id' not in (select event_id from pending_changes)
-     and not exists (select 1 from events where event_id = value ->> 'event_id')`,
-    [controlPlaneChain, JSON.stringify(changes)],
-  )
-  return oldest?.at ?? null
+  const complete = await completeFrom(ledger)
+  const pending = await ledger.read<{ event_id: string }>('select event_id from pending_changes')
+  const missing = new Map(changes.filter(({ version }) => version > complete).map(({ event_id, at }) => [event_id, at]))
+  for (const { event_id } of pending) missing.delete(event_id)
+  if (missing.size === 0) return null
+  const since = Math.min(...missing.values()) - clockMarginMs
+  for await (const { event_id } of controlPlaneEventsSince(ledger, since)) {
+    missing.delete(event_id)
+    if (missing.size === 0) return null
+  }
+  return Math.min(...missing.values())
+}
+
+/** The first event of the control plane that retention has kept gives the version from which none may be missing. */
+async function completeFrom(ledger: Reader): Promise<number> {
+  const [first] = await readChainRows(ledger, controlPlaneChain, 'order by first_seq limit 1', [])
+  for await (const event of controlPlaneEvents(ledger, first)) return event.config_version
+  const [floor] = await ledger.read('select 1 from chain_floors where chain = ?', [controlPlaneChain])
+  return floor === undefined ? 0 : Number.MAX_SAFE_INTEGER
+}
+
+/** The events of the control plane's own that were received since then, and some before. */
+async function* controlPlaneEventsSince(ledger: Reader, since: number): AsyncGenerator<Event, void, undefined> {
+  const received = 'and (select received_at from event_segments where first_position = segment) >= ?'
+  const [first] = await readChainRows(ledger, controlPlaneChain, `${received} order by first_seq limit 1`, [since])
+  yield* controlPlaneEvents(ledger, first)
+}
+
+/** Its events from the first of a segment on, as far as they can be read. */
+async function* controlPlaneEvents(ledger: Reader, from: ChainRow | undefined): AsyncGenerator<Event, void, undefined> {
+  if (from === undefined) return
+  const range = { after: from.first - 1, upTo: Number.MAX_SAFE_INTEGER, bodies: true }
+  for await (const record of readChain(ledger, controlPlaneChain, range)) {
+    if (record === null) return
+    const event: Event = JSON.parse(Buffer.from(record.body).toString())
+    yield event
+  }
 }
