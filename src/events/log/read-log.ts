@@ -13,6 +13,7 @@
  *
  * SQL text: the order, the bitmaps and the choice of the index are what makes this fast.
  */
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
@@ -63,18 +64,34 @@ export interface LogQuery {
 /** How many rows of a facet's index are few enough to begin with them. */
 const fewFacetRows = 500
 const blocksAtOnce = 16
+const mostInPart = 128
 /** Segments whose id hashes are read at a time. */
 const segmentsAtOnce = 64
 
+/** Events that were read together, and where reading stands after them. */
+export interface LogPart {
+  events: FoundEvent[]
+  /** What comes before this place has been given. A query goes on behind it; it need not be the place of an event. */
+  reached: Place
+}
+
 /** The events that a query matches, in its order. */
 export async function* readLog(ledger: Database, query: LogQuery): AsyncGenerator<FoundEvent, void, undefined> {
+  for await (const { events } of readLogParts(ledger, query)) yield* events
+}
+
+/**
+ * The same in parts of at most `mostInPart` events. A part ends where a block has to be opened, so that a reader can
+ * end early although nothing was found. Other work goes on between two parts.
+ */
+export async function* readLogParts(ledger: Database, query: LogQuery): AsyncGenerator<LogPart, void, undefined> {
   let after = query.after
   for (;;) {
     const { merges } = await readLogHead(ledger)
-    for await (const found of mergeBlocks(ledger, { ...query, after }, merges)) {
-      if (found === 'merged') break
-      after = found
-      yield found
+    for await (const part of mergeBlocks(ledger, { ...query, after }, merges)) {
+      if (part === 'merged') break
+      after = part.reached
+      yield part
     }
     if ((await readLogHead(ledger)).merges === merges) return
   }
@@ -84,30 +101,53 @@ async function* mergeBlocks(
   ledger: Database,
   query: LogQuery,
   merges: number,
-): AsyncGenerator<FoundEvent | 'merged', void, undefined> {
+): AsyncGenerator<LogPart | 'merged', void, undefined> {
   const candidates = new Candidates(ledger, query, await segmentsWithIds(ledger, query), merges)
   const open: OpenBlock[] = []
   for (;;) {
-    // Everything that may come before the best event at hand is opened.
-    for (;;) {
-      const next = await candidates.peek()
-      if (next === 'merged') {
-        yield 'merged'
-        return
-      }
-      const best = open[0]?.head
-      if (next === null || (best !== undefined && isBefore(query, best.at, next))) break
-      candidates.take()
-      const block = new OpenBlock(next, query)
-      if (block.head !== undefined) insertSorted(open, block, query)
+    const next = await candidates.peek()
+    if (next === 'merged') {
+      yield 'merged'
+      return
     }
-    const first = open.shift()
-    if (first?.head === undefined) return
-    yield first.head
-    first.advance()
-    if (first.head !== undefined) insertSorted(open, first, query)
+    // Everything that comes before what a closed block may hold.
+    const events: FoundEvent[] = []
+    let first = open[0]
+    while (events.length < mostInPart && first?.head !== undefined) {
+      if (next !== null && !isBefore(query, first.head.at, next)) break
+      events.push(first.head)
+      open.shift()
+      first.advance()
+      if (first.head !== undefined) insertSorted(open, first, query)
+      first = open[0]
+    }
+    const last = events.at(-1)
+    if (events.length === mostInPart && last !== undefined) {
+      yield { events, reached: placeOf(last) }
+      await yieldToEventLoop()
+      continue
+    }
+    if (next === null) {
+      if (last !== undefined) yield { events, reached: placeOf(last) }
+      return
+    }
+    const reached = placeBefore(next, query)
+    if (query.after === null || comparePlaces(query.after, reached, query.order) < 0) yield { events, reached }
+    else if (last !== undefined) yield { events, reached: placeOf(last) }
+    candidates.take()
+    await yieldToEventLoop()
+    const block = new OpenBlock(next, query)
+    if (block.head !== undefined) insertSorted(open, block, query)
   }
 }
+
+const placeOf = ({ at, position, index }: Place): Place => ({ at, position, index })
+
+/** A place before everything that a block can hold, in the order asked for. */
+const placeBefore = ({ last_at, first_at }: PlacedBlock, { order }: LogQuery): Place =>
+  order === 'newest'
+    ? { at: last_at, position: Number.MAX_SAFE_INTEGER, index: 0 }
+    : { at: first_at, position: 0, index: 0 }
 
 /** Whether an event of this time comes before everything that a block can hold. */
 const isBefore = ({ order }: LogQuery, at: number, block: PlacedBlock): boolean =>
@@ -311,17 +351,22 @@ const checkedFor = ({ facet, list }: { facet: string; list: string }): Statement
   args: [facet, list],
 })
 
-/** Segments in the window whose hashes may hold all ids; null where no id is asked for. */
-async function segmentsWithIds(ledger: Database, { ids, ceiling }: LogQuery): Promise<number[] | null> {
+/**
+ * Segments whose hashes may hold all ids; null where no id is asked for. What happened since an instant was received
+ * since then.
+ */
+async function segmentsWithIds(ledger: Database, { ids, ceiling, since }: LogQuery): Promise<number[] | null> {
   if (ids.length === 0) return null
   const hashes = ids.map(hashOfId)
   const found: number[] = []
   let before = ceiling
   for (;;) {
     const rows = await ledger.read<{ first_position: number; ids: unknown }>(
-      'select first_position, ids from event_segments where first_position < ? order by first_position desc limit ?',
-      [before, segmentsAtOnce],
+      `select first_position, ids from event_segments where first_position < ? and received_at >= ?
+        order by first_position desc limit ?`,
+      [before, since, segmentsAtOnce],
     )
+    await yieldToEventLoop()
     for (const { first_position: first, ids: stored } of rows) {
       if (mayHold(stored instanceof ArrayBuffer ? new Uint8Array(stored) : new Uint8Array(), hashes)) found.push(first)
     }

@@ -4,7 +4,7 @@ import { type TemporaryStore, temporaryStore } from '../../store/testing/store.t
 import type { Event } from '../event.ts'
 import { chainNext, chainStart } from './chain.ts'
 import { mergeOnce } from './merge-segments.ts'
-import { comparePlaces, type FoundEvent, type LogQuery, type Place, readLog } from './read-log.ts'
+import { comparePlaces, type FoundEvent, type LogQuery, type Place, readLog, readLogParts } from './read-log.ts'
 import { expandRecord, type FacetName, facetNames, hasFacet, type LogRecord } from './record.ts'
 import { buildSegment, type NewRecord } from './segment.ts'
 import { encodeSegment } from './segment-codec.ts'
@@ -176,6 +176,19 @@ async function readPages(query: LogQuery, page: number, between: () => Promise<v
   }
 }
 
+/** Begins anew behind the place that each part reached. */
+async function readByParts(query: LogQuery): Promise<FoundEvent[]> {
+  const all: FoundEvent[] = []
+  let after = query.after
+  for (;;) {
+    const { value } = await readLogParts(store.ledger, { ...query, after }).next()
+    if (value === undefined) return all
+    if (after !== null) expect(comparePlaces(after, value.reached, query.order)).toBeLessThan(0)
+    all.push(...value.events)
+    after = value.reached
+  }
+}
+
 test('whatever is appended and merged, pages in either order give what a plain list gives', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
@@ -192,6 +205,7 @@ test('whatever is appended and merged, pages in either order give what a plain l
           const found = await readPages(query, each.page, each.mergeBetween ? merge : async () => undefined)
           expect(idsOf(found)).toEqual(idsOf(expected))
           expect(found.map(({ event }) => event)).toEqual(expected.map(({ event }) => event))
+          expect(idsOf(await readByParts(query))).toEqual(idsOf(expected))
         }
       }
     }),
