@@ -12,7 +12,7 @@ import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from './append.ts'
-import { bytesOfHashes, hashesOfBytes, mergeHashes } from './id-hashes.ts'
+import { bytesOfWords, mergeWords, wordsOfBytes } from './id-hashes.ts'
 import { addFacet, blockRecords, type Facets, fullBlockBytes, joinBlocks, joinChains, joinRuns, mostBlocks } from './segment.ts'
 import {
   decodeBlock,
@@ -164,8 +164,9 @@ async function mergeParts(parts: readonly Part[], full: number): Promise<StoredS
   )
   const placeOf = new Map(groups.flatMap((group, place) => group.map((block) => [block, place] as const)))
   const facets: Facets = new Map()
-  for (const part of parts) {
-    const places = part.blocks.map((block) => placeOf.get(block) ?? 0)
+  const lists = parts.map(({ ids, blocks }) => ({ ids, blocks: blocks.map((block) => placeOf.get(block) ?? 0) }))
+  for (const [index, part] of parts.entries()) {
+    const places = lists[index]?.blocks ?? []
     for (const [facet, values] of part.header.facets) {
       for (const [value, { events, blocks }] of values) {
         addFacet(facets, facet, value, events, movedBits(blocks, places))
@@ -188,7 +189,7 @@ async function mergeParts(parts: readonly Part[], full: number): Promise<StoredS
     records: blocks.reduce((sum, { records }) => sum + records, 0),
     receivedAt: Math.max(...parts.map(({ receivedAt }) => receivedAt)),
     header: encodeHeader(header),
-    ids: bytesOfHashes(mergeHashes(parts.map((part) => part.ids))),
+    ids: bytesOfWords(mergeWords(lists)),
     facets,
     chains: header.chains,
     blocks,
@@ -218,11 +219,11 @@ async function readParts(ledger: Database, group: readonly Small[]): Promise<Par
   const parts: Part[] = []
   for (const { first, records, receivedAt, header, ids } of segments) {
     const decoded = decodeHeader(header)
-    const hashes = hashesOfBytes(ids)
+    const words = wordsOfBytes(ids)
     const own = blocks.get(first) ?? []
     const whole = own.reduce((sum, block) => sum + block.records, 0) === records
-    if (decoded === null || hashes === null || !whole) return null
-    parts.push({ first, receivedAt, header: decoded, ids: hashes, blocks: own })
+    if (decoded === null || words === null || !whole) return null
+    parts.push({ first, receivedAt, header: decoded, ids: words, blocks: own })
   }
   return parts.length === group.length ? parts : null
 }

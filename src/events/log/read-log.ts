@@ -4,8 +4,9 @@
  * that is still closed can hold an earlier one.
  *
  *   1. candidates: blocks in the window whose facets, and whose segment's id hashes, can match; some at a time
- *   2. a block is opened when its range reaches the best event at hand; its records are parsed only as they are needed
- *   3. events before the place where reading began, or not matching, are left out
+ *   2. of a candidate, what it says of its records is read; one without a record that can match is not opened
+ *   3. a block is opened when its range reaches the best event at hand; its records are parsed only as they are needed
+ *   4. events before the place where reading began, or not matching, are left out
  *
  * Events of the same millisecond are in the order of their positions. What arrives after reading began is not seen: its
  * position is not below the ceiling. Merging segments moves blocks but no event: reading begins again behind the last
@@ -14,16 +15,18 @@
  * SQL text: the order, the bitmaps and the choice of the index are what makes this fast.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
+import { storedBytes } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
-import { hashOfId, mayHold } from './id-hashes.ts'
+import { type BlockPlaces, mayHaveTags, tagOf } from './block-places.ts'
+import { blocksWith, hashOfId } from './id-hashes.ts'
 import { damagedEvent } from './quarantine.ts'
 import { type FacetName, hasFacet } from './record.ts'
 import { eventsOfRecord } from './record-events.ts'
-import { type Block, recordBytes } from './segment.ts'
-import { decodeBlock } from './segment-codec.ts'
-import { blockColumns, type PlacedBlock, placedBlock, readLogHead } from './segment-rows.ts'
+import { recordBytes } from './segment.ts'
+import { decodePlaces, decodeText } from './segment-codec.ts'
+import { type PlacedBlock, placeColumns, placedBlock, readLogHead } from './segment-rows.ts'
 
 /** Where an event stands: its time, the position of its record, and its place among the events of the record. */
 export interface Place {
@@ -63,7 +66,10 @@ export interface LogQuery {
 
 /** How many rows of a facet's index are few enough to begin with them. */
 const fewFacetRows = 500
-const blocksAtOnce = 16
+/** Candidates are read in growing numbers, as many are needed where few match. */
+const fewestAtOnce = 16
+const mostAtOnce = 256
+const bodiesAtOnce = 16
 const mostInPart = 128
 /** Segments whose id hashes are read at a time. */
 const segmentsAtOnce = 64
@@ -102,7 +108,7 @@ async function* mergeBlocks(
   query: LogQuery,
   merges: number,
 ): AsyncGenerator<LogPart | 'merged', void, undefined> {
-  const candidates = new Candidates(ledger, query, await segmentsWithIds(ledger, query), merges)
+  const candidates = new Candidates(ledger, query, merges)
   const open: OpenBlock[] = []
   for (;;) {
     const next = await candidates.peek()
@@ -135,6 +141,7 @@ async function* mergeBlocks(
     if (query.after === null || comparePlaces(query.after, reached, query.order) < 0) yield { events, reached }
     else if (last !== undefined) yield { events, reached: placeOf(last) }
     candidates.take()
+    if (next.ordinals.length === 0) continue
     await yieldToEventLoop()
     const block = new OpenBlock(next, query)
     if (block.head !== undefined) insertSorted(open, block, query)
@@ -178,7 +185,7 @@ class OpenBlock {
   head: FoundEvent | undefined
   readonly #events: Iterator<FoundEvent>
 
-  constructor(block: PlacedBlock, query: LogQuery) {
+  constructor(block: Candidate, query: LogQuery) {
     this.#events = eventsOfBlock(block, query)
     this.advance()
   }
@@ -189,34 +196,50 @@ class OpenBlock {
   }
 }
 
-function* eventsOfBlock(stored: PlacedBlock, query: LogQuery): Generator<FoundEvent> {
-  const block = decodeBlock(stored)
-  if (block === null) {
+function* eventsOfBlock(stored: Candidate, query: LogQuery): Generator<FoundEvent> {
+  const { says, ordinals } = stored
+  const text = says === null ? null : decodeText(stored)
+  if (says === null || text === null) {
     const found = damagedPlace(stored, query.order)
     if (isWanted(found, query)) yield found
     return
   }
-  const records = recordBytes(block)
-  for (const ordinal of orderOf(block, query.order)) {
-    const [at, bytes] = [block.times[ordinal], records[ordinal]]
+  const records = recordBytes({ text })
+  for (const ordinal of ordinals) {
+    const [at, bytes] = [says.times[ordinal], records[ordinal]]
     if (at === undefined || bytes === undefined) continue
     const position = stored.first_position + ordinal
-    if (!mayHaveEvents({ at, position }, query)) continue
-    const text = bytes.toString()
-    const quarantine = block.quarantined.get(ordinal)
-    if (quarantine === undefined && !mayMatch(text, query)) continue
-    const events = eventsOfRecord({ text, at, quarantine })
+    const quarantine = says.quarantined.get(ordinal)
+    if (quarantine === undefined && !mayHaveIds(bytes, query)) continue
+    const events = eventsOfRecord({ text: bytes.toString(), at, quarantine })
     const found = events.map((each, index) => ({ at, position, index, ...each }))
     if (query.order === 'newest') found.reverse()
     for (const each of found) if (isWanted(each, query) && isMatch(each.event, query)) yield each
   }
 }
 
-/** The places of a block's records in the order in which they happened. */
-function orderOf({ times }: Pick<Block, 'times'>, order: LogQuery['order']): number[] {
-  const ordinals = Array.from(times, (_, ordinal) => ordinal)
+/** A block that can match. */
+interface Candidate extends PlacedBlock {
+  /** What it says of its records; null where that is damaged. */
+  says: BlockPlaces | null
+  /** Which of its records can match, in the order asked for; none where nothing has to be opened. */
+  ordinals: readonly number[]
+}
+
+const damaged = [0]
+
+function candidateOf(block: PlacedBlock, query: LogQuery, tags: readonly (readonly number[])[]): Candidate {
+  const says = decodePlaces(block)
+  if (says === null) return { ...block, says, ordinals: damaged }
+  const { times } = says
+  const ordinals: number[] = []
+  for (const [ordinal, own] of says.tags.entries()) {
+    const position = block.first_position + ordinal
+    if (mayHaveEvents({ at: times[ordinal] ?? 0, position }, query) && mayHaveTags(own, tags)) ordinals.push(ordinal)
+  }
   ordinals.sort((one, other) => (times[one] ?? 0) - (times[other] ?? 0) || one - other)
-  return order === 'newest' ? ordinals.reverse() : ordinals
+  if (query.order === 'newest') ordinals.reverse()
+  return { ...block, says, ordinals }
 }
 
 /** Whether a record is in the window, and not before the place where reading began; of its own record some may come. */
@@ -235,17 +258,9 @@ const isWanted = (place: Place, query: LogQuery): boolean =>
 const isMatch = (event: Event, { facets, matches }: LogQuery): boolean =>
   facets.every(({ facet, values }) => hasFacet(event, facet, values)) && (matches?.(event) ?? true)
 
-/**
- * Whether the text of a record can match, without parsing it: it must have one of the values of each facet. A text may
- * write any character as `\u…`, so one that does so is parsed. Statuses are numbers, and types may be implied.
- */
-function mayMatch(text: string, { facets, ids }: LogQuery): boolean {
-  const has = (value: string) => !isPlain(value) || text.includes(value)
-  const mayHave = facets.every(
-    ({ facet, values }) => facet === 'status' || facet === 'type' || values.some((value) => has(value)),
-  )
-  return (mayHave && ids.every(has)) || text.includes('\\u')
-}
+/** Whether a record can have the ids, without parsing it. A text may write any character as `\\u…`. */
+const mayHaveIds = (record: Buffer, { ids }: LogQuery): boolean =>
+  ids.every((id) => !isPlain(id) || record.includes(id)) || record.includes('\\u')
 
 /** Whether JSON writes these characters as they are. */
 const isPlain = (value: string): boolean => /^[\w.:\- ]*$/.test(value)
@@ -261,34 +276,53 @@ function damagedPlace(block: PlacedBlock, order: LogQuery['order']): FoundEvent 
 class Candidates {
   readonly #ledger: Database
   readonly #query: LogQuery
-  readonly #segments: readonly number[] | null
   readonly #merges: number
-  #waiting: PlacedBlock[] = []
+  readonly #tags: readonly (readonly number[])[]
+  #waiting: Candidate[] = []
+  #atOnce = fewestAtOnce
   #last: PlacedBlock | null = null
   #done = false
   #index: readonly Statement[] | null = null
 
-  constructor(ledger: Database, query: LogQuery, segments: readonly number[] | null, merges: number) {
+  constructor(ledger: Database, query: LogQuery, merges: number) {
     this.#ledger = ledger
     this.#query = query
-    this.#segments = segments
     this.#merges = merges
+    this.#tags = query.facets.map(({ facet, values }) => values.map((value) => tagOf(facet, value)))
   }
 
-  async peek(): Promise<PlacedBlock | null | 'merged'> {
+  async peek(): Promise<Candidate | null | 'merged'> {
     if (this.#waiting.length === 0 && !this.#done) {
       this.#index ??= await chooseIndex(this.#ledger, this.#query)
       const rows = await this.#read()
       if (rows.some(({ merges }) => merges !== this.#merges)) return 'merged'
-      this.#done = rows.length < blocksAtOnce
-      this.#waiting = rows.map(placedBlock)
-      this.#last = this.#waiting.at(-1) ?? this.#last
+      const blocks = rows.map(placedBlock)
+      this.#done = rows.length < this.#atOnce
+      this.#atOnce = Math.min(mostAtOnce, this.#atOnce * 2)
+      this.#last = blocks.at(-1) ?? this.#last
+      this.#waiting = blocks.map((block) => candidateOf(block, this.#query, this.#tags))
     }
-    return this.#waiting[0] ?? null
+    const [next] = this.#waiting
+    if (next === undefined) return null
+    if (next.ordinals.length > 0 && next.body.length === 0) return (await this.#readBodies()) ? next : 'merged'
+    return next
   }
 
   take(): void {
     this.#waiting.shift()
+  }
+
+  /** Those of the next candidates; false where segments were merged meanwhile. */
+  async #readBodies(): Promise<boolean> {
+    const wanted = this.#waiting.filter(({ ordinals }) => ordinals.length > 0).slice(0, bodiesAtOnce)
+    const rows = await this.#ledger.read(
+      `select first_position, body, (select merges from event_log) as merges from event_blocks
+        where first_position in (select value from json_each(?))`,
+      [JSON.stringify(wanted.map((block) => block.first_position))],
+    )
+    const bodies = new Map(rows.map((row) => [Number(row.first_position), storedBytes(row.body)]))
+    for (const block of wanted) block.body = bodies.get(block.first_position) ?? noBody
+    return rows.every(({ merges }) => merges === this.#merges)
   }
 
   async #read(): Promise<Row[]> {
@@ -296,32 +330,37 @@ class Candidates {
     const newest = order === 'newest'
     const last = this.#last
     const conditions: Statement[] = [
-      { sql: 'b.first_position < ?', args: [ceiling] },
-      { sql: 'b.last_at >= ? and b.first_at < ?', args: [since, until] },
+      { sql: 'c.first_position < ?', args: [ceiling] },
+      { sql: 'c.last_at >= ? and c.first_at < ?', args: [since, until] },
       ...(this.#index ?? []),
     ]
-    if (this.#segments !== null) {
-      conditions.push({ sql: 'b.segment in (select value from json_each(?))', args: [JSON.stringify(this.#segments)] })
-    }
-    if (after !== null) conditions.push({ sql: newest ? 'b.first_at <= ?' : 'b.last_at >= ?', args: [after.at] })
+    if (after !== null) conditions.push({ sql: newest ? 'c.first_at <= ?' : 'c.last_at >= ?', args: [after.at] })
     if (last !== null) {
       conditions.push(
         newest
-          ? { sql: '(b.last_at, b.first_position) < (?, ?)', args: [last.last_at, last.first_position] }
-          : { sql: '(b.first_at, b.first_position) > (?, ?)', args: [last.first_at, last.first_position] },
+          ? { sql: '(c.last_at, c.first_position) < (?, ?)', args: [last.last_at, last.first_position] }
+          : { sql: '(c.first_at, c.first_position) > (?, ?)', args: [last.first_at, last.first_position] },
       )
     }
-    const direction = newest ? 'b.last_at desc, b.first_position desc' : 'b.first_at, b.first_position'
+    const order_by = (table: 'b' | 'c') =>
+      newest ? `${table}.last_at desc, ${table}.first_position desc` : `${table}.first_at, ${table}.first_position`
+    // Chosen first, so that what is sorted is small.
     return await this.#ledger.read(
-      `select ${blockColumns}, (select merges from event_log) as merges from event_blocks b
-        where ${conditions.map(({ sql }) => sql).join(' and ')} order by ${direction} limit ?`,
-      [...conditions.flatMap(({ args }) => args), blocksAtOnce],
+      `select ${placeColumns}, (select merges from event_log) as merges from event_blocks b where b.first_position in (
+          select c.first_position from event_blocks c
+          where ${conditions.map(({ sql }) => sql).join(' and ')} order by ${order_by('c')} limit ?)
+        order by ${order_by('b')}`,
+      [...conditions.flatMap(({ args }) => args), this.#atOnce],
     )
   }
 }
 
-/** Conditions of the facets: the one with few rows, if there is one, finds the blocks, and the others are checked. */
-async function chooseIndex(ledger: Database, { facets }: LogQuery): Promise<Statement[]> {
+/** In the place of one that is no longer there: it is damaged. */
+const noBody = new Uint8Array(1)
+
+/** Conditions: the ids, or the facet with few rows if there is one, find the blocks, and the other facets are checked. */
+async function chooseIndex(ledger: Database, query: LogQuery): Promise<Statement[]> {
+  const { facets, ids } = query
   const counted = await Promise.all(
     facets.map(async ({ facet, values }) => {
       const list = JSON.stringify(values)
@@ -334,12 +373,19 @@ async function chooseIndex(ledger: Database, { facets }: LogQuery): Promise<Stat
     }),
   )
   const fewest = counted.toSorted((one, other) => one.rows - other.rows)[0]
+  if (ids.length > 0) return [inBlocks(await blocksWithIds(ledger, query)), ...counted.map(checkedFor)]
   const finds = fewest !== undefined && fewest.rows <= fewFacetRows ? fewest : null
   return counted.map((each) => (each === finds ? foundBy(each) : checkedFor(each)))
 }
 
+const inBlocks = (segments: readonly [first: number, blocks: number][]): Statement => ({
+  sql: `c.first_position in (select w.first_position from json_each(?) s
+    cross join event_blocks w on w.segment = s.value ->> 0 and ((s.value ->> 1) >> w.ordinal) & 1)`,
+  args: [JSON.stringify(segments)],
+})
+
 const foundBy = ({ facet, list }: { facet: string; list: string }): Statement => ({
-  sql: `b.first_position in (select w.first_position from segment_facets f
+  sql: `c.first_position in (select w.first_position from segment_facets f
     cross join event_blocks w on w.segment = f.segment and (f.blocks >> w.ordinal) & 1
     where f.facet = ? and f.value in (select value from json_each(?)))`,
   args: [facet, list],
@@ -347,18 +393,17 @@ const foundBy = ({ facet, list }: { facet: string; list: string }): Statement =>
 
 const checkedFor = ({ facet, list }: { facet: string; list: string }): Statement => ({
   sql: `exists (select 1 from segment_facets f where f.facet = ? and f.value in (select value from json_each(?))
-    and f.segment = b.segment and (f.blocks >> b.ordinal) & 1)`,
+    and f.segment = c.segment and (f.blocks >> c.ordinal) & 1)`,
   args: [facet, list],
 })
 
 /**
- * Segments whose hashes may hold all ids; null where no id is asked for. What happened since an instant was received
- * since then.
+ * Segments that may hold all ids, each with its blocks that may (bit n for block n). What happened since an instant was
+ * received since then.
  */
-async function segmentsWithIds(ledger: Database, { ids, ceiling, since }: LogQuery): Promise<number[] | null> {
-  if (ids.length === 0) return null
+async function blocksWithIds(ledger: Database, { ids, ceiling, since }: LogQuery): Promise<[number, number][]> {
   const hashes = ids.map(hashOfId)
-  const found: number[] = []
+  const found: [number, number][] = []
   let before = ceiling
   for (;;) {
     const rows = await ledger.read<{ first_position: number; ids: unknown }>(
@@ -368,7 +413,8 @@ async function segmentsWithIds(ledger: Database, { ids, ceiling, since }: LogQue
     )
     await yieldToEventLoop()
     for (const { first_position: first, ids: stored } of rows) {
-      if (mayHold(stored instanceof ArrayBuffer ? new Uint8Array(stored) : new Uint8Array(), hashes)) found.push(first)
+      const blocks = blocksWith(storedBytes(stored) ?? new Uint8Array(), hashes)
+      if (blocks !== 0) found.push([first, blocks])
     }
     const last = rows.at(-1)
     if (last === undefined || rows.length < segmentsAtOnce) return found

@@ -118,9 +118,9 @@ export interface PlacedBlock extends StoredBlock {
   segment: number
 }
 
-/** The columns of a block to select from `event_blocks b`, for `placedBlock`. */
-export const blockColumns =
-  'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places, b.body'
+/** The columns of a block to select from `event_blocks b`, for `placedBlock`; these are without its body. */
+export const placeColumns = 'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places'
+export const blockColumns = `${placeColumns}, b.body`
 
 export const placedBlock = (row: Row): PlacedBlock => ({
   first_position: Number(row.first_position),
