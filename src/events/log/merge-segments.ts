@@ -23,12 +23,10 @@ import {
   type StoredBlock,
   type StoredSegment,
 } from './segment-codec.ts'
-import { insertSegment, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
+import { insertSegment, isIndexed, largeRecords, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
 
 /** Segments, from the newest, among which neighbours are looked for. */
 const mostScanned = 4096
-/** A segment of so many records is not merged. */
-const largeRecords = 2048
 
 export interface MergeSizes {
   /** Records of a full block. */
@@ -86,8 +84,11 @@ function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Gen
   }
 }
 
+const noFacets: Facets = new Map()
+
 interface Part {
   first: number
+  records: number
   receivedAt: number
   header: Header
   ids: Uint32Array
@@ -112,7 +113,7 @@ async function mergeGroup(ledger: Database, group: readonly Small[], { full }: M
     await ledger.write(
       [
         guard,
-        ...removeSegments(fitting.map((part) => ({ first: part.first, facets: part.header.facets }))),
+        ...removeSegments(fitting.map((part) => ({ first: part.first, facets: isIndexed(part) ? part.header.facets : noFacets }))),
         ...insertSegment(merged, first.first),
         { sql: 'update event_log set merges = merges + 1', args: [] },
       ],
@@ -223,7 +224,7 @@ async function readParts(ledger: Database, group: readonly Small[]): Promise<Par
     const own = blocks.get(first) ?? []
     const whole = own.reduce((sum, block) => sum + block.records, 0) === records
     if (decoded === null || words === null || !whole) return null
-    parts.push({ first, receivedAt, header: decoded, ids: words, blocks: own })
+    parts.push({ first, records, receivedAt, header: decoded, ids: words, blocks: own })
   }
   return parts.length === group.length ? parts : null
 }

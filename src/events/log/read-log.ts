@@ -26,7 +26,7 @@ import { type FacetName, hasFacet } from './record.ts'
 import { eventsOfRecord } from './record-events.ts'
 import { recordBytes } from './segment.ts'
 import { decodePlaces, decodeText } from './segment-codec.ts'
-import { type PlacedBlock, placeColumns, placedBlock, readLogHead } from './segment-rows.ts'
+import { anyFacet, type PlacedBlock, placeColumns, placedBlock, readLogHead } from './segment-rows.ts'
 
 /** Where an event stands: its time, the position of its record, and its place among the events of the record. */
 export interface Place {
@@ -358,15 +358,21 @@ class Candidates {
 /** In the place of one that is no longer there: it is damaged. */
 const noBody = new Uint8Array(1)
 
+/** `list`: the values, and that of a segment without an index of its values. */
+interface FacetList {
+  facet: string
+  list: string
+}
+
 /** Conditions: the ids, or the facet with few rows if there is one, find the blocks, and the other facets are checked. */
 async function chooseIndex(ledger: Database, query: LogQuery): Promise<Statement[]> {
   const { facets, ids } = query
   const counted = await Promise.all(
     facets.map(async ({ facet, values }) => {
-      const list = JSON.stringify(values)
+      const list = JSON.stringify([...values, ''])
       const [row] = await ledger.read<{ rows: number }>(
         `select count(*) as rows from (select 1 from segment_facets
-          where facet = ? and value in (select value from json_each(?)) limit ?)`,
+          where facet in (?, '${anyFacet}') and value in (select value from json_each(?)) limit ?)`,
         [facet, list, fewFacetRows + 1],
       )
       return { facet, list, rows: row?.rows ?? 0 }
@@ -384,15 +390,15 @@ const inBlocks = (segments: readonly [first: number, blocks: number][]): Stateme
   args: [JSON.stringify(segments)],
 })
 
-const foundBy = ({ facet, list }: { facet: string; list: string }): Statement => ({
+const foundBy = ({ facet, list }: FacetList): Statement => ({
   sql: `c.first_position in (select w.first_position from segment_facets f
     cross join event_blocks w on w.segment = f.segment and (f.blocks >> w.ordinal) & 1
-    where f.facet = ? and f.value in (select value from json_each(?)))`,
+    where f.facet in (?, '${anyFacet}') and f.value in (select value from json_each(?)))`,
   args: [facet, list],
 })
 
-const checkedFor = ({ facet, list }: { facet: string; list: string }): Statement => ({
-  sql: `exists (select 1 from segment_facets f where f.facet = ? and f.value in (select value from json_each(?))
+const checkedFor = ({ facet, list }: FacetList): Statement => ({
+  sql: `exists (select 1 from segment_facets f where f.facet in (?, '${anyFacet}') and f.value in (select value from json_each(?))
     and f.segment = c.segment and (f.blocks >> c.ordinal) & 1)`,
   args: [facet, list],
 })
