@@ -65,7 +65,11 @@ export async function measureLedger(
   try {
     if (isNew) {
       const { ingest, merge, fold } = await fill(ledger, requests, { since: now - days, until: now, sizes, sums })
-      Object.assign(figures, { 'ingest, µs a request': ingest, 'merge, µs a request': merge, 'fold, µs a request': fold })
+      Object.assign(figures, {
+        'ingest, µs a request': ingest,
+        'merge, µs a request': merge,
+        'fold, µs a request': fold,
+      })
     }
     Object.assign(figures, await sizeOf(ledger, requests), await measureQuestions(ledger))
     return figures
@@ -76,7 +80,8 @@ export async function measureLedger(
 
 export function printTable(title: string, figures: Readonly<Record<string, number>>): void {
   console.log(`\n${title}`)
-  for (const [name, figure] of Object.entries(figures)) console.log(`${name.padEnd(44)}${figure.toFixed(2).padStart(14)}`)
+  for (const [name, figure] of Object.entries(figures))
+    console.log(`${name.padEnd(44)}${figure.toFixed(2).padStart(14)}`)
 }
 
 async function main(): Promise<void> {
@@ -105,7 +110,10 @@ async function main(): Promise<void> {
       return
     }
     const sizes = { least: Number(values.least), most: Number(values.most) }
-    printTable(`${values.requests} requests`, await measureLedger(directory, Number(values.requests), { sizes, sums: values.sums }))
+    printTable(
+      `${values.requests} requests`,
+      await measureLedger(directory, Number(values.requests), { sizes, sums: values.sums }),
+    )
     // A process of its own, so that its memory is that of an export.
     const child = Bun.spawn([process.execPath, import.meta.path, '--export', '--keep', directory], {
       stdout: 'inherit',

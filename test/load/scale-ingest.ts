@@ -1,7 +1,9 @@
 /** Fills a log as gateways would, and what that costs the processor and the disk. */
-import { hashOfId } from '../../src/events/log/id-hashes.ts'
+
+import type { ChainHead } from '../../src/events/log/append.ts'
 import { ChainWalk, chainStart } from '../../src/events/log/chain.ts'
-import { type ChainHead, ingestEvents } from '../../src/events/log/ingest.ts'
+import { hashOfId } from '../../src/events/log/id-hashes.ts'
+import { ingestEvents } from '../../src/events/log/ingest.ts'
 import { mergeSegments } from '../../src/events/log/merge-segments.ts'
 import { buildSegment, type NewRecord } from '../../src/events/log/segment.ts'
 import { encodeSegment } from '../../src/events/log/segment-codec.ts'
@@ -31,7 +33,7 @@ export interface FillCost {
 const heads = new Map<Database, Map<string, ChainHead>>()
 
 /** Microseconds of the processor, of all threads, that work takes. */
-export async function processorTime(work: () => Promise<unknown> | void): Promise<number> {
+export async function processorTime(work: () => unknown): Promise<number> {
   const before = process.cpuUsage()
   await work()
   const { user, system } = process.cpuUsage(before)
@@ -39,7 +41,12 @@ export async function processorTime(work: () => Promise<unknown> | void): Promis
 }
 
 /** The records of a batch: those of one worker, of the time before it is received. One batch in 50 comes an hour late. */
-export function batchOf(worker: Worker, first: number, size: number, { until, span }: { until: number; span: number }): string[] {
+export function batchOf(
+  worker: Worker,
+  first: number,
+  size: number,
+  { until, span }: { until: number; span: number },
+): string[] {
   const late = Math.random() < 0.02 ? 3_600_000 : 0
   return Array.from({ length: size }, (_, index) => {
     const at = Math.floor(until - late - span * (1 - index / size))
@@ -111,7 +118,11 @@ export async function partsOfIngest(size: number): Promise<Record<string, number
   )
   const place = { chain: worker.chain, first: 1, digestBefore: chainStart(worker.chain), digest: '', receivedAt: now }
   const costs: Record<string, number> = {}
-  const each = async <Input, Output>(name: string, inputs: readonly Input[], work: (input: Input) => Output): Promise<Output[]> => {
+  const each = async <Input, Output>(
+    name: string,
+    inputs: readonly Input[],
+    work: (input: Input) => Output,
+  ): Promise<Output[]> => {
     let outputs: Output[] = []
     const time = await processorTime(() => {
       outputs = inputs.map(work)
@@ -131,6 +142,11 @@ export async function partsOfIngest(size: number): Promise<Record<string, number
   await each('hash one id', records, (some) => some.map(({ record }) => hashOfId(record?.event_id ?? '')))
   const segments = await each('index and join', records, (some) => buildSegment(some, place))
   await each('compress', segments, encodeSegment)
-  await each('tally', read, (some) => pendingRollups(some.filter((record) => record !== null), now))
+  await each('tally', read, (some) =>
+    pendingRollups(
+      some.filter((record) => record !== null),
+      now,
+    ),
+  )
   return costs
 }

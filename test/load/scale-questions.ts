@@ -4,7 +4,7 @@ import { type FacetFilter, type LogQuery, readLog } from '../../src/events/log/r
 import { readRecords } from '../../src/events/log/read-records.ts'
 import { readLogHead } from '../../src/events/log/segment-rows.ts'
 import type { Database } from '../../src/store/open.ts'
-import { rareReason, world } from './scale-records.ts'
+import { rareReason } from './scale-records.ts'
 import { percentile, timesOf } from './timing.ts'
 
 const page = 100
@@ -63,7 +63,9 @@ export async function measureQuestions(ledger: Database): Promise<Record<string,
   await ask('page by unknown reason', only('reason', 'nothing.such'))
   const [token, model] = [await one('token'), await one('model')]
   await ask('page by token and model', (round) => ({ facets: [token(round), model(round)] }))
-  await ask('page by token and verdict', (round) => ({ facets: [token(round), { facet: 'verdict', values: ['block'] }] }))
+  await ask('page by token and verdict', (round) => ({
+    facets: [token(round), { facet: 'verdict', values: ['block'] }],
+  }))
   await ask('page by model and rare reason', (round) => ({
     facets: [model(round), { facet: 'reason', values: [rareReason] }],
   }))

@@ -13,7 +13,18 @@ export const world = {
     ...['gemini-3-flash', 'gemini-3-pro', 'mistral-large', 'llama-4', 'qwen-3'],
   ],
 }
-const providers = ['openai', 'openai', 'openai', 'anthropic', 'anthropic', 'google', 'google', 'mistral', 'groq', 'groq']
+const providers = [
+  'openai',
+  'openai',
+  'openai',
+  'anthropic',
+  'anthropic',
+  'google',
+  'google',
+  'mistral',
+  'groq',
+  'groq',
+]
 const configId = crypto.randomUUID()
 const bytesOf = (count: number): string => Buffer.from(crypto.getRandomValues(new Uint8Array(count))).toString('hex')
 const below = (most: number): number => Math.floor(Math.random() * most)
@@ -37,7 +48,13 @@ const outcomes = {
 } as const
 export const rareReason = outcomes.rare.reason
 
-function outcomeOf(number: number): (typeof outcomes)[keyof typeof outcomes] {
+interface Result {
+  verdict: LogRecord['verdict']
+  reason: string
+  status: number
+}
+
+function outcomeOf(number: number): Result {
   if (number % 20_000 === 7) return outcomes.rare
   if (number % 50 === 3) return outcomes.blocked
   return number % 100 === 5 ? outcomes.failed : outcomes.ok
@@ -65,7 +82,7 @@ export function exchangeOf(number: number, gateway: string, at: number): LogReco
       ...noAttribution,
       ...{ token_id: world.tokens[token] ?? '', team_id: team, gateway_id: gateway, key_class: 'durable' },
     },
-    exchange_id: Bun.randomUUIDv7(at),
+    exchange_id: Bun.randomUUIDv7('hex', at),
     trace_id: bytesOf(16),
     details: {
       ...{ route: 'POST /v1/chat/completions', model, provider: called ? provider : null, status },
@@ -74,7 +91,13 @@ export function exchangeOf(number: number, gateway: string, at: number): LogReco
     },
     prompt_hash: `${configId}:${bytesOf(32)}`,
     event_cost_attribution: {
-      ...{ currency: 'USD', cost: below(1_000_000) / 1e9, estimated: false, input_tokens: input, output_tokens: output },
+      ...{
+        currency: 'USD',
+        cost: below(1_000_000) / 1e9,
+        estimated: false,
+        input_tokens: input,
+        output_tokens: output,
+      },
       ...{ cached_input_tokens: null, reasoning_tokens: null, provider, model },
       ...{ price_source: 'genai-prices 0.1.8 (2026-09-23)', spend_owner: `team:${team}` },
     },
@@ -92,7 +115,13 @@ export function exchangeOf(number: number, gateway: string, at: number): LogReco
       decisions: [
         {
           ...{ event_id: Bun.randomUUIDv7(), verdict, reason_code: reason },
-          details: { policy_id: policy, policy_name: 'production rules', stage: 'request', kind: 'pattern', latency_ms: 1 },
+          details: {
+            policy_id: policy,
+            policy_name: 'production rules',
+            stage: 'request',
+            kind: 'pattern',
+            latency_ms: 1,
+          },
         },
       ],
     }),

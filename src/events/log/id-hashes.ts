@@ -39,7 +39,8 @@ export function sortedWords(words: Uint32Array): Uint32Array {
 /** As they are stored: little-endian, after their checksum. */
 export function bytesOfWords(words: Uint32Array): Uint8Array {
   const bytes = Buffer.allocUnsafe((1 + words.length) * bytesOfWord)
-  for (let index = 0; index < words.length; index += 1) bytes.writeUInt32LE(words[index] ?? 0, (1 + index) * bytesOfWord)
+  for (let index = 0; index < words.length; index += 1)
+    bytes.writeUInt32LE(words[index] ?? 0, (1 + index) * bytesOfWord)
   bytes.writeUInt32LE(Bun.hash.crc32(bytes.subarray(bytesOfWord)) >>> 0, 0)
   return bytes
 }

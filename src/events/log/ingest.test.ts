@@ -42,6 +42,7 @@ const terms = { gatewayId, receivedAt, newId, log: silentLog, bookingStatements:
 const ingest = (batch: ShippedBatch, name = chain, ledger: Database = databases.ledger) =>
   ingestEvents(ledger, { ...terms, chain: name, ...batch })
 const shown = () => recordedEvents(databases.ledger)
+const typesOf = (events: readonly Event[]): string[] => events.map(({ event_type }) => event_type)
 const stored = () => recordedTexts(databases.ledger)
 const codeOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
@@ -94,15 +95,22 @@ describe('a batch', () => {
     expect(await stored()).toEqual(lines.texts.slice(0, 1))
   })
 
-  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])('is a gap if it starts at %p', async (first) => {
-    expect(await codeOf(ingest({ ...worker(2).batch(), first }))).toBe('chain_gap')
-    expect(await stored()).toEqual([])
-  })
+  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])(
+    'is a gap if it starts at %p',
+    async (first) => {
+      expect(await codeOf(ingest({ ...worker(2).batch(), first }))).toBe('chain_gap')
+      expect(await stored()).toEqual([])
+    },
+  )
 
   test('is a fork if a record is missing in it, is moved or is changed', async () => {
     const lines = worker(4)
     const [one = '', two = '', three = '', four = ''] = lines.texts
-    for (const texts of [[one, three, four], [one, three, two, four], [one, two, three, `${four} `]]) {
+    for (const texts of [
+      [one, three, four],
+      [one, three, two, four],
+      [one, two, three, `${four} `],
+    ]) {
       expect(await codeOf(ingest({ first: 1, texts, digest: lines.digest() }))).toBe('chain_fork')
     }
     expect(await stored()).toEqual([])
@@ -146,10 +154,7 @@ describe('a batch', () => {
     expect(await ingest(lines.batch())).toMatchObject({ seq: unclear.length + 1 })
     expect((await stored()).map((text) => text.toWellFormed())).toEqual(lines.texts.map((text) => text.toWellFormed()))
     const events = await shown()
-    expect(events.map(({ event_type }) => event_type)).toEqual([
-      ...unclear.map(() => quarantinedType),
-      'gateway.request.outcome',
-    ])
+    expect(typesOf(events)).toEqual([...unclear.map(() => quarantinedType), 'gateway.request.outcome'])
     expect(events[0]).toMatchObject({
       reason_code: 'event.not_valid',
       timestamp: '2026-01-01T00:10:00.000Z',
@@ -169,7 +174,9 @@ describe('a batch', () => {
       gatewayEvent({ attempts: [inner()], decisions: [inner()] }),
     ])
     expect(await ingest(lines.batch())).toEqual({ seq: 6, digest: lines.digest() })
-    const outcomes = (await shown()).filter(({ event_type }) => !['gateway.provider.attempt', 'decision'].includes(event_type))
+    const outcomes = (await shown()).filter(
+      ({ event_type }) => !['gateway.provider.attempt', 'decision'].includes(event_type),
+    )
     expect(outcomes.map(({ reason_code }) => reason_code)).toEqual([
       ...['ok', 'event.repeated_id', 'ok', 'event.repeated_id', 'event.repeated_id', 'ok'],
     ])
@@ -183,8 +190,8 @@ describe('a batch', () => {
   })
 
   test('takes a record of 10 MiB', async () => {
-    const lines = chainOf([gatewayEvent({ details: { model: 'x'.repeat(10 * 1024 * 1024) } }), gatewayEvent()])
-    expect(await ingest(lines.batch())).toMatchObject({ seq: 2 })
+    const lines = chainOf([gatewayEvent({ details: { model: 'x'.repeat(10 * 1024 * 1024) } })])
+    expect(await ingest(lines.batch())).toMatchObject({ seq: 1 })
     expect((await stored()).map(({ length }) => length)).toEqual(lines.texts.map(({ length }) => length))
   })
 
@@ -203,7 +210,10 @@ describe('a batch', () => {
     await post(lines.batch(0, 3))
     await post(lines.batch(1, 5))
     await post(lines.batch())
-    expect([booked, told]).toEqual([[3, 2], [3, 2]])
+    expect([booked, told]).toEqual([
+      [3, 2],
+      [3, 2],
+    ])
   })
 
   test('leaves nothing behind if what it books fails', async () => {
@@ -287,6 +297,8 @@ test('waits for a busy primary, and says that it is unavailable if that lasts', 
   }
   expect(await ingest(lines.batch(), chain, busy)).toMatchObject({ seq: 3 })
   refusals = 100
-  expect(await codeOf(ingest(chainOf([gatewayEvent()], `${chain}0`).batch(), `${chain}0`, busy))).toBe('dependency_unavailable')
+  expect(await codeOf(ingest(chainOf([gatewayEvent()], `${chain}0`).batch(), `${chain}0`, busy))).toBe(
+    'dependency_unavailable',
+  )
   expect(await stored()).toEqual([...lines.texts])
 })

@@ -79,7 +79,10 @@ export function encodeSegment({ blocks, runs, chains, facets, ids, events, recei
     ids: bytesOfWords(ids),
     facets,
     chains,
-    blocks: blocks.map((block) => ({ ...placesOf(block), body: zstdCompressSync(block.text, options(1, block.text.length)) })),
+    blocks: blocks.map((block) => ({
+      ...placesOf(block),
+      body: zstdCompressSync(block.text, options(1, block.text.length)),
+    })),
   }
 }
 

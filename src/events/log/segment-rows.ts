@@ -98,7 +98,10 @@ export function removeSegments(segments: readonly { first: number; facets: Facet
         (select value ->> 0, value ->> 1, value ->> 2 from json_each(?))`,
       args: [JSON.stringify(keys)],
     },
-    { sql: `delete from segment_facets where facet = '${anyFacet}' and value = '' and segment ${among}`, args: [firsts] },
+    {
+      sql: `delete from segment_facets where facet = '${anyFacet}' and value = '' and segment ${among}`,
+      args: [firsts],
+    },
     { sql: `delete from segment_chains where segment ${among}`, args: [firsts] },
     { sql: `delete from event_blocks where segment ${among}`, args: [firsts] },
     { sql: `delete from event_segments where first_position ${among}`, args: [firsts] },

@@ -125,7 +125,12 @@ export function buildSegment(
   const groups = blocksOf(records, full)
   if (groups.length > mostBlocks) throw new RangeError('Too many records for one segment')
   const index = new IndexBuilder()
-  const blocks = groups.map((some, block) => blockOf(some, some.map((each) => index.add(recordOf(each), block))))
+  const blocks = groups.map((some, block) =>
+    blockOf(
+      some,
+      some.map((each) => index.add(recordOf(each), block)),
+    ),
+  )
   return {
     blocks,
     runs: [{ chain, first, records: records.length, digest }],
@@ -170,7 +175,12 @@ export function joinBlocks(blocks: readonly Block[]): Block {
     for (const [place, note] of block.quarantined) quarantined.set(times.length + place, note)
     for (const at of block.times) times.push(at)
   }
-  return { times, quarantined, tags: blocks.flatMap(({ tags }) => tags), text: Buffer.concat(blocks.map(({ text }) => text)) }
+  return {
+    times,
+    quarantined,
+    tags: blocks.flatMap(({ tags }) => tags),
+    text: Buffer.concat(blocks.map(({ text }) => text)),
+  }
 }
 
 /** Adds to the counts of a value, and returns them. */
