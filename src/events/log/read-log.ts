@@ -187,7 +187,7 @@ function* eventsOfBlock(stored: Candidate, query: LogQuery): Generator<FoundEven
   const { says, ordinals } = stored
   const text = says === null ? null : decodeText(stored)
   if (says === null || text === null) {
-    const found = damagedPlace(stored, query.order)
+    const found = damagedPlace(stored, query)
     if (isWanted(found, query)) yield found
     return
   }
@@ -218,9 +218,8 @@ const mayHaveIds = (record: Buffer, { ids }: LogQuery): boolean =>
 /** Whether JSON writes these characters as they are. */
 const isPlain = (value: string): boolean => /^[\w.:\- ]*$/.test(value)
 
-/** Stands for all events of a block that cannot be read. */
-function damagedPlace(block: PlacedBlock, order: LogQuery['order']): FoundEvent {
-  const at = order === 'newest' ? block.last_at : block.first_at
-  const { first_position, records } = block
+/** Stands for all events of a block that cannot be read, at the first of its times that is in the window. */
+function damagedPlace({ first_at, last_at, first_position, records }: Candidate, query: LogQuery): FoundEvent {
+  const at = query.order === 'newest' ? Math.min(last_at, query.until - 1) : Math.max(first_at, query.since)
   return { at, position: first_position, index: 0, event: damagedEvent(at, { first_position, records }) }
 }
