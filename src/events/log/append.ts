@@ -7,7 +7,7 @@ import { asBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Reader } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { chainStart } from './chain.ts'
-import { buildSegment, type NewRecord } from './segment.ts'
+import { blockRecords, buildSegment, type NewRecord } from './segment.ts'
 import { encodeSegment } from './segment-codec.ts'
 import { appendSegment, readChainRows } from './segment-rows.ts'
 
@@ -40,8 +40,14 @@ interface Append {
   receivedAt: number
 }
 
-/** Statements that append records to a chain whose head is still `head`. Otherwise their transaction fails. */
-export function appendStatements({ chain, head, records, digest, receivedAt }: Append): Statement[] {
+/**
+ * Statements that append records to a chain whose head is still `head`. Otherwise their transaction fails. `full` is the
+ * size of a block, for tests.
+ */
+export function appendStatements(
+  { chain, head, records, digest, receivedAt }: Append,
+  full = blockRecords,
+): Statement[] {
   if (records.length === 0) return []
   const place = { chain, first: head.seq + 1, digestBefore: head.digest, digest, receivedAt }
   return [
@@ -54,7 +60,7 @@ export function appendStatements({ chain, head, records, digest, receivedAt }: A
         (select last_seq from segment_chains where chain = ? order by first_seq desc limit 1) > ?`,
       args: [chain, head.seq],
     },
-    ...appendSegment(encodeSegment(buildSegment(records, place))),
+    ...appendSegment(encodeSegment(buildSegment(records, place, full))),
     {
       sql: `insert into chains (chain, seq, digest, updated_at) values (?, ?, ?, ?)
         on conflict (chain) do update set seq = excluded.seq, digest = excluded.digest, updated_at = excluded.updated_at`,

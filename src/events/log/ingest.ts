@@ -56,6 +56,7 @@ interface Batch extends ShippedBatch {
 }
 
 const beyondItsEnd = 'The ledger has records of this chain beyond where it says that the chain ends'
+const oneLine = 'A record has a line feed'
 const attempts = 5
 const busyWaitMs = 5
 /** More than a million records back. */
@@ -81,12 +82,14 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
 }
 
 /**
- * Appends a batch and returns the chain's head. Throws `chain_gap` if earlier records are missing, and `chain_fork` if
+ * Appends a batch and returns the chain's head. Throws `invalid_parameter` if a record is not one line, `chain_gap` if earlier records are missing, and `chain_fork` if
  * a number is recorded with other content or beyond the chain's head, or the digest does not follow.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
   const { chain, texts } = batch
   if (!Number.isSafeInteger(batch.first) || batch.first < 1) throw new Failure('chain_gap')
+  // The log keeps one record a line.
+  if (texts.some((text) => text.includes('\n'))) throw new Failure('invalid_parameter', { message: oneLine })
   const records = await readTexts(batch)
   for (let attempt = 1; ; attempt += 1) {
     const head = await readChainHead(ledger, chain)

@@ -12,8 +12,17 @@ import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from './append.ts'
-import { bytesOfHashes, hashesOfBytes, mergeHashes } from './id-hashes.ts'
-import { addFacet, blockRecords, type Facets, fullBlockBytes, joinBlocks, joinChains, joinRuns, mostBlocks } from './segment.ts'
+import { bytesOfWords, mergeWords, wordsOfBytes } from './id-hashes.ts'
+import {
+  addFacet,
+  blockRecords,
+  type Facets,
+  fullBlockBytes,
+  joinBlocks,
+  joinChains,
+  joinRuns,
+  mostBlocks,
+} from './segment.ts'
 import {
   decodeBlock,
   decodeHeader,
@@ -23,12 +32,10 @@ import {
   type StoredBlock,
   type StoredSegment,
 } from './segment-codec.ts'
-import { insertSegment, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
+import { insertSegment, isIndexed, largeRecords, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
 
 /** Segments, from the newest, among which neighbours are looked for. */
 const mostScanned = 4096
-/** A segment of so many records is not merged. */
-const largeRecords = 2048
 
 export interface MergeSizes {
   /** Records of a full block. */
@@ -39,7 +46,8 @@ export interface MergeSizes {
 const usualSizes: MergeSizes = { full: blockRecords, fanIn: 16 }
 
 /** 0: less than 16 records; 1: less than 256; 2: less than 2 048; 3: large enough. */
-const levelOf = (records: number): number => (records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4)))
+const levelOf = (records: number): number =>
+  records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4))
 
 interface Small {
   first: number
@@ -95,8 +103,11 @@ function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Gen
   }
 }
 
+const noFacets: Facets = new Map()
+
 interface Part {
   first: number
+  records: number
   receivedAt: number
   header: Header
   ids: Uint32Array
@@ -121,7 +132,9 @@ async function mergeGroup(ledger: Database, group: readonly Small[], { full }: M
     await ledger.write(
       [
         guard,
-        ...removeSegments(fitting.map((part) => ({ first: part.first, facets: part.header.facets }))),
+        ...removeSegments(
+          fitting.map((part) => ({ first: part.first, facets: isIndexed(part) ? part.header.facets : noFacets })),
+        ),
         ...insertSegment(merged, first.first),
         { sql: 'update event_log set merges = merges + 1', args: [] },
       ],
@@ -173,8 +186,9 @@ async function mergeParts(parts: readonly Part[], full: number): Promise<StoredS
   )
   const placeOf = new Map(groups.flatMap((group, place) => group.map((block) => [block, place] as const)))
   const facets: Facets = new Map()
-  for (const part of parts) {
-    const places = part.blocks.map((block) => placeOf.get(block) ?? 0)
+  const lists = parts.map(({ ids, blocks }) => ({ ids, blocks: blocks.map((block) => placeOf.get(block) ?? 0) }))
+  for (const [index, part] of parts.entries()) {
+    const places = lists[index]?.blocks ?? []
     for (const [facet, values] of part.header.facets) {
       for (const [value, { events, blocks }] of values) {
         addFacet(facets, facet, value, events, movedBits(blocks, places))
@@ -199,7 +213,7 @@ async function mergeParts(parts: readonly Part[], full: number): Promise<StoredS
     records: blocks.reduce((sum, { records }) => sum + records, 0),
     receivedAt,
     header: encodeHeader(header),
-    ids: bytesOfHashes(mergeHashes(parts.map((part) => part.ids))),
+    ids: bytesOfWords(mergeWords(lists)),
     facets,
     chains: header.chains,
     blocks,
@@ -229,11 +243,11 @@ async function readParts(ledger: Database, group: readonly Small[]): Promise<Par
   const parts: Part[] = []
   for (const { first, records, receivedAt, header, ids } of segments) {
     const decoded = decodeHeader(header)
-    const hashes = hashesOfBytes(ids)
+    const words = wordsOfBytes(ids)
     const own = blocks.get(first) ?? []
     const whole = own.reduce((sum, block) => sum + block.records, 0) === records
-    if (decoded === null || hashes === null || !whole) return null
-    parts.push({ first, receivedAt, header: decoded, ids: hashes, blocks: own })
+    if (decoded === null || words === null || !whole) return null
+    parts.push({ first, records, receivedAt, header: decoded, ids: words, blocks: own })
   }
   return parts.length === group.length ? parts : null
 }

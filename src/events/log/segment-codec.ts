@@ -5,8 +5,8 @@
 import { promisify } from 'node:util'
 import { constants, type ZstdOptions, zstdCompress, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { z } from 'zod'
-import { bytesOfHashes } from './id-hashes.ts'
-import { quarantineSchema } from './quarantine.ts'
+import { type BlockPlaces, readPlaces, writePlaces } from './block-places.ts'
+import { bytesOfWords } from './id-hashes.ts'
 import { facetNames } from './record.ts'
 import {
   addFacet,
@@ -28,7 +28,7 @@ export interface StoredBlock {
   bytes: number
   first_at: number
   last_at: number
-  /** When each of its records happened, and which were quarantined. */
+  /** When each of its records happened, which were quarantined, and what they are found by (block-places.ts). */
   places: Uint8Array
   body: Uint8Array
 }
@@ -79,10 +79,13 @@ export function encodeSegment({ blocks, runs, chains, facets, ids, events, recei
     records: blocks.reduce((sum, { times }) => sum + times.length, 0),
     receivedAt,
     header: encodeHeader({ receivedAt, events, runs, chains, facets }),
-    ids: bytesOfHashes(ids),
+    ids: bytesOfWords(ids),
     facets,
     chains,
-    blocks: blocks.map((block) => ({ ...placesOf(block), body: zstdCompressSync(block.text, options(1)) })),
+    blocks: blocks.map((block) => ({
+      ...placesOf(block),
+      body: zstdCompressSync(block.text, options(1, block.text.length)),
+    })),
   }
 }
 
@@ -99,21 +102,18 @@ export function encodeHeader({ receivedAt, events, runs, chains, facets }: Heade
 
 /** The stored form of a block that is written once and read for long: compressed harder, off the thread. */
 export async function encodeBlockForLong(block: Block): Promise<StoredBlock> {
-  return { ...placesOf(block), body: await compressOffThread(block.text, options(6)) }
+  return { ...placesOf(block), body: await compressOffThread(block.text, options(6, block.text.length)) }
 }
 
 const compressOffThread: (bytes: Buffer, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress)
 
-function placesOf({ times, quarantined, text }: Block): Omit<StoredBlock, 'body'> {
-  const first_at = times.reduce((least, at) => Math.min(least, at))
-  const last_at = times.reduce((most, at) => Math.max(most, at))
-  const places: z.infer<typeof placesSchema> = { times: times.map((at) => at - first_at) }
-  if (quarantined.size > 0) places.quarantined = [...quarantined]
+function placesOf(block: Block): Omit<StoredBlock, 'body'> {
+  const { times, text } = block
   return {
     records: times.length,
     bytes: text.length,
-    ...{ first_at, last_at },
-    places: zstdCompressSync(Buffer.from(JSON.stringify(places)), options(1)),
+    ...rangeOf(times),
+    places: zstdCompressSync(writePlaces(block), options(1)),
   }
 }
 
@@ -132,37 +132,54 @@ export function decodeHeader(bytes: Uint8Array): Header | null {
   }
 }
 
-const placesSchema = z.strictObject({
-  times: z.array(z.number().int().min(0)),
-  quarantined: z.array(z.tuple([z.number().int().min(0), quarantineSchema])).optional(),
+const rangeOf = (times: readonly number[]): { first_at: number; last_at: number } => ({
+  first_at: times.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY),
+  last_at: times.reduce((most, at) => Math.max(most, at), 0),
 })
 
-/** When the records of a block happened and which were quarantined; null where that is damaged. */
-export function decodePlaces(block: Omit<StoredBlock, 'body'>): Pick<Block, 'times' | 'quarantined'> | null {
-  const parsed = placesSchema.safeParse(jsonOf(decompress(block.places, mostHeaderBytes)))
-  if (!parsed.success || parsed.data.times.length !== block.records) return null
-  return {
-    times: parsed.data.times.map((offset) => block.first_at + offset),
-    quarantined: new Map(parsed.data.quarantined),
+/** What a block says of its records; null where that is damaged. */
+export function decodePlaces(block: Omit<StoredBlock, 'body'>): BlockPlaces | null {
+  const bytes = decompress(block.places, mostHeaderBytes)
+  if (bytes === null) return null
+  try {
+    const places = readPlaces(bytes)
+    const { first_at, last_at } = rangeOf(places.times)
+    const isSame = first_at === block.first_at && last_at === block.last_at
+    return isSame && places.times.length === block.records ? places : null
+  } catch {
+    // The checksum holds, but something else was stored.
+    return null
   }
 }
 
-/** Null where the block is damaged: a checksum, its number of records or its times do not hold. */
-export function decodeBlock(stored: StoredBlock): Block | null {
-  const places = decodePlaces(stored)
-  const text = decompress(stored.body, stored.bytes)
-  if (places === null || text === null || text.length !== stored.bytes || text.at(-1) !== lineFeed) return null
-  const block = { ...places, text }
-  return recordBytes(block).length === stored.records ? block : null
+/** The records of a block, each followed by a line feed; null where a checksum or their number does not hold. */
+export function decodeText({ body, bytes, records }: StoredBlock): Buffer | null {
+  const text = decompress(body, bytes, bytes)
+  if (text === null || text.length !== bytes || text.at(-1) !== lineFeed) return null
+  return recordBytes({ text }).length === records ? text : null
 }
 
-const options = (level: number): ZstdOptions => ({
+/** Null where a part of the block is damaged. */
+export function decodeBlock(stored: StoredBlock): Block | null {
+  const places = decodePlaces(stored)
+  const text = places === null ? null : decodeText(stored)
+  return places === null || text === null ? null : { ...places, text }
+}
+
+/** Bytes that zstd gives at a time: as many as there are, so that nothing has to be joined. */
+const usualChunk = 4096
+const largestChunk = 2 ** 22
+const chunkOf = (bytes: number): number => Math.min(largestChunk, Math.max(usualChunk, bytes + 64))
+
+const options = (level: number, bytes = 0): ZstdOptions => ({
+  chunkSize: chunkOf(bytes / 4),
   params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_checksumFlag]: 1 },
 })
 
-function decompress(bytes: Uint8Array, maxOutputLength: number): Buffer | null {
+/** At most `most` bytes; null where they are damaged. */
+function decompress(bytes: Uint8Array, most: number, expected = usualChunk): Buffer | null {
   try {
-    return zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, maxOutputLength) })
+    return zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, most), chunkSize: chunkOf(expected) })
   } catch {
     // Its checksum does not hold, it is no zstd, or it is larger than what was written.
     return null

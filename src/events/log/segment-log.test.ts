@@ -1,14 +1,12 @@
+/** How often each property is tried: `LOG_RUNS=100000 bun test src/events/log/segment-log.test.ts` tries hard. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
-import type { Event } from '../event.ts'
-import { chainNext, chainStart } from './chain.ts'
-import { mergeOnce } from './merge-segments.ts'
-import { comparePlaces, type FoundEvent, type LogQuery, type Place, readLog, readLogParts } from './read-log.ts'
-import { expandRecord, type FacetName, facetNames, hasFacet, type LogRecord } from './record.ts'
-import { buildSegment, type NewRecord } from './segment.ts'
-import { encodeSegment } from './segment-codec.ts'
-import { appendSegment, readLogHead } from './segment-rows.ts'
+import { type Asked, asked, LogModel, queryOf, type Shape, shape } from '../testing/log-model.ts'
+import { announcedHead } from './ingest.ts'
+import { comparePlaces, type FoundEvent, type LogQuery, readLog, readLogParts } from './read-log.ts'
+import { digestAt, readChain, readRecords } from './read-records.ts'
+import { readLogHead } from './segment-rows.ts'
 
 let store: TemporaryStore
 beforeAll(async () => {
@@ -16,148 +14,41 @@ beforeAll(async () => {
 })
 afterAll(() => store.remove())
 
-const tables = ['event_segments', 'event_blocks', 'segment_facets', 'segment_chains']
-async function emptyLog(): Promise<void> {
-  await store.ledger.write([
-    ...tables.map((table) => ({ sql: `delete from ${table}`, args: [] })),
-    { sql: 'update event_log set next_position = 1, merges = 0', args: [] },
-  ])
-}
-
-/** Small blocks make many of few records. */
-const fullBlock = 3
-const teams = ['red', 'blue', 'green']
-const tokens = ['t1', 't2', 't3', 't4']
-const models = ['gpt-5', 'claude-x', 'grün "quoted" \\ model']
-
-interface Shape {
-  at: number
-  team: number
-  token: number
-  model: number
-  request: number
-  blocked: boolean
-  attempts: number
-}
-const shape = fc.record({
-  at: fc.integer({ min: 1_000, max: 1_060 }),
-  team: fc.nat(2),
-  token: fc.nat(3),
-  model: fc.nat(2),
-  request: fc.nat(30),
-  blocked: fc.boolean(),
-  attempts: fc.nat(2),
-})
-
-function recordOf({ at, team, token, model, request, blocked, attempts }: Shape): LogRecord {
-  const event_id = Bun.randomUUIDv7()
-  return {
-    event_id,
-    event_type: 'gateway.request.outcome',
-    request_id: `req-${request}`,
-    timestamp: new Date(at).toISOString(),
-    verdict: blocked ? 'block' : 'allow',
-    reason_code: blocked ? 'content_policy_violation' : 'ok',
-    config_version: 1,
-    event_attribution: {
-      ...{ token_id: tokens[token] ?? '', team_id: teams[team] ?? '', user_id: null, gateway_id: 'g' },
-      ...{ oauth_client_id: null, session_id: null, key_class: null },
-    },
-    details: { model: models[model], status: blocked ? 400 : 200 },
-    ...(attempts > 0 && {
-      attempts: Array.from({ length: attempts }, (_, index) => ({
-        event_id: Bun.randomUUIDv7(),
-        verdict: 'allow' as const,
-        reason_code: 'ok',
-        details: { model: `${models[model]}-${index}`, provider: 'openai' },
-      })),
-    }),
-  }
-}
-
-/** A JSON text that says the same with characters written as escapes, as any worker may. */
-const escaped = (wanted: boolean, text: string): string => (wanted ? text.replaceAll('t', '\\u0074') : text)
-
-/** The log as a plain list, and as it is stored. */
-class Model {
-  readonly events: FoundEvent[] = []
-  #position = 1
-  readonly #heads = new Map<string, { seq: number; digest: string }>()
-
-  async append(chain: string, shapes: readonly Shape[]): Promise<void> {
-    let { seq, digest } = this.#heads.get(chain) ?? { seq: 0, digest: chainStart(chain) }
-    const first = seq + 1
-    const digestBefore = digest
-    const records: NewRecord[] = shapes.map((each) => {
-      const record = recordOf(each)
-      const text = escaped(each.request % 5 === 0, JSON.stringify(record))
-      seq += 1
-      digest = chainNext(digest, seq, text)
-      for (const [index, event] of expandRecord(record).entries()) {
-        this.events.push({ at: each.at, position: this.#position, index, event })
-      }
-      this.#position += 1
-      return { text, at: each.at, record }
-    })
-    this.#heads.set(chain, { seq, digest })
-    const segment = buildSegment(records, { chain, first, digestBefore, digest, receivedAt: 2_000 }, fullBlock)
-    await store.ledger.write(appendSegment(encodeSegment(segment)))
-  }
-
-  find(query: LogQuery): FoundEvent[] {
-    return this.events
-      .filter(({ at, position }) => at >= query.since && at < query.until && position < query.ceiling)
-      .filter(({ event }) => query.matches?.(event) ?? true)
-      .toSorted((one, other) => comparePlaces(one, other, query.order))
-      .filter((each) => query.after === null || comparePlaces(query.after, each, query.order) < 0)
-  }
-}
-
-interface Asked {
-  order: 'newest' | 'oldest'
-  since: number
-  until: number
-  facets: { facet: FacetName; values: string[] }[]
-  request: number | null
-}
-const values: Partial<Record<FacetName, string[]>> = {
-  token: tokens,
-  team: teams,
-  model: models,
-  verdict: ['allow', 'block', 'deny'],
-  type: ['gateway.provider.attempt', 'gateway.request.outcome'],
-  status: ['2xx', '4xx'],
-  provider: ['openai'],
-}
-const facet = fc.constantFrom(...facetNames.filter((name) => values[name] !== undefined)).chain((name) =>
-  fc.record({ facet: fc.constant(name), values: fc.uniqueArray(fc.constantFrom(...(values[name] ?? [])), { minLength: 1, maxLength: 2 }) }),
-)
-const asked: fc.Arbitrary<Asked> = fc.record({
-  order: fc.constantFrom('newest' as const, 'oldest' as const),
-  since: fc.integer({ min: 990, max: 1_060 }),
-  until: fc.integer({ min: 1_000, max: 1_070 }),
-  facets: fc.array(facet, { maxLength: 2 }),
-  request: fc.option(fc.nat(30), { nil: null, freq: 4 }),
-})
-
-function queryOf({ order, since, until, facets, request }: Asked, ceiling: number, after: Place | null): LogQuery {
-  const matches = (event: Event) =>
-    (request === null || event.request_id === `req-${request}`) &&
-    facets.every(({ facet: name, values: wanted }) => hasFacet(event, name, wanted))
-  return { order, since, until, ceiling, after, facets, ids: request === null ? [] : [`req-${request}`], matches }
-}
-
 const idsOf = (found: readonly FoundEvent[]): string[] => found.map(({ event }) => event.event_id)
 
+interface Append {
+  chain: number
+  records: Shape[]
+}
+interface Ask {
+  query: Asked
+  page: number
+  mergeBetween: boolean
+}
 type Step =
-  | { append: { chain: number; records: Shape[] } }
-  | { merge: number }
-  | { query: Asked; page: number; mergeBetween: boolean }
+  | { append: Append; crash: number | null }
+  | { writers: Append }
+  | { merge: number; crash: number | null }
+  | { retain: true }
+  | Ask
+  | { positions: number }
+  | { chain: number; after: number; upTo: number }
+
+const crash = fc.option(fc.nat(12), { nil: null, freq: 6 })
+const appendOf = (least: number, most: number) =>
+  fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: least, maxLength: most }) })
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { arbitrary: fc.record({ append: fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: 1, maxLength: 12 }) }) }), weight: 6 },
-  { arbitrary: fc.record({ append: fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: 13, maxLength: 90 }) }) }), weight: 1 },
-  { arbitrary: fc.record({ merge: fc.integer({ min: 1, max: 4 }) }), weight: 3 },
-  { arbitrary: fc.record({ query: asked, page: fc.integer({ min: 1, max: 40 }), mergeBetween: fc.boolean() }), weight: 3 },
+  { arbitrary: fc.record({ append: appendOf(1, 8), crash }), weight: 12 },
+  { arbitrary: fc.record({ append: appendOf(13, 60), crash }), weight: 1 },
+  { arbitrary: fc.record({ writers: appendOf(1, 3) }), weight: 1 },
+  { arbitrary: fc.record({ merge: fc.integer({ min: 1, max: 4 }), crash }), weight: 6 },
+  { arbitrary: fc.record({ retain: fc.constant(true as const) }), weight: 2 },
+  {
+    arbitrary: fc.record({ query: asked, page: fc.integer({ min: 1, max: 40 }), mergeBetween: fc.boolean() }),
+    weight: 5,
+  },
+  { arbitrary: fc.record({ positions: fc.nat(60) }), weight: 1 },
+  { arbitrary: fc.record({ chain: fc.nat(2), after: fc.nat(20), upTo: fc.nat(40) }), weight: 2 },
 )
 
 async function readPages(query: LogQuery, page: number, between: () => Promise<void>): Promise<FoundEvent[]> {
@@ -189,26 +80,55 @@ async function readByParts(query: LogQuery): Promise<FoundEvent[]> {
   }
 }
 
-test('whatever is appended and merged, pages in either order give what a plain list gives', async () => {
+async function compareQuery(model: LogModel, { query: ask, page, mergeBetween }: Ask): Promise<void> {
+  const query = queryOf(ask, (await readLogHead(store.ledger)).next, null)
+  const expected = model.find(query)
+  const found = await readPages(query, page, mergeBetween ? () => model.merge() : async () => undefined)
+  expect(idsOf(found)).toEqual(idsOf(expected))
+  expect(found.map(({ event }) => event)).toEqual(expected.map(({ event }) => event))
+  expect(idsOf(await readByParts(query))).toEqual(idsOf(expected))
+}
+
+async function comparePositions(model: LogModel, from: number): Promise<void> {
+  const read = await Array.fromAsync(readRecords(store.ledger, { from, before: from + 20 }))
+  const expected = model.records.filter(({ position }) => position >= from && position < from + 20)
+  expect(read.map(({ position, at, text }) => ({ position, at, text }))).toEqual(expected)
+}
+
+async function compareChain(model: LogModel, name: string, after: number, upTo: number): Promise<void> {
+  const chain = model.chains.get(name)
+  if (chain === undefined) return
+  const read = await Array.fromAsync(readChain(store.ledger, name, { after, upTo, bodies: true }))
+  const expected = after < chain.removed ? [] : chain.texts.slice(after, Math.max(after, upTo))
+  expect(read.map((record) => Buffer.from(record?.body ?? '').toString())).toEqual(expected)
+  expect(read.map((record) => record?.seq)).toEqual(expected.map((_, index) => after + 1 + index))
+  const isKept = upTo >= chain.removed && upTo <= chain.head.seq && chain.head.seq > chain.removed
+  if (isKept && upTo > 0) expect(await digestAt(store.ledger, name, upTo)).toBe(chain.digests[upTo] ?? null)
+  const { earlier, ...head } = await announcedHead(store.ledger, name)
+  expect(head).toEqual(chain.head)
+  for (const { seq, digest } of earlier) expect(digest).toBe(chain.digests[seq] ?? '')
+}
+
+async function take(model: LogModel, each: Step): Promise<void> {
+  if ('append' in each) await model.append(`chain-${each.append.chain}`, each.append.records, each.crash)
+  else if ('writers' in each) {
+    expect(await model.appendTwice(`chain-${each.writers.chain}`, each.writers.records)).toBe(true)
+  } else if ('merge' in each) {
+    for (let times = 0; times < each.merge; times += 1) await model.merge(each.crash)
+  } else if ('retain' in each) await model.removeOldest()
+  else if ('query' in each) await compareQuery(model, each)
+  else if ('positions' in each) await comparePositions(model, each.positions)
+  else await compareChain(model, `chain-${each.chain}`, each.after, each.upTo)
+}
+
+test('whatever is appended, merged, removed and crashes, readers get what a plain list gives', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
-      await emptyLog()
-      const model = new Model()
-      for (const each of steps) {
-        if ('append' in each) await model.append(`chain-${each.append.chain}`, each.append.records)
-        else if ('merge' in each) for (let times = 0; times < each.merge; times += 1) await mergeOnce(store.ledger, { full: fullBlock, fanIn: 3 })
-        else {
-          const { next } = await readLogHead(store.ledger)
-          const query = queryOf(each.query, next, null)
-          const expected = model.find(query)
-          const merge = async () => void (await mergeOnce(store.ledger, { full: fullBlock, fanIn: 3 }))
-          const found = await readPages(query, each.page, each.mergeBetween ? merge : async () => undefined)
-          expect(idsOf(found)).toEqual(idsOf(expected))
-          expect(found.map(({ event }) => event)).toEqual(expected.map(({ event }) => event))
-          expect(idsOf(await readByParts(query))).toEqual(idsOf(expected))
-        }
-      }
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 24 }), async (steps) => {
+      const model = new LogModel(store.ledger)
+      await model.begin()
+      for (const each of steps) await take(model, each)
+      expect((await readLogHead(store.ledger)).next).toBe(model.next)
     }),
-    { numRuns: Number(process.env.LOG_RUNS ?? 60) },
+    { numRuns: Number(process.env.LOG_RUNS ?? 1_500) },
   )
-}, 600_000)
+}, 86_400_000)

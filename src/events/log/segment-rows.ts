@@ -6,7 +6,7 @@
 import { asBytes, shownText, storedBytes } from '../../store/damage/stored-text.ts'
 import type { Reader } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
-import type { ChainPart, Facets } from './segment.ts'
+import { type ChainPart, type Facets, mostBlocks } from './segment.ts'
 import { facetRows, type StoredBlock, type StoredSegment } from './segment-codec.ts'
 
 /** Rows of one statement; few different texts, so that prepared statements are used again. */
@@ -55,9 +55,25 @@ export function insertSegment(
     'segment_chains (segment, chain, first_seq, last_seq, digest_before)',
     chains.map((each) => [each.chain, each.first, each.last, each.digestBefore]),
   )
-  inserted('segment_facets (segment, facet, value, events, blocks)', facetRows(facets))
+  inserted('segment_facets (segment, facet, value, events, blocks)', storedFacets({ facets, records, blocks }))
   return statements
 }
+
+/** A segment of so many records is not merged again. */
+export const largeRecords = 2048
+
+/** Of every event of a segment that may be merged soon, so that its many values are written once: when it is large. */
+export const anyFacet = 'any'
+
+/** Whether the values of a segment's facets have rows of their own. */
+export const isIndexed = ({ records, blocks }: { records: number; blocks: readonly unknown[] }): boolean =>
+  records >= largeRecords || blocks.length > mostBlocks / 2
+
+/** The facets of a segment as rows of their table. */
+export const storedFacets = (
+  segment: Pick<StoredSegment, 'records' | 'facets'> & { blocks: readonly unknown[] },
+): [facet: string, value: string, events: number, blocks: number][] =>
+  isIndexed(segment) ? facetRows(segment.facets) : [[anyFacet, '', segment.records, 2 ** segment.blocks.length - 1]]
 
 /** In powers of two, so that there are few statement texts. */
 function chunks<Item>(items: readonly Item[]): (readonly Item[])[] {
@@ -81,6 +97,10 @@ export function removeSegments(segments: readonly { first: number; facets: Facet
       sql: `delete from segment_facets where (facet, value, segment) in
         (select value ->> 0, value ->> 1, value ->> 2 from json_each(?))`,
       args: [JSON.stringify(keys)],
+    },
+    {
+      sql: `delete from segment_facets where facet = '${anyFacet}' and value = '' and segment ${among}`,
+      args: [firsts],
     },
     { sql: `delete from segment_chains where segment ${among}`, args: [firsts] },
     { sql: `delete from event_blocks where segment ${among}`, args: [firsts] },
@@ -118,9 +138,9 @@ export interface PlacedBlock extends StoredBlock {
   segment: number
 }
 
-/** The columns of a block to select from `event_blocks b`, for `placedBlock`. */
-export const blockColumns =
-  'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places, b.body'
+/** The columns of a block to select from `event_blocks b`, for `placedBlock`; these are without its body. */
+export const placeColumns = 'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places'
+export const blockColumns = `${placeColumns}, b.body`
 
 export const placedBlock = (row: Row): PlacedBlock => ({
   first_position: Number(row.first_position),

@@ -4,13 +4,14 @@
  *   blocks   the records as they were shipped, one a line, in blocks of about 128; each block is compressed by itself, so
  *            that a query opens only the blocks that it needs
  *   facets   for each value of each facet, how many events have it and in which blocks (a bit for each block)
- *   ids      hashes of request, exchange and session ids (id-hashes.ts)
+ *   ids      hashes of request, exchange and session ids, with their blocks (id-hashes.ts)
  *   runs     consecutive records of one chain, with the chain's digest after the last of them
  *   chains   for each chain in it, its first and last number here and the chain's digest before the first
  *
  * Everything here is data in memory; `segment-codec.ts` is its stored form.
  */
-import { hashOfId, sortedHashes } from './id-hashes.ts'
+import { type BlockPlaces, tagOf } from './block-places.ts'
+import { hashOfId, sortedWords, wordOf } from './id-hashes.ts'
 import { type Quarantine, quarantinedEvent } from './quarantine.ts'
 import { eventsOf, type FacetName, type LogRecord, visitFacets, visitIds } from './record.ts'
 
@@ -40,11 +41,7 @@ export interface ChainPart {
   digestBefore: string
 }
 
-export interface Block {
-  /** When each record happened, in milliseconds since the epoch; never later than it was received. */
-  times: readonly number[]
-  /** Records that were quarantined, by their place in the block. */
-  quarantined: ReadonlyMap<number, Quarantine>
+export interface Block extends BlockPlaces {
   /** The records as UTF-8, each followed by a line feed. */
   text: Buffer
 }
@@ -53,6 +50,7 @@ export interface Block {
 export interface FacetCount {
   events: number
   blocks: number
+  tag: number
 }
 export type Facets = Map<FacetName, Map<string, FacetCount>>
 
@@ -89,11 +87,17 @@ export class IndexBuilder {
   readonly #ids: number[] = []
   #events = 0
 
-  add(record: LogRecord, block: number): void {
+  /** Returns the record's tags. */
+  add(record: LogRecord, block: number): number[] {
     const bit = 1 << block
+    const tags: number[] = []
     this.#events += eventsOf(record)
-    visitFacets(record, (facet, value, events) => addFacet(this.#facets, facet, value.toWellFormed(), events, bit))
-    visitIds(record, (id) => this.#ids.push(hashOfId(id)))
+    visitFacets(record, (facet, value, events) => {
+      const { tag } = addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
+      if (!tags.includes(tag)) tags.push(tag)
+    })
+    visitIds(record, (id) => this.#ids.push(wordOf(hashOfId(id), block)))
+    return tags
   }
 
   /** Events that were added. */
@@ -102,7 +106,7 @@ export class IndexBuilder {
   }
 
   finish(): SegmentIndex {
-    return { facets: this.#facets, ids: sortedHashes(Uint32Array.from(this.#ids)), events: this.#events }
+    return { facets: this.#facets, ids: sortedWords(Uint32Array.from(this.#ids)), events: this.#events }
   }
 }
 
@@ -126,9 +130,14 @@ export function buildSegment(
   const groups = blocksOf(records, full)
   if (groups.length > mostBlocks) throw new RangeError('Too many records for one segment')
   const index = new IndexBuilder()
-  for (const [block, some] of groups.entries()) for (const each of some) index.add(recordOf(each), block)
+  const blocks = groups.map((some, block) =>
+    blockOf(
+      some,
+      some.map((each) => index.add(recordOf(each), block)),
+    ),
+  )
   return {
-    blocks: groups.map(blockOf),
+    blocks,
     runs: [{ chain, first, records: records.length, digest }],
     chains: [{ chain, first, last: first + records.length - 1, digestBefore }],
     ...index.finish(),
@@ -153,14 +162,14 @@ function blocksOf(records: readonly NewRecord[], full: number): NewRecord[][] {
   return groups
 }
 
-function blockOf(records: readonly NewRecord[]): Block {
+function blockOf(records: readonly NewRecord[], tags: BlockPlaces['tags']): Block {
   const quarantined = new Map<number, Quarantine>()
   for (const [place, { quarantine }] of records.entries()) {
     if (quarantine !== undefined) quarantined.set(place, quarantine)
   }
   let text = ''
   for (const record of records) text += `${record.text}\n`
-  return { times: records.map(({ at }) => at), quarantined, text: Buffer.from(text) }
+  return { times: records.map(({ at }) => at), quarantined, tags, text: Buffer.from(text) }
 }
 
 /** Several adjacent blocks as one. */
@@ -171,22 +180,30 @@ export function joinBlocks(blocks: readonly Block[]): Block {
     for (const [place, note] of block.quarantined) quarantined.set(times.length + place, note)
     for (const at of block.times) times.push(at)
   }
-  return { times, quarantined, text: Buffer.concat(blocks.map(({ text }) => text)) }
+  return {
+    times,
+    quarantined,
+    tags: blocks.flatMap(({ tags }) => tags),
+    text: Buffer.concat(blocks.map(({ text }) => text)),
+  }
 }
 
-/** Adds to the counts of a value. */
-export function addFacet(facets: Facets, facet: FacetName, value: string, events: number, blocks: number): void {
+/** Adds to the counts of a value, and returns them. */
+export function addFacet(facets: Facets, facet: FacetName, value: string, events: number, blocks: number): FacetCount {
   let values = facets.get(facet)
   if (values === undefined) {
     values = new Map()
     facets.set(facet, values)
   }
   const known = values.get(value)
-  if (known === undefined) values.set(value, { events, blocks })
-  else {
+  if (known !== undefined) {
     known.events += events
     known.blocks |= blocks
+    return known
   }
+  const added = { events, blocks, tag: tagOf(facet, value) }
+  values.set(value, added)
+  return added
 }
 
 /** Runs in their order; those that follow each other in one chain become one. */
