@@ -8,12 +8,19 @@ test('counts answers by the pattern of their route, with unknown paths and metho
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
-  metrics.ingested([{ event_type: 'decision' }, { event_type: 'decision' }])
+  const inner = { event_id: 'id', verdict: 'allow' as const, reason_code: 'ok' }
+  metrics.ingested([
+    { event_type: 'gateway.request.outcome', attempts: [inner], decisions: [inner, inner] },
+    { event_type: 'auth.refused' },
+  ])
   metrics.propagated(0.03)
   const text = await metrics.text()
   expect(text).toContain('gatehouse_http_requests_total{method="GET",route="/v1/tokens/{id}",status="200"} 1')
   expect(text).toContain('gatehouse_http_requests_total{method="other",route="none",status="404"} 1')
+  expect(text).toContain('gatehouse_events_ingested_total{type="gateway.request.outcome"} 1')
+  expect(text).toContain('gatehouse_events_ingested_total{type="gateway.provider.attempt"} 1')
   expect(text).toContain('gatehouse_events_ingested_total{type="decision"} 2')
+  expect(text).toContain('gatehouse_events_ingested_total{type="auth.refused"} 1')
   expect(text).toContain(
     'gatehouse_propagation_seconds_bucket{le="0.025"} 0\ngatehouse_propagation_seconds_bucket{le="0.05"} 1\n',
   )

@@ -148,7 +148,7 @@ describe('a gateway worker', () => {
       await Promise.all(Array.from({ length: 250 }, () => worker.journal.refuse({ ...event(), ...refusal })))
     }
     const recorded = async () => {
-      const found = (await fleet.events()).filter(({ reason_code }) =>
+      const found = (await recordedEvents(fleet.ledger)).filter(({ reason_code }) =>
         ['invalid_api_token', 'refusals.summed'].includes(reason_code),
       )
       const told = found.map(({ details }) => refusedOf.safeParse(details).data?.refused.invalid_api_token ?? 1)
