@@ -257,7 +257,7 @@ test('adds a large batch of different outcomes in transactions of a limited numb
       return databases.ledger.write(statements, patient)
     },
   })
-  expect(most).toBeWithin(1, 1001)
+  expect(most).toBeWithin(1, 1201)
   expect(await totals({})).toEqual({ null: 2000 })
   expect(
     (await databases.ledger.read("select 1 from event_rollups where kind = 'token' and step = 'day'")).length,
