@@ -1,3 +1,4 @@
+/** Sums for charts, from the tallies that wait for them to the series; longer than most, because all share one maker of outcomes. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type CostAttribution, type Event, noAttribution, type Verdict } from '../event.ts'
