@@ -18,8 +18,8 @@ import { addCounts, type Counts, noCounts, type Tally } from './tally.ts'
 
 export const keysAtMost = 500
 const arrivalsAtOnce = 40
-/** For tallies as JSON, of at least 300 characters each. */
-const charactersAtOnce = 150_000
+/** Tallies with different keys, which determine how many rows of the sums one transaction changes. */
+const talliesAtOnce = 600
 const sumsAtOnce = 100
 const turnsByDefault = 400
 
@@ -43,7 +43,7 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
         where stage = (select max(stage) from pending_event_rollups) order by id limit ${arrivalsAtOnce}`,
     )
     if (furthest.length === 0) return
-    const arrivals = fewOf(furthest)
+    const arrivals = fewOf(furthest, read)
     const { sums, next } = nextSums(arrivals, read)
     try {
       await ledger.write([...claimArrivals(arrivals, next), ...addStatements(sums)], {})
@@ -58,13 +58,22 @@ export async function foldRollups(ledger: Database, turns = turnsByDefault): Pro
   }
 }
 
-/** The first arrivals, at most as many as make a short transaction. */
-function fewOf(arrivals: readonly Arrival[]): Arrival[] {
-  let characters = 0
-  return arrivals.filter(({ tallies }, index) => {
-    characters += tallies.length
-    return index === 0 || characters <= charactersAtOnce
+/** The first arrivals, at most as many as make a short transaction. Equal ones hardly make it longer. */
+function fewOf(arrivals: readonly Arrival[], read: Map<number, readonly Tally[]>): Arrival[] {
+  const different = new Set<string>()
+  const more = arrivals.findIndex((arrival, index) => {
+    for (const { at, verdict, scope, keys } of talliesOf(arrival, read)) {
+      different.add(`${at}\0${verdict}\0${scope}\0${Object.values(keys).join('\0')}`)
+    }
+    return index > 0 && different.size > talliesAtOnce
   })
+  return arrivals.slice(0, more < 0 ? arrivals.length : more)
+}
+
+function talliesOf({ id, tallies }: Arrival, read: Map<number, readonly Tally[]>): readonly Tally[] {
+  const parsed: readonly Tally[] = read.get(id) ?? JSON.parse(tallies)
+  read.set(id, parsed)
+  return parsed
 }
 
 /** The sums of as many next stages as fit, and the stage after them. */
@@ -109,11 +118,7 @@ export interface Sums extends Counts {
 
 function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, readonly Tally[]>): Sums[] {
   const sums = new Map<string, Sums>()
-  for (const { id, tallies } of arrivals) {
-    const parsed: readonly Tally[] = read.get(id) ?? JSON.parse(tallies)
-    read.set(id, parsed)
-    for (const each of parsed) addTally(sums, stage, each)
-  }
+  for (const arrival of arrivals) for (const each of talliesOf(arrival, read)) addTally(sums, stage, each)
   return [...sums.values()]
 }
 

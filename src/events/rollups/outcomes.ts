@@ -10,7 +10,7 @@ import type { Event } from '../event.ts'
 import { readLog } from '../log/read-log.ts'
 import { readRecords } from '../log/read-records.ts'
 import { eventsOfRecord } from '../log/record-events.ts'
-import { countedOutcome, stepMilliseconds } from './rollup.ts'
+import { countedOutcome, type Step, stepMilliseconds } from './rollup.ts'
 import { addOutcome, type Tally } from './tally.ts'
 
 /** Instants in milliseconds since the epoch; `until` is not part of it. */
@@ -22,9 +22,16 @@ interface Window {
 const outcomeType: Event['event_type'] = 'gateway.request.outcome'
 const outcomesAtOnce = 500
 
-/** Those of a window up to a position, in order of time; tallies that come together are of one hour. */
-export async function* readOutcomes(ledger: Database, { from, until }: Window, upTo: number): AsyncGenerator<Tally[]> {
-  const tallying = new Tallying()
+/**
+ * Those of a window up to a position, in order of time; tallies that come together are of one hour. `finest` is the
+ * shortest step that they are for: outcomes of one hour have fewer tallies than those of its minutes.
+ */
+export async function* readOutcomes(
+  ledger: Database,
+  { from, until }: Window,
+  { upTo, finest }: { upTo: number; finest: 'minute' | 'hour' },
+): AsyncGenerator<Tally[]> {
+  const tallying = new Tallying(finest)
   let hour = from
   const query = {
     ...{ order: 'oldest' as const, since: from, until, ceiling: upTo + 1, after: null },
@@ -50,7 +57,7 @@ export async function* readOutcomesBehind(
     blocks.args,
   )
   if (range === undefined || range.first === null) return
-  const tallying = new Tallying()
+  const tallying = new Tallying('minute')
   const positions = { from: Math.max(behind + 1, range.first), before: Math.min(upTo, range.last) + 1 }
   for await (const record of readRecords(ledger, positions)) {
     if (record.at < from || record.at >= until) continue
@@ -64,7 +71,7 @@ export async function* readOutcomesBehind(
 export const blocksBehind = (position: number, { from, until }: Window): Statement => ({
   sql: `from event_blocks
     where first_position >= coalesce((select max(first_position) from event_blocks where first_position <= ?), 0)
-      and first_position + records - 1 > ? and first_at < ? and last_at >= ?`,
+      and first_position + records - 1 > ? and +first_at < ? and +last_at >= ?`,
   args: [position, position, until, from],
 })
 
@@ -72,11 +79,16 @@ export const blocksBehind = (position: number, { from, until }: Window): Stateme
 class Tallying {
   outcomes = 0
   #tallies = new Map<string, Tally>()
+  readonly #step: number
+
+  constructor(finest: Step) {
+    this.#step = stepMilliseconds[finest]
+  }
 
   add(event: Event, at: number): void {
     if (event.event_type !== outcomeType) return
     this.outcomes += 1
-    addOutcome(this.#tallies, countedOutcome(event, at), true)
+    addOutcome(this.#tallies, countedOutcome(event, at - (at % this.#step)), true)
   }
 
   /** The tallies, in the order of first appearance, of what was added since. */

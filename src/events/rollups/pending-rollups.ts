@@ -1,6 +1,7 @@
 /**
  * What is written with new records, for the sums to be made from later (fold.ts): outcomes with equal keys are added up
- * first, so that a batch of one token takes one small row.
+ * first, so that a batch of one token takes one small row. A batch of many different ones takes several rows, because
+ * one row is added to the sums in one transaction.
  */
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -9,15 +10,19 @@ import { timeOf } from '../log/append.ts'
 import { countedOutcome } from './rollup.ts'
 import { tally } from './tally.ts'
 
-/** The statement that queues these events, which must be new to the ledger. `receivedAt` limits their times. */
+const talliesOfRow = 200
+
+/** Statements that queue these events, which must be new to the ledger. `receivedAt` limits their times. */
 export function pendingRollups(events: readonly Event[], receivedAt: number): Statement[] {
   const outcomes = events.filter(({ event_type }) => event_type === 'gateway.request.outcome')
-  if (outcomes.length === 0) return []
   const counted = outcomes.map((event) => countedOutcome(event, timeOf(event.timestamp, receivedAt)))
-  return [
-    {
+  const tallies = tally(counted, receivedAt)
+  const statements: Statement[] = []
+  for (let from = 0; from < tallies.length; from += talliesOfRow) {
+    statements.push({
       sql: 'insert into pending_event_rollups (tallies) values (?)',
-      args: [wellFormedJson(tally(counted, receivedAt))],
-    },
-  ]
+      args: [wellFormedJson(tallies.slice(from, from + talliesOfRow))],
+    })
+  }
+  return statements
 }

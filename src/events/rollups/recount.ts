@@ -37,7 +37,8 @@ export async function* recountRollups(options: RecountOptions): AsyncGenerator<R
     const hourFrom = (start: number) =>
       new RollupSpan(ledger, { from: start, steps: start < minutesFrom ? ['hour'] : ['minute', 'hour'], upTo })
     let ofHour = hourFrom(from)
-    for await (const tallies of readOutcomes(ledger, ofDay, upTo)) {
+    const finest = ofDay.until > minutesFrom ? 'minute' : 'hour'
+    for await (const tallies of readOutcomes(ledger, ofDay, { upTo, finest })) {
       while (tallies.some(({ at: minute }) => minute >= ofHour.until)) {
         yield ofHour
         if (signal.aborted) return

@@ -1,3 +1,4 @@
+/** Sums for charts, from the tallies that wait for them to the series; longer than most, because all share one maker of outcomes. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type CostAttribution, type Event, noAttribution, type Verdict } from '../event.ts'
@@ -243,6 +244,25 @@ test('limits the models and reasons of a bucket, however many callers invent', a
   ])
   await keep([outcome({ model: 'never answered', provider: null })])
   expect((await series({ by: 'model', step: 'hour' })).totals.map(({ key }) => key)).not.toContain('never answered')
+})
+
+test('adds a large batch of different outcomes in transactions of a limited number of rows', async () => {
+  await arrive(Array.from({ length: 2000 }, (_, index) => outcome({ token: `t${index}`, model: `m${index}` })))
+  let most = 0
+  await foldRollups({
+    ...databases.ledger,
+    write: (statements, patient) => {
+      const written = statements.filter(({ sql }) => sql.includes('insert into event_rollups'))
+      const rows = written.map(({ args: [list] }) => JSON.parse(String(list)).length)
+      most = Math.max(most, ...rows)
+      return databases.ledger.write(statements, patient)
+    },
+  })
+  expect(most).toBeWithin(1, 1201)
+  expect(await totals({})).toEqual({ null: 2000 })
+  expect(
+    (await databases.ledger.read("select 1 from event_rollups where kind = 'token' and step = 'day'")).length,
+  ).toBe(2000)
 })
 
 test('adds each arrival once, with deaths between any two transactions and several processes at work', async () => {

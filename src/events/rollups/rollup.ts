@@ -9,9 +9,9 @@
  *  reason   its code    its team                        minute, hour, day; no sketches
  *  token    its id      its team                        hour, day
  *
- * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events writes one row for all
- * outcomes to be counted, which costs next to nothing. fold.ts adds it to the sums, each outcome once, before a chart
- * is read and every few seconds.
+ * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events queues what is to be
+ * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
+ * outcome once, before a chart is read and every few seconds.
  */
 import { toNano } from '../../lib/money.ts'
 import type { Event } from '../event.ts'

@@ -88,7 +88,13 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
   const seen = visibilityFilter(visibility)
   if (seen === 'nothing') return found
   const outcomes = readLog(ledger, {
-    ...{ order: 'newest', since, until: Number.MAX_SAFE_INTEGER, ceiling: (await readLogHead(ledger)).next, after: null },
+    ...{
+      order: 'newest',
+      since,
+      until: Number.MAX_SAFE_INTEGER,
+      ceiling: (await readLogHead(ledger)).next,
+      after: null,
+    },
     ...{ facets: [...seen, { facet: 'type', values: [outcomeType] }], ids: [] },
   })
   for await (const { event } of outcomes) {

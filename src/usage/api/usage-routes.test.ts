@@ -1,5 +1,6 @@
 /** What an operator does with limits that workers hold, by the routes. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { mergeOnce } from '../../events/log/merge-segments.ts'
 import { replaceCheckpoint } from '../../events/proof/checkpoint-writer.ts'
 import { dropSegments, recordedEvents } from '../../events/testing/recorded.ts'
 import { type TemporaryInstallation, temporaryInstallation } from '../../members/testing/installation.ts'
@@ -112,5 +113,13 @@ test('does not report an older copy when checkpoints were signed or retention re
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
   await call('POST', '/v1/tokens', { body: { name: 'later', purpose: 'general' } })
   await dropSegments(ledger, 'first_position < (select max(first_position) from event_segments)')
+  expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
+})
+
+test('finds the events of all changes in merged segments', async () => {
+  const { state, ledger } = made.store
+  for (const name of ['one', 'two', 'three']) await call('POST', '/v1/tokens', { body: { name, purpose: 'general' } })
+  while (await mergeOnce(ledger, { full: 128, fanIn: 2 }));
+  expect(await ledger.read('select 1 from event_segments')).toHaveLength(1)
   expect(await missingChangesSince(state, ledger, made.clock.now())).toBeNull()
 })

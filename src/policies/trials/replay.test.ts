@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { createRecorder } from '../../events/change.ts'
+import { type Event, noAttribution } from '../../events/event.ts'
+import { testEvent } from '../../events/testing/ledger.ts'
+import type { Visibility } from '../../events/visibility.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
+import type { StoredPolicy } from '../stored-policy.ts'
+import { replayPolicy } from './replay.ts'
+
+const now = Date.parse('2026-05-01T12:00:00Z')
+const clock = { now: () => now, monotonic: () => now }
+let store: TemporaryStore
+beforeEach(async () => {
+  store = await temporaryStore()
+})
+afterEach(() => store.remove())
+
+const policy: StoredPolicy = {
+  id: Bun.randomUUIDv7(),
+  kind: 'condition',
+  stages: ['pre_request'],
+  config: { verdict: 'deny', reason_code: 'test.model' },
+  when: 'request.model == "gpt-4o"',
+  targets: {},
+  ...{ position: 1, mode: 'monitor', whenBroken: 'deny', enabled: true, version: 1 },
+}
+
+function outcome(request: string, { ago = 0, team = 'team-a', token = 'token', model = 'gpt-4o' } = {}): Event {
+  return testEvent({
+    request_id: request,
+    timestamp: new Date(now - ago).toISOString(),
+    event_attribution: { ...noAttribution, team_id: team, token_id: token },
+    details: { route: 'POST /v1/chat/completions', model, provider: 'openai' },
+  })
+}
+const record = (events: readonly Event[]) =>
+  createRecorder({ ...store, announce: () => undefined, clock, log: silentLog }).append(events)
+
+const every: Visibility = { teams: 'every', ownTokens: [] }
+const replay = (visibility = every, signal = new AbortController().signal) =>
+  replayPolicy({
+    ...{ policy, ledger: store.ledger, clock, since: now - 3_600_000, visibility },
+    tools: { fetch, resolve: async () => [], privateWebhooks: false, throwIfCut: () => undefined, signal },
+  })
+
+test('replays the outcomes since a time, newest first, and no other events', async () => {
+  await record([
+    outcome('young', { ago: 1000 }),
+    outcome('old', { ago: 2000 }),
+    outcome('too old', { ago: 3_600_001 }),
+    outcome('other model', { model: 'claude' }),
+    { ...outcome('no outcome'), event_type: 'decision' },
+    outcome('youngest'),
+  ])
+  const found = await replay()
+  expect(found).toMatchObject({ examined: 4, matched: 3, verdicts: { deny: 3 }, undecided: 0, complete: true })
+  expect(found.results.map(({ request_id }) => request_id)).toEqual(['youngest', 'young', 'old'])
+})
+
+test('replays only what the caller sees', async () => {
+  await record([
+    outcome('one'),
+    outcome('two', { team: 'team-b', token: 'own' }),
+    { ...outcome('none'), event_attribution: noAttribution },
+  ])
+  const seen = async (visibility: Visibility) =>
+    (await replay(visibility)).results.map(({ request_id }) => request_id).toSorted()
+  expect(await seen(every)).toEqual(['none', 'one', 'two'])
+  expect(await seen({ teams: ['team-a'], ownTokens: [] })).toEqual(['one'])
+  expect(await seen({ teams: [], ownTokens: ['own'] })).toEqual(['two'])
+  expect(await seen({ teams: [], ownTokens: [] })).toEqual([])
+})
+
+test('leaves out records that cannot be read', async () => {
+  await record([outcome('damaged')])
+  await store.ledger.write([{ sql: 'update event_blocks set body = zeroblob(9)', args: [] }])
+  await record([outcome('sound')])
+  expect(await replay()).toMatchObject({ examined: 1, results: [{ request_id: 'sound' }] })
+})
+
+test('ends when the caller has left, and says that it is not complete', async () => {
+  await record([outcome('one')])
+  expect(await replay(every, AbortSignal.abort())).toMatchObject({ examined: 0, complete: false })
+})
