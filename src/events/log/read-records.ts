@@ -8,7 +8,7 @@ import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Reader } from '../../store/open.ts'
 import { ChainWalk } from './chain.ts'
 import type { Quarantine } from './quarantine.ts'
-import { recordBytes } from './segment.ts'
+import { blockRecords, recordBytes } from './segment.ts'
 import { decodeBlock, decodeHeader, decodePlaces, type Header } from './segment-codec.ts'
 import {
   blockColumns,
@@ -188,6 +188,7 @@ export async function digestAt(ledger: Reader, chain: string, seq: number): Prom
         if (record.seq < run.first) continue
         walk.step(record.seq, record.body)
         if (record.seq === seq) return walk.digest
+        if (record.seq % blockRecords === 0) await yieldToEventLoop()
       }
       return null
     }
