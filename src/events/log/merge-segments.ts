@@ -52,6 +52,7 @@ const levelOf = (records: number): number =>
 interface Small {
   first: number
   records: number
+  receivedAt: number
 }
 
 /** Merges until nothing is left to merge; between two merges other work goes on. Stops when the signal fires. */
@@ -61,23 +62,31 @@ export async function mergeSegments(ledger: Database, signal?: AbortSignal): Pro
 
 /** Merges one group of neighbours; false where there is none to merge. Other sizes are for tests. */
 export async function mergeOnce(ledger: Database, sizes = usualSizes): Promise<boolean> {
-  const rows = await ledger.read<{ first_position: number; records: number }>(
-    'select first_position, records from event_segments order by first_position desc limit ?',
+  const rows = await ledger.read<{ first_position: number; records: number; received_at: number }>(
+    'select first_position, records, received_at from event_segments order by first_position desc limit ?',
     [mostScanned],
   )
-  const segments = rows.map(({ first_position: first, records }) => ({ first, records })).reverse()
+  const segments = rows
+    .map(({ first_position: first, records, received_at: receivedAt }) => ({ first, records, receivedAt }))
+    .reverse()
   for (const group of groupsOf(segments, sizes)) if (await mergeGroup(ledger, group, sizes)) return true
   return false
 }
 
-/** Neighbours that may be merged, those of the lowest level first; smaller ones between them count. */
+const dayOf = ({ receivedAt }: Small): number => Math.floor(receivedAt / 86_400_000)
+
+/**
+ * Neighbours that may be merged, those of the lowest level first; smaller ones between them count. All were received on
+ * one day (UTC): retention removes whole segments, so no event is kept more than a day too long.
+ */
 function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Generator<readonly Small[]> {
   for (const level of [0, 1, 2]) {
     let group: Small[] = []
     let records = 0
     for (const segment of segments) {
       const last = group.at(-1)
-      const isNext = last === undefined || last.first + last.records === segment.first
+      const isNext =
+        last === undefined || (last.first + last.records === segment.first && dayOf(last) === dayOf(segment))
       const fits = levelOf(segment.records) <= level
       if (!isNext || !fits) {
         group = []
@@ -192,7 +201,9 @@ async function mergeParts(parts: readonly Part[], full: number): Promise<StoredS
     if (block === null) return null
     blocks.push(block)
   }
+  const receivedAt = Math.max(...parts.map((part) => part.receivedAt))
   const header: Header = {
+    receivedAt,
     events: parts.reduce((sum, { header: { events } }) => sum + events, 0),
     runs: joinRuns(parts.flatMap(({ header: { runs } }) => runs)),
     chains: joinChains(parts.flatMap(({ header: { chains } }) => chains)),
@@ -200,7 +211,7 @@ async function mergeParts(parts: readonly Part[], full: number): Promise<StoredS
   }
   return {
     records: blocks.reduce((sum, { records }) => sum + records, 0),
-    receivedAt: Math.max(...parts.map(({ receivedAt }) => receivedAt)),
+    receivedAt,
     header: encodeHeader(header),
     ids: bytesOfWords(mergeWords(lists)),
     facets,

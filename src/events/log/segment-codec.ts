@@ -46,6 +46,7 @@ export interface StoredSegment {
 const runSchema = z.tuple([z.string(), z.number().int().min(1), z.number().int().min(1), z.string()])
 const facetSchema = z.tuple([z.enum(facetNames), z.string(), z.number().int().min(1), z.number().int().min(1)])
 const headerSchema = z.strictObject({
+  received_at: z.number().int(),
   events: z.number().int().min(1),
   runs: z.array(runSchema).min(1),
   chains: z.array(z.tuple([z.string(), z.number().int().min(1), z.number().int().min(1), z.string()])).min(1),
@@ -53,6 +54,8 @@ const headerSchema = z.strictObject({
 })
 
 export interface Header {
+  /** As the segment's row has it: `verify` finds either altered. */
+  receivedAt: number
   events: number
   runs: readonly Run[]
   chains: readonly ChainPart[]
@@ -75,7 +78,7 @@ export function encodeSegment({ blocks, runs, chains, facets, ids, events, recei
   return {
     records: blocks.reduce((sum, { times }) => sum + times.length, 0),
     receivedAt,
-    header: encodeHeader({ events, runs, chains, facets }),
+    header: encodeHeader({ receivedAt, events, runs, chains, facets }),
     ids: bytesOfWords(ids),
     facets,
     chains,
@@ -86,8 +89,9 @@ export function encodeSegment({ blocks, runs, chains, facets, ids, events, recei
   }
 }
 
-export function encodeHeader({ events, runs, chains, facets }: Header): Uint8Array {
+export function encodeHeader({ receivedAt, events, runs, chains, facets }: Header): Uint8Array {
   const header: z.infer<typeof headerSchema> = {
+    received_at: receivedAt,
     events,
     runs: runs.map(({ chain, first, records, digest }) => [chain, first, records, digest]),
     chains: chains.map(({ chain, first, last, digestBefore }) => [chain, first, last, digestBefore]),
@@ -116,10 +120,11 @@ function placesOf(block: Block): Omit<StoredBlock, 'body'> {
 export function decodeHeader(bytes: Uint8Array): Header | null {
   const parsed = headerSchema.safeParse(jsonOf(decompress(bytes, mostHeaderBytes)))
   if (!parsed.success) return null
-  const { events, runs, chains, facets: rows } = parsed.data
+  const { received_at: receivedAt, events, runs, chains, facets: rows } = parsed.data
   const facets: Facets = new Map()
   for (const [facet, value, count, blocks] of rows) addFacet(facets, facet, value, count, blocks | 0)
   return {
+    receivedAt,
     events,
     runs: runs.map(([chain, first, records, digest]) => ({ chain, first, records, digest })),
     chains: chains.map(([chain, first, last, digestBefore]) => ({ chain, first, last, digestBefore })),
