@@ -100,6 +100,11 @@ export class IndexBuilder {
     return tags
   }
 
+  /** Events that were added. */
+  get events(): number {
+    return this.#events
+  }
+
   finish(): SegmentIndex {
     return { facets: this.#facets, ids: sortedWords(Uint32Array.from(this.#ids)), events: this.#events }
   }
