@@ -17,6 +17,7 @@ import { type BatchSizes, fill, partsOfIngest } from './scale-ingest.ts'
 import { exportAll, measureQuestions } from './scale-questions.ts'
 
 const days = 7 * 86_400_000
+const units = ['p50 ms', 'p99 ms', 'p50 processor ms', 'p99 processor ms', 'events found']
 const usualSizes: BatchSizes = { least: 64, most: 500 }
 
 /** Bytes of the ledger for each request, the log's share and that of each table. */
@@ -71,7 +72,10 @@ export async function measureLedger(
         'fold, µs a request': fold,
       })
     }
-    Object.assign(figures, await sizeOf(ledger, requests), await measureQuestions(ledger))
+    Object.assign(figures, await sizeOf(ledger, requests))
+    for (const { name, values } of await measureQuestions(ledger)) {
+      for (const [index, unit] of units.entries()) figures[`${name}, ${unit}`] = values[index] ?? Number.NaN
+    }
     return figures
   } finally {
     ledger.close()

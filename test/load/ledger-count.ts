@@ -1,6 +1,9 @@
-/** Counts what has reached the ledger, from its file. */
+/** Counts what has reached the ledger, from its file: the records of the event log are opened and counted. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { eventsOf, type LogRecord } from '../../src/events/log/record.ts'
+import { recordBytes } from '../../src/events/log/segment.ts'
+import { decodeBlock, type StoredBlock } from '../../src/events/log/segment-codec.ts'
 import { until } from '../support/eventually.ts'
 
 export interface LedgerCount {
@@ -9,22 +12,32 @@ export interface LedgerCount {
   events: number
 }
 
-const sql = `select count(*) as events,
-  count(*) filter (where event_type = 'gateway.request.outcome') as outcomes,
-  count(distinct case when event_type = 'gateway.request.outcome' then json_extract(body, '$.exchange_id') end)
-    as exchanges
-from events`
-
+/** Throws where a part of the log is damaged. */
 export function countLedger(dataDirectory: string): LedgerCount {
   using ledger = new Database(join(dataDirectory, 'ledger.db'), { readonly: true })
-  return ledger.query<LedgerCount, []>(sql).get() ?? { outcomes: 0, exchanges: 0, events: 0 }
+  const blocks = ledger.query<StoredBlock, []>(
+    'select records, bytes, first_at, last_at, places, body from event_blocks',
+  )
+  const count = { outcomes: 0, events: 0 }
+  const exchanges = new Set<string>()
+  for (const stored of blocks.iterate()) {
+    const block = decodeBlock(stored)
+    if (block === null) throw new Error('A block of the event log is damaged')
+    for (const bytes of recordBytes(block)) {
+      const record: LogRecord = JSON.parse(bytes.toString())
+      count.events += eventsOf(record)
+      if (record.event_type !== 'gateway.request.outcome') continue
+      count.outcomes += 1
+      if (record.exchange_id !== undefined) exchanges.add(record.exchange_id)
+    }
+  }
+  return { ...count, exchanges: exchanges.size }
 }
 
-/** The number of events alone, which costs no scan of their bodies. */
-function highestPosition(dataDirectory: string): number {
+/** The position after the last record, which costs no reading of records. */
+function nextPosition(dataDirectory: string): number {
   using ledger = new Database(join(dataDirectory, 'ledger.db'), { readonly: true })
-  const row = ledger.query<{ position: number | null }, []>('select max(position) as position from events').get()
-  return row?.position ?? 0
+  return ledger.query<{ next: number }, []>('select next_position as next from event_log').get()?.next ?? 0
 }
 
 /** Waits until nothing has arrived for a second; gives the count and how long the arriving took. */
@@ -35,7 +48,7 @@ export async function settledCount(dataDirectory: string): Promise<LedgerCount &
   await until(
     'the ledger has come to rest',
     () => {
-      const now = highestPosition(dataDirectory)
+      const now = nextPosition(dataDirectory)
       if (now !== seen) changedAt = performance.now()
       seen = now
       return performance.now() - changedAt > 1000

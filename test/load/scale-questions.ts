@@ -33,18 +33,34 @@ async function valuesOf(ledger: Database, facet: string): Promise<string[]> {
   return rows.map(({ value }) => value)
 }
 
-/** p50 and p99 of each question, in milliseconds. */
-export async function measureQuestions(ledger: Database): Promise<Record<string, number>> {
+/** p50 and p99 of a question in milliseconds, then the same of the processor, then how many events were found. */
+export interface Answer {
+  name: string
+  values: readonly number[]
+}
+
+/** Puts each question many times with other values. */
+export async function measureQuestions(ledger: Database): Promise<Answer[]> {
   const { next } = await readLogHead(ledger)
-  const figures: Record<string, number> = {}
+  const answers: Answer[] = []
   const ask = async (name: string, queryOf: (round: number) => Partial<LogQuery>): Promise<void> => {
     let found = 0
+    const busy: number[] = []
     const times = await timesOf(tries, async (round) => {
-      found += (await firstPage(ledger, { ...everything(next), ...queryOf(round) })).length
+      const query = { ...everything(next), ...queryOf(round) }
+      const before = process.cpuUsage()
+      found += (await firstPage(ledger, query)).length
+      const { user, system } = process.cpuUsage(before)
+      busy.push((user + system) / 1000)
     })
-    figures[`${name}, p50 ms`] = percentile(times, 0.5)
-    figures[`${name}, p99 ms`] = percentile(times, 0.99)
-    figures[`${name}, events found`] = found / tries
+    const values = [
+      percentile(times, 0.5),
+      percentile(times, 0.99),
+      percentile(busy, 0.5),
+      percentile(busy, 0.99),
+      found / tries,
+    ]
+    answers.push({ name, values })
   }
   const one = async (facet: FacetFilter['facet']) => {
     const values = await valuesOf(ledger, facet)
@@ -73,7 +89,7 @@ export async function measureQuestions(ledger: Database): Promise<Record<string,
   const requests = await someRequests(ledger, next)
   await ask('story of a request', (round) => storyOf(requests[round % requests.length] ?? ''))
   await ask('story of no request', () => storyOf(Bun.randomUUIDv7()))
-  return figures
+  return answers
 }
 
 const storyOf = (id: string): Partial<LogQuery> => ({

@@ -17,29 +17,58 @@ export interface BlockPlaces {
   times: readonly number[]
   /** Records that were quarantined, by their place in the block. */
   quarantined: ReadonlyMap<number, Quarantine>
-  /** The tags of each record. */
-  tags: readonly (readonly number[])[]
+  tags: Tags
 }
+
+/** The tags of records: those of all, one record after another, and where those of each end. */
+export interface Tags {
+  all: readonly number[] | Uint16Array
+  ends: readonly number[]
+}
+
+export function joinTags(lists: readonly Tags[]): Tags {
+  const all: number[] = []
+  const ends: number[] = []
+  for (const list of lists) {
+    for (const end of list.ends) ends.push(all.length + end)
+    for (const tag of list.all) all.push(tag)
+  }
+  return { all, ends }
+}
+
+/** Those of one record. */
+export const tagsOfRecord = (tags: readonly number[]): Tags => ({ all: tags, ends: [tags.length] })
 
 export const tagOf = (facet: FacetName, value: string): number => Bun.hash.crc32(`${facet}:${value}`) & 0xffff
 
-/** A record has fewer tags; it is always opened where it would have more. */
-const mostTags = 255
+/** Of a record with more tags these are kept, and it is always opened. */
+export const mostTags = 255
 
 /** Whether a record may have one of the tags of each list. */
-export const mayHaveTags = (tags: readonly number[], wanted: readonly (readonly number[])[]): boolean =>
-  tags.length === mostTags || wanted.every((some) => some.some((tag) => tags.includes(tag)))
+export function mayHaveTags({ all, ends }: Tags, record: number, wanted: readonly (readonly number[])[]): boolean {
+  const from = record === 0 ? 0 : (ends[record - 1] ?? 0)
+  const end = ends[record] ?? 0
+  if (end - from >= mostTags) return true
+  for (const some of wanted) if (!hasOne(all, from, end, some)) return false
+  return true
+}
+
+function hasOne(all: Tags['all'], from: number, end: number, some: readonly number[]): boolean {
+  for (let at = from; at < end; at += 1) {
+    const tag = all[at]
+    if (tag !== undefined && some.includes(tag)) return true
+  }
+  return false
+}
 
 const headBytes = 8
 const bytesOfTime = 8
 const notesSchema = z.array(z.tuple([z.number().int().min(0), quarantineSchema]))
 
-export function writePlaces({ times, quarantined, tags }: BlockPlaces): Buffer {
+export function writePlaces({ times, quarantined, tags: { all, ends } }: BlockPlaces): Buffer {
   const notes = quarantined.size === 0 ? '' : JSON.stringify([...quarantined])
   const notesBytes = Buffer.byteLength(notes)
-  const kept = tags.map((some) => some.slice(0, mostTags))
-  const tagCount = kept.reduce((sum, { length }) => sum + length, 0)
-  const bytes = Buffer.allocUnsafe(headBytes + notesBytes + times.length * (bytesOfTime + 1) + tagCount * 2)
+  const bytes = Buffer.allocUnsafe(headBytes + notesBytes + times.length * (bytesOfTime + 1) + all.length * 2)
   bytes.writeUInt32LE(times.length, 0)
   bytes.writeUInt32LE(notesBytes, 4)
   bytes.write(notes, headBytes)
@@ -52,13 +81,17 @@ export function writePlaces({ times, quarantined, tags }: BlockPlaces): Buffer {
     for (; rest >= 128; rest = Math.floor(rest / 128)) bytes[at++] = (rest % 128) + 128
     bytes[at++] = rest
   }
-  for (const { length } of kept) bytes[at++] = length
-  for (let slot = 0, written = 0; written < tagCount; slot += 1) {
-    for (const some of kept) {
-      const tag = some[slot]
-      if (tag === undefined) continue
-      at = bytes.writeUInt16LE(tag, at)
-      written += 1
+  let most = 0
+  for (const [record, end] of ends.entries()) {
+    const count = end - (ends[record - 1] ?? 0)
+    most = Math.max(most, count)
+    bytes[at++] = count
+  }
+  for (let slot = 0; slot < most; slot += 1) {
+    let from = 0
+    for (const end of ends) {
+      if (from + slot < end) at = bytes.writeUInt16LE(all[from + slot] ?? 0, at)
+      from = end
     }
   }
   return bytes.subarray(0, at)
@@ -68,31 +101,43 @@ export function writePlaces({ times, quarantined, tags }: BlockPlaces): Buffer {
 export function readPlaces(bytes: Buffer): BlockPlaces {
   const records = bytes.readUInt32LE(0)
   const notesBytes = bytes.readUInt32LE(4)
-  if (records > bytes.length) throw new RangeError('A block has more records than bytes')
   const notes = bytes.toString('utf8', headBytes, headBytes + notesBytes)
   const quarantined = new Map(notes === '' ? [] : notesSchema.parse(JSON.parse(notes)))
   let at = headBytes + notesBytes
-  let time = 0
-  const times = Array.from({ length: records }, () => {
+  const times: number[] = []
+  for (let time = 0; times.length < records; times.push(time)) {
     let number = 0
     let scale = 1
-    for (let byte = bytes.readUInt8(at++); ; byte = bytes.readUInt8(at++)) {
-      number += (byte & 127) * scale
-      if (byte < 128) break
+    let byte = bytes.readUInt8(at++)
+    for (; byte >= 128; byte = bytes.readUInt8(at++)) {
+      number += (byte - 128) * scale
       scale *= 128
     }
+    number += byte * scale
     time += number % 2 === 0 ? number / 2 : -(number + 1) / 2
-    return time
-  })
-  const counts = Array.from({ length: records }, () => bytes.readUInt8(at++))
-  const tags: number[][] = counts.map(() => [])
-  for (let slot = 0; at < bytes.length; slot += 1) {
-    for (let record = 0; record < records; record += 1) {
-      if (slot >= (counts[record] ?? 0)) continue
-      tags[record]?.push(bytes.readUInt16LE(at))
-      at += 2
-    }
-    if (slot > mostTags) throw new RangeError('A block has more tags than it says')
   }
-  return { times, quarantined, tags }
+  const counts = bytes.subarray(at, at + records)
+  at += records
+  const ends: number[] = []
+  let total = 0
+  let most = 0
+  for (const count of counts) {
+    total += count
+    most = Math.max(most, count)
+    ends.push(total)
+  }
+  if (ends.length !== records || bytes.length !== at + total * 2)
+    throw new RangeError('The tags of a block are cut off')
+  const all = new Uint16Array(total)
+  for (let slot = 0; slot < most; slot += 1) {
+    let from = 0
+    for (const end of ends) {
+      if (from + slot < end) {
+        all[from + slot] = (bytes[at] ?? 0) + (bytes[at + 1] ?? 0) * 256
+        at += 2
+      }
+      from = end
+    }
+  }
+  return { times, quarantined, tags: { all, ends } }
 }

@@ -37,9 +37,9 @@ function candidateOf(block: PlacedBlock, query: LogQuery, tags: readonly (readon
   if (says === null) return { ...block, says, ordinals: damaged }
   const { times } = says
   const ordinals: number[] = []
-  for (const [ordinal, own] of says.tags.entries()) {
+  for (const [ordinal, at] of times.entries()) {
     const position = block.first_position + ordinal
-    if (mayHaveEvents({ at: times[ordinal] ?? 0, position }, query) && mayHaveTags(own, tags)) ordinals.push(ordinal)
+    if (mayHaveTags(says.tags, ordinal, tags) && mayHaveEvents({ at, position }, query)) ordinals.push(ordinal)
   }
   ordinals.sort((one, other) => (times[one] ?? 0) - (times[other] ?? 0) || one - other)
   if (query.order === 'newest') ordinals.reverse()

@@ -49,6 +49,8 @@ const usualSizes: MergeSizes = { full: blockRecords, fanIn: 16 }
 const levelOf = (records: number): number =>
   records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4))
 
+const mergedLevels = [0, 1, 2]
+
 interface Small {
   first: number
   records: number
@@ -77,10 +79,11 @@ const dayOf = ({ receivedAt }: Small): number => Math.floor(receivedAt / 86_400_
 
 /**
  * Neighbours that may be merged, those of the lowest level first; smaller ones between them count. All were received on
- * one day (UTC): retention removes whole segments, so no event is kept more than a day too long.
+ * one day (UTC): retention removes whole segments, so no event is kept more than a day too long. What is left of a day
+ * that is over is merged however few segments it is, so that days leave no trail of small ones.
  */
 function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Generator<readonly Small[]> {
-  for (const level of [0, 1, 2]) {
+  for (const level of mergedLevels) {
     let group: Small[] = []
     let records = 0
     for (const segment of segments) {
@@ -89,6 +92,8 @@ function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Gen
         last === undefined || (last.first + last.records === segment.first && dayOf(last) === dayOf(segment))
       const fits = levelOf(segment.records) <= level
       if (!isNext || !fits) {
+        const isDayOver = last !== undefined && dayOf(last) !== dayOf(segment)
+        if (level === mergedLevels.at(-1) && isDayOver && group.length > 1) yield group
         group = []
         records = 0
       }

@@ -10,7 +10,7 @@
  *
  * Everything here is data in memory; `segment-codec.ts` is its stored form.
  */
-import { type BlockPlaces, tagOf } from './block-places.ts'
+import { type BlockPlaces, joinTags, mostTags, type Tags, tagOf, tagsOfRecord } from './block-places.ts'
 import { hashOfId, sortedWords, wordOf } from './id-hashes.ts'
 import { type Quarantine, quarantinedEvent } from './quarantine.ts'
 import { eventsOf, type FacetName, type LogRecord, visitFacets, visitIds } from './record.ts'
@@ -94,7 +94,7 @@ export class IndexBuilder {
     this.#events += eventsOf(record)
     visitFacets(record, (facet, value, events) => {
       const { tag } = addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
-      if (!tags.includes(tag)) tags.push(tag)
+      if (tags.length < mostTags && !tags.includes(tag)) tags.push(tag)
     })
     visitIds(record, (id) => this.#ids.push(wordOf(hashOfId(id), block)))
     return tags
@@ -131,10 +131,7 @@ export function buildSegment(
   if (groups.length > mostBlocks) throw new RangeError('Too many records for one segment')
   const index = new IndexBuilder()
   const blocks = groups.map((some, block) =>
-    blockOf(
-      some,
-      some.map((each) => index.add(recordOf(each), block)),
-    ),
+    blockOf(some, joinTags(some.map((each) => tagsOfRecord(index.add(recordOf(each), block))))),
   )
   return {
     blocks,
@@ -162,7 +159,7 @@ function blocksOf(records: readonly NewRecord[], full: number): NewRecord[][] {
   return groups
 }
 
-function blockOf(records: readonly NewRecord[], tags: BlockPlaces['tags']): Block {
+function blockOf(records: readonly NewRecord[], tags: Tags): Block {
   const quarantined = new Map<number, Quarantine>()
   for (const [place, { quarantine }] of records.entries()) {
     if (quarantine !== undefined) quarantined.set(place, quarantine)
@@ -183,7 +180,7 @@ export function joinBlocks(blocks: readonly Block[]): Block {
   return {
     times,
     quarantined,
-    tags: blocks.flatMap(({ tags }) => tags),
+    tags: joinTags(blocks.map(({ tags }) => tags)),
     text: Buffer.concat(blocks.map(({ text }) => text)),
   }
 }
