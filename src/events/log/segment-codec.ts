@@ -160,7 +160,11 @@ const options = (level: number): ZstdOptions => ({
   params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_checksumFlag]: 1 },
 })
 
+/** The flag of a frame that has a checksum (RFC 8878 section 3.1.1.1.1): without it zstd would check nothing. */
+const hasChecksum = (bytes: Uint8Array): boolean => ((bytes[4] ?? 0) & 0b100) !== 0
+
 function decompress(bytes: Uint8Array, maxOutputLength: number): Buffer | null {
+  if (!hasChecksum(bytes)) return null
   try {
     return zstdDecompressSync(bytes, { maxOutputLength: Math.max(1, maxOutputLength) })
   } catch {

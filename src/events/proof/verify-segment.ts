@@ -97,7 +97,7 @@ class SegmentCheck {
       }
       // Records between two blocks are missed by their chains.
       if (row.first > position) this.#whole = false
-      if (row.ordinal !== place) this.#altered.add('ordinal')
+      if (this.#whole && row.ordinal !== place) this.#altered.add('ordinal')
       const until = Math.min(blocks[place + 1]?.first ?? this.#end, this.#end)
       const end = await this.#block(row, place, until)
       if (end === null || this.#reading.signal.aborted) return null
@@ -186,7 +186,7 @@ class SegmentCheck {
       this.#events += this.#index.events - before
       const deviation = isIndexed ? deviationOf(placed, record) : 'event.not_valid'
       if (deviation !== null) check.found(deviation, seq, seq, record?.event_id ?? null)
-      check.received(at, receivedAt)
+      else check.received(at, receivedAt)
     }
     if (position === run.start + run.records - 1) check.named(run.digest)
   }
