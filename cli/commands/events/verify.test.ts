@@ -7,7 +7,16 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.stop(true)
 })
 
-const summary = { kind: 'summary', chains: 1, records: 2, events: 3, findings: 0, not_covered: 1, checkpoint: null, keys: ['ab'] }
+const summary = {
+  kind: 'summary',
+  chains: 1,
+  records: 2,
+  events: 3,
+  findings: 0,
+  not_covered: 1,
+  checkpoint: null,
+  keys: ['ab'],
+}
 const found = {
   ...{ kind: 'finding', what: 'events.missing', message: 'These events are missing', chain: 'worker', from: 2, to: 4 },
   ...{ event_id: null, column: null },

@@ -13,7 +13,16 @@ import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from './append.ts'
 import { bytesOfHashes, hashesOfBytes, mergeHashes } from './id-hashes.ts'
-import { addFacet, blockRecords, type Facets, fullBlockBytes, joinBlocks, joinChains, joinRuns, mostBlocks } from './segment.ts'
+import {
+  addFacet,
+  blockRecords,
+  type Facets,
+  fullBlockBytes,
+  joinBlocks,
+  joinChains,
+  joinRuns,
+  mostBlocks,
+} from './segment.ts'
 import {
   decodeBlock,
   decodeHeader,
@@ -39,7 +48,8 @@ export interface MergeSizes {
 const usualSizes: MergeSizes = { full: blockRecords, fanIn: 16 }
 
 /** 0: less than 16 records; 1: less than 256; 2: less than 2 048; 3: large enough. */
-const levelOf = (records: number): number => (records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4)))
+const levelOf = (records: number): number =>
+  records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4))
 
 interface Small {
   first: number

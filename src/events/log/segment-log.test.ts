@@ -129,9 +129,14 @@ const values: Partial<Record<FacetName, string[]>> = {
   status: ['2xx', '4xx'],
   provider: ['openai'],
 }
-const facet = fc.constantFrom(...facetNames.filter((name) => values[name] !== undefined)).chain((name) =>
-  fc.record({ facet: fc.constant(name), values: fc.uniqueArray(fc.constantFrom(...(values[name] ?? [])), { minLength: 1, maxLength: 2 }) }),
-)
+const facet = fc
+  .constantFrom(...facetNames.filter((name) => values[name] !== undefined))
+  .chain((name) =>
+    fc.record({
+      facet: fc.constant(name),
+      values: fc.uniqueArray(fc.constantFrom(...(values[name] ?? [])), { minLength: 1, maxLength: 2 }),
+    }),
+  )
 const asked: fc.Arbitrary<Asked> = fc.record({
   order: fc.constantFrom('newest' as const, 'oldest' as const),
   since: fc.integer({ min: 990, max: 1_060 }),
@@ -154,10 +159,23 @@ type Step =
   | { merge: number }
   | { query: Asked; page: number; mergeBetween: boolean }
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { arbitrary: fc.record({ append: fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: 1, maxLength: 12 }) }) }), weight: 6 },
-  { arbitrary: fc.record({ append: fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: 13, maxLength: 90 }) }) }), weight: 1 },
+  {
+    arbitrary: fc.record({
+      append: fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: 1, maxLength: 12 }) }),
+    }),
+    weight: 6,
+  },
+  {
+    arbitrary: fc.record({
+      append: fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: 13, maxLength: 90 }) }),
+    }),
+    weight: 1,
+  },
   { arbitrary: fc.record({ merge: fc.integer({ min: 1, max: 4 }) }), weight: 3 },
-  { arbitrary: fc.record({ query: asked, page: fc.integer({ min: 1, max: 40 }), mergeBetween: fc.boolean() }), weight: 3 },
+  {
+    arbitrary: fc.record({ query: asked, page: fc.integer({ min: 1, max: 40 }), mergeBetween: fc.boolean() }),
+    weight: 3,
+  },
 )
 
 async function readPages(query: LogQuery, page: number, between: () => Promise<void>): Promise<FoundEvent[]> {
@@ -183,7 +201,9 @@ test('whatever is appended and merged, pages in either order give what a plain l
       const model = new Model()
       for (const each of steps) {
         if ('append' in each) await model.append(`chain-${each.append.chain}`, each.append.records)
-        else if ('merge' in each) for (let times = 0; times < each.merge; times += 1) await mergeOnce(store.ledger, { full: fullBlock, fanIn: 3 })
+        else if ('merge' in each)
+          for (let times = 0; times < each.merge; times += 1)
+            await mergeOnce(store.ledger, { full: fullBlock, fanIn: 3 })
         else {
           const { next } = await readLogHead(store.ledger)
           const query = queryOf(each.query, next, null)

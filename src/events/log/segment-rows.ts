@@ -119,8 +119,7 @@ export interface PlacedBlock extends StoredBlock {
 }
 
 /** The columns of a block to select from `event_blocks b`, for `placedBlock`. */
-export const blockColumns =
-  'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places, b.body'
+export const blockColumns = 'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places, b.body'
 
 export const placedBlock = (row: Row): PlacedBlock => ({
   first_position: Number(row.first_position),

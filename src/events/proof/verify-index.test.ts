@@ -10,7 +10,13 @@ const ledger = () => proof.store.ledger
 /** Positions 1–6: worker 1, 7–9: worker 2, 10–12: worker 1, in one merged segment of blocks of 4; 13–14: worker 2. */
 beforeEach(async () => {
   proof = await TestProof.start()
-  for (const [gateway, count] of [[1, 4], [1, 2], [2, 2], [2, 1], [1, 3]] as const) {
+  for (const [gateway, count] of [
+    [1, 4],
+    [1, 2],
+    [2, 2],
+    [2, 1],
+    [1, 3],
+  ] as const) {
     await proof.shipEvents(gateway, count)
   }
   expect(await proof.merge(4, 5)).toBe(1)
@@ -39,7 +45,10 @@ describe('verification finds in the index of a segment', () => {
     ['bytes = bytes - 1', ['events.damaged 01900001 5–6', 'events.damaged 01900002 1–2']],
     ['last_at = last_at + 1', ['segment.index_altered 1–12 times']],
     ['body = cast(body as text)', ['events.damaged 01900001 5–6', 'events.damaged 01900002 1–2']],
-    ['segment = 13', ['segment.index_altered 13–14 event_blocks', 'events.missing 01900001 5–6', 'events.missing 01900002 1–2']],
+    [
+      'segment = 13',
+      ['segment.index_altered 13–14 event_blocks', 'events.missing 01900001 5–6', 'events.missing 01900002 1–2'],
+    ],
     ['segment = 99', ['segment.unknown event_blocks', 'events.missing 01900001 5–6', 'events.missing 01900002 1–2']],
   ])('an altered row of event_blocks: %s', async (change, found) => {
     await proof.run(`update event_blocks set ${change} where first_position = 5`)
@@ -65,7 +74,9 @@ describe('verification finds in the index of a segment', () => {
     "blocks = 'x'",
     'events = 9223372036854775807',
   ])('an altered row of segment_facets: %s', async (change) => {
-    await proof.run(`update segment_facets set ${change} where segment = 1 and facet = 'gateway' and value like '01900002%'`)
+    await proof.run(
+      `update segment_facets set ${change} where segment = 1 and facet = 'gateway' and value like '01900002%'`,
+    )
     const found = await proof.findings()
     expect(found).toContain('segment.index_altered 1–12 segment_facets')
   })
@@ -74,7 +85,11 @@ describe('verification finds in the index of a segment', () => {
     await proof.run("delete from segment_facets where segment = 1 and facet = 'verdict'")
     expect(await proof.findings()).toEqual(['segment.index_altered 1–12 segment_facets'])
     const insert = (value: string, segment: number) =>
-      proof.run("insert into segment_facets (facet, value, segment, events, blocks) values ('verdict', ?, ?, 12, 7)", value, segment)
+      proof.run(
+        "insert into segment_facets (facet, value, segment, events, blocks) values ('verdict', ?, ?, 12, 7)",
+        value,
+        segment,
+      )
     await insert('allow', 1)
     expect(await proof.findings()).toEqual([])
     await insert('deny', 1)
@@ -100,11 +115,16 @@ describe('verification finds in the index of a segment', () => {
 
   test('a header with other facets, events, runs or chains, whose checksum holds', async () => {
     const altered = async (change: Parameters<typeof alterHeader>[2]) => {
-      const [row] = await ledger().read<{ header: ArrayBuffer }>('select header from event_segments where first_position = 1')
+      const [row] = await ledger().read<{ header: ArrayBuffer }>(
+        'select header from event_segments where first_position = 1',
+      )
       await alterHeader(ledger(), 1, change)
       const found = await proof.findings()
       await ledger().write([
-        { sql: 'update event_segments set header = ? where first_position = 1', args: [new Uint8Array(row?.header ?? [])] },
+        {
+          sql: 'update event_segments set header = ? where first_position = 1',
+          args: [new Uint8Array(row?.header ?? [])],
+        },
       ])
       return found
     }
@@ -127,7 +147,9 @@ describe('verification finds in the index of a segment', () => {
   })
 
   test('a flipped bit in the header and in the hashes of ids', async () => {
-    const [row] = await ledger().read<{ header: ArrayBuffer; ids: ArrayBuffer }>('select header, ids from event_segments')
+    const [row] = await ledger().read<{ header: ArrayBuffer; ids: ArrayBuffer }>(
+      'select header, ids from event_segments',
+    )
     for (const column of ['header', 'ids'] as const) {
       const whole = new Uint8Array(row?.[column] ?? [])
       for (const place of [0, 3, 7, whole.length >> 1, whole.length - 1]) {
@@ -175,7 +197,9 @@ describe('verification finds in the index of a segment', () => {
         first,
       )
       const found = await proof.findings()
-      expect(found.join()).toContain(first === 5 ? 'segment.unknown 5–6 event_segments' : 'log.head_altered next_position')
+      expect(found.join()).toContain(
+        first === 5 ? 'segment.unknown 5–6 event_segments' : 'log.head_altered next_position',
+      )
       await proof.run('delete from event_segments where first_position = ?', first)
     }
   })

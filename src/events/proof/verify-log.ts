@@ -231,7 +231,8 @@ export class LogCheck implements SegmentReading {
   /** Compares all chains with their ends, and looks for rows that belong to nothing. */
   async finish(): Promise<void> {
     for (const [chain, check] of this.#checks) check.end(this.#heads.heads.get(chain) ?? null)
-    if (await hasSegmentsBeyond(this.ledger)) this.findings.add(finding('log.head_altered', { column: 'next_position' }))
+    if (await hasSegmentsBeyond(this.ledger))
+      this.findings.add(finding('log.head_altered', { column: 'next_position' }))
     for (const table of tablesOfSegments) {
       const facets = await this.#rowsWithoutSegment(table)
       if (table === 'segment_facets') await this.#compareFacetCounts(facets)

@@ -105,7 +105,6 @@ describe('verification finds in the proof itself', () => {
       expect(await proof.findings()).toEqual([`${what} 01900002 4–4`])
     })
   }
-
 })
 
 describe('verification finds invalid values', () => {

@@ -194,7 +194,9 @@ describe.each([
 
   test('rewritten records with matching digests', async () => {
     await rewriteLog(ledger(), (lines) =>
-      lines.map((line, index) => (index === 13 ? { ...line, text: line.text.replace('request-1', 'request-2') } : line)),
+      lines.map((line, index) =>
+        index === 13 ? { ...line, text: line.text.replace('request-1', 'request-2') } : line,
+      ),
     )
     expect(await proof.findings()).toEqual(['events.rewritten 01900001 6–10'])
   })
@@ -205,7 +207,12 @@ describe.each([
   })
 
   test('two swapped stretches with matching digests', async () => {
-    await rewriteLog(ledger(), (lines) => [...lines.slice(0, 5), ...lines.slice(8, 11), ...lines.slice(5, 8), ...lines.slice(11)])
+    await rewriteLog(ledger(), (lines) => [
+      ...lines.slice(0, 5),
+      ...lines.slice(8, 11),
+      ...lines.slice(5, 8),
+      ...lines.slice(11),
+    ])
     expect((await proof.findings()).toSorted()).toEqual([
       ...['events.arrival_altered 01900002 1–3', 'events.arrival_altered control- 1–3'],
     ])

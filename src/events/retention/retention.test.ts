@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { floorBody, floorKind, raiseFloor } from './retention-floor.ts'
 import { alterHeader, alterLine } from '../testing/alter-log.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
+import { floorBody, floorKind, raiseFloor } from './retention-floor.ts'
 
 const day = 86_400_000
 let proof: TestProof
@@ -15,7 +15,9 @@ afterEach(() => proof.store.remove())
 /** The chains that are left, each with the number before its first record and how many records it has. */
 async function left(): Promise<{ chain: string; after: number; records: number }[]> {
   const chains = (await proof.verify()).filter((line) => line.kind === 'chain')
-  return chains.filter(({ records }) => records > 0).map(({ chain, from, records }) => ({ chain, after: from, records }))
+  return chains
+    .filter(({ records }) => records > 0)
+    .map(({ chain, from, records }) => ({ chain, after: from, records }))
 }
 
 const rowsOf = async (table: string): Promise<number> => {
@@ -49,7 +51,9 @@ test('raises the floors of all chains in a merged segment, and says up to when e
   await proof.sign()
   proof.now += (retentionDays + 1) * day
   expect(await proof.retain()).toEqual({ removed: 9, finished: true })
-  const floors = await proof.store.ledger.read<{ chain: string; seq: number }>('select chain, seq from chain_floors order by chain')
+  const floors = await proof.store.ledger.read<{ chain: string; seq: number }>(
+    'select chain, seq from chain_floors order by chain',
+  )
   expect(floors).toEqual([
     { chain: proof.worker(1), seq: 4 },
     { chain: proof.worker(2), seq: 3 },

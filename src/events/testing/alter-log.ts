@@ -4,7 +4,14 @@ import { ChainWalk, chainStart } from '../log/chain.ts'
 import type { Quarantine } from '../log/quarantine.ts'
 import { type OpenSegment, readChain } from '../log/read-records.ts'
 import { type Block, buildSegment, recordBytes } from '../log/segment.ts'
-import { decodeBlock, decodeHeader, encodeBlockForLong, encodeHeader, encodeSegment, type Header } from '../log/segment-codec.ts'
+import {
+  decodeBlock,
+  decodeHeader,
+  encodeBlockForLong,
+  encodeHeader,
+  encodeSegment,
+  type Header,
+} from '../log/segment-codec.ts'
 import { appendSegment, readBlocks, readSegments } from '../log/segment-rows.ts'
 
 /** A record of a block, which may be altered. */
@@ -32,7 +39,9 @@ const linesOf = (block: Block): StoredLine[] =>
 
 const blockOf = (lines: readonly StoredLine[]): Block => ({
   times: lines.map(({ at }) => at),
-  quarantined: new Map(lines.flatMap(({ quarantine }, place) => (quarantine === undefined ? [] : [[place, quarantine]]))),
+  quarantined: new Map(
+    lines.flatMap(({ quarantine }, place) => (quarantine === undefined ? [] : [[place, quarantine]])),
+  ),
   text: Buffer.from(lines.map(({ text }) => `${text}\n`).join('')),
 })
 
@@ -87,7 +96,9 @@ export async function alterHeader(
   const segment = (await openSegments(ledger)).find(({ row }) => row.first === position)
   if (segment === undefined) throw new Error(`No segment begins at position ${position}`)
   const header = encodeHeader(change(segment.header))
-  await ledger.write([{ sql: 'update event_segments set header = ? where first_position = ?', args: [header, position] }])
+  await ledger.write([
+    { sql: 'update event_segments set header = ? where first_position = ?', args: [header, position] },
+  ])
 }
 
 /** A record with its place, of a log that is written anew. */

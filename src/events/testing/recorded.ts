@@ -10,7 +10,8 @@ export async function recordedEvents(ledger: Reader, type?: string): Promise<Eve
   const { next } = await readLogHead(ledger)
   const events: Event[] = []
   for await (const record of readRecords(ledger, { from: 1, before: next })) {
-    for (const { event } of eventsOfRecord(record)) if (type === undefined || event.event_type === type) events.push(event)
+    for (const { event } of eventsOfRecord(record))
+      if (type === undefined || event.event_type === type) events.push(event)
   }
   return events
 }
