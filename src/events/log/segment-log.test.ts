@@ -129,14 +129,12 @@ const values: Partial<Record<FacetName, string[]>> = {
   status: ['2xx', '4xx'],
   provider: ['openai'],
 }
-const facet = fc
-  .constantFrom(...facetNames.filter((name) => values[name] !== undefined))
-  .chain((name) =>
-    fc.record({
-      facet: fc.constant(name),
-      values: fc.uniqueArray(fc.constantFrom(...(values[name] ?? [])), { minLength: 1, maxLength: 2 }),
-    }),
-  )
+const facet = fc.constantFrom(...facetNames.filter((name) => values[name] !== undefined)).chain((name) =>
+  fc.record({
+    facet: fc.constant(name),
+    values: fc.uniqueArray(fc.constantFrom(...(values[name] ?? [])), { minLength: 1, maxLength: 2 }),
+  }),
+)
 const asked: fc.Arbitrary<Asked> = fc.record({
   order: fc.constantFrom('newest' as const, 'oldest' as const),
   since: fc.integer({ min: 990, max: 1_060 }),

@@ -11,8 +11,8 @@
  * records before, or the digest. So one alteration is one finding.
  */
 import { ChainWalk } from '../log/chain.ts'
-import type { ChainPoint } from './checkpoint.ts'
-import { type FindingCode, Findings, finding } from './verify-finding.ts'
+import type { ChainPoint } from '../proof/checkpoint.ts'
+import { type FindingCode, Findings, finding } from './finding.ts'
 
 interface ChainStatus {
   chain: string

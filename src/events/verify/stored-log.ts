@@ -12,7 +12,7 @@ import type { Row, Statement } from '../../store/statement.ts'
 import { hashesOfBytes } from '../log/id-hashes.ts'
 import type { ChainPart, Facets } from '../log/segment.ts'
 import { decodeHeader, facetRows, type Header, type StoredBlock } from '../log/segment-codec.ts'
-import type { NamedHead } from './verify-chain.ts'
+import type { NamedHead } from './chain-check.ts'
 
 /** -1, which equals no number of the log, for what is no integer that JavaScript can hold. */
 const integer = (column: string): string =>

@@ -1,9 +1,9 @@
 /** Alterations of records, in segments as they were shipped and as they were merged: each is found and named. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { zstdDecompressSync } from 'node:zlib'
+import { readStateCheckpoint } from '../proof/checkpoint.ts'
 import { alterBlock, alterLine, positionOf, rewriteLog } from '../testing/alter-log.ts'
 import { TestProof } from '../testing/proof.ts'
-import { readStateCheckpoint } from './checkpoint.ts'
 
 let proof: TestProof
 

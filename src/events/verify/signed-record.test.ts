@@ -1,9 +1,9 @@
 /** Alterations of the proof itself: checkpoints, keys, and what stands in their place. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { loadSigningKey, publishKey, type Signed } from '../proof/checkpoint-key.ts'
 import { rewriteLog } from '../testing/alter-log.ts'
 import { TestProof } from '../testing/proof.ts'
-import { loadSigningKey, publishKey, type Signed } from './checkpoint-key.ts'
 
 const day = 86_400_000
 let proof: TestProof

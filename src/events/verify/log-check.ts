@@ -10,12 +10,12 @@
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import { chainStart } from '../log/chain.ts'
+import { arrivalsStart } from '../proof/arrivals.ts'
 import type { Floor } from '../retention/retention-floor.ts'
-import { arrivalsStart } from './arrivals.ts'
-import { ChainCheck } from './verify-chain.ts'
-import { type Finding, Findings, finding } from './verify-finding.ts'
-import { type SegmentReading, verifySegment } from './verify-segment.ts'
-import { readSignedFloors, type SignedRecord } from './verify-signed.ts'
+import { ChainCheck } from './chain-check.ts'
+import { type Finding, Findings, finding } from './finding.ts'
+import { type SegmentReading, verifySegment } from './segment-check.ts'
+import { readSignedFloors, type SignedRecord } from './signed-record.ts'
 import {
   countRows,
   hasSegmentsBeyond,
@@ -28,7 +28,7 @@ import {
   type SegmentRows,
   segmentBehind,
   tablesOfSegments,
-} from './verify-stored.ts'
+} from './stored-log.ts'
 
 interface LogOptions {
   ledger: Database

@@ -1,4 +1,4 @@
-/** What verification says of a log that nobody altered, also while it changes. Alterations: verify-*.test.ts. */
+/** What verification says of a log that nobody altered, also while it changes. Alterations: the other tests here. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { TestProof } from '../testing/proof.ts'
 

@@ -5,11 +5,11 @@ import type { Quarantine } from '../log/quarantine.ts'
 import { quarantinedEvent } from '../log/quarantine.ts'
 import { type ChainPart, type Facets, IndexBuilder, lineFeed, type Run, type SegmentIndex } from '../log/segment.ts'
 import { decodeBlock, type Header } from '../log/segment-codec.ts'
-import { arrivalText } from './arrivals.ts'
-import type { ChainCheck } from './verify-chain.ts'
-import { type Finding, type Findings, finding } from './verify-finding.ts'
-import { deviationOf, type PlacedRecord, parseRecord } from './verify-record.ts'
-import { type BlockRow, facetsMissing, readBlock, type SegmentRows, sameParts } from './verify-stored.ts'
+import { arrivalText } from '../proof/arrivals.ts'
+import type { ChainCheck } from './chain-check.ts'
+import { type Finding, type Findings, finding } from './finding.ts'
+import { deviationOf, type PlacedRecord, parseRecord } from './record-check.ts'
+import { type BlockRow, facetsMissing, readBlock, type SegmentRows, sameParts } from './stored-log.ts'
 
 /** A reading of the log, of which this is a part. */
 export interface SegmentReading {
