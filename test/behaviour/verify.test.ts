@@ -37,9 +37,9 @@ test('events verify names an event altered in the file, exits 1 and says what is
 
   const whole = await operate(gatehouse, 'events', 'verify')
   expect(whole.code).toBe(0)
-  expect(whole.stdout).toMatch(/^\d+ events of 2 chains, 0 findings\n$/)
+  expect(whole.stdout).toMatch(/^\d+ events in \d+ records of 2 chains, 0 findings\n$/)
   expect(whole.stderr).toMatch(/Signed up to checkpoint 1 .* with key [0-9a-f]{64}\n/)
-  expect(whole.stderr).toMatch(/events are younger than that/)
+  expect(whole.stderr).toMatch(/records are younger than that/)
   expect(statSync(join(dataDirectory, 'checkpoint-key')).mode & 0o777).toBe(0o600)
   const { key_id: key } = JSON.parse(readFileSync(witness, 'utf8'))
   expect((await operate(gatehouse, 'events', 'verify', '--key', key, '--witness', witness, '--since', '1h')).code).toBe(
@@ -51,19 +51,36 @@ test('events verify names an event altered in the file, exits 1 and says what is
   await gatehouse.stop()
   {
     using ledger = new Database(join(dataDirectory, 'ledger.db'))
-    ledger.run("update events set verdict = 'deny' where request_id = 'request-3' and event_type like '%outcome'")
+    ledger.run("update segment_facets set value = 'deny' where facet = 'verdict' and value = 'allow'")
   }
   gatehouse = await startGatehouse({ upstream, dataDirectory, adminToken: gatehouse.adminToken })
   const found = await operate(gatehouse, 'events', 'verify')
   expect(found.code).toBe(1)
-  expect(found.stdout).toMatch(/\/0 \d+ column verdict event [0-9a-f-]{36}: .*\(event\.column_altered\)\n/)
+  expect(found.stdout).toMatch(/^log \d+–\d+ segment_facets: .*\(segment\.index_altered\)\n/)
   const json = await operate(gatehouse, 'events', 'verify', '--json')
   const lines = json.stdout
     .trim()
     .split('\n')
     .map((line): { kind: string } => JSON.parse(line))
   expect(lines.map(({ kind }) => kind)).toContain('finding')
-  expect(lines.at(-1)).toMatchObject({ kind: 'summary', findings: 1 })
+  expect(lines.at(-1)).toMatchObject({ kind: 'summary' })
+
+  await gatehouse.end('SIGTERM')
+  await gatehouse.stop()
+  {
+    using ledger = new Database(join(dataDirectory, 'ledger.db'))
+    ledger.run("update segment_facets set value = 'allow' where facet = 'verdict' and value = 'deny'")
+    const [row] = ledger
+      .query<{ first_position: number; body: Uint8Array }, []>('select first_position, body from event_blocks limit 1')
+      .all()
+    const body = row?.body ?? new Uint8Array()
+    const flipped = body.with(body.length >> 1, (body[body.length >> 1] ?? 0) ^ 1)
+    ledger.run('update event_blocks set body = ? where first_position = ?', [flipped, row?.first_position ?? 0])
+  }
+  gatehouse = await startGatehouse({ upstream, dataDirectory, adminToken: gatehouse.adminToken })
+  const damaged = await operate(gatehouse, 'events', 'verify')
+  expect(damaged.code).toBe(1)
+  expect(damaged.stdout).toMatch(/^\S+ \d+(–\d+)?: .*\(events\.damaged\)\n/)
 })
 
 test('events verify is allowed only to readers of every team’s events', async () => {

@@ -7,7 +7,16 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.stop(true)
 })
 
-const summary = { kind: 'summary', chains: 1, events: 3, findings: 0, not_covered: 1, checkpoint: null, keys: ['ab'] }
+const summary = {
+  kind: 'summary',
+  chains: 1,
+  records: 2,
+  events: 3,
+  findings: 0,
+  not_covered: 1,
+  checkpoint: null,
+  keys: ['ab'],
+}
 const found = {
   ...{ kind: 'finding', what: 'events.missing', message: 'These events are missing', chain: 'worker', from: 2, to: 4 },
   ...{ event_id: null, column: null },
@@ -30,10 +39,36 @@ test('prints findings and exits with 1', async () => {
   const screen = terminal(found, { kind: 'chain', chain: 'worker', to: 6, covered_to: 5 }, { ...summary, findings: 1 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.written()).toBe(
-    'worker 2–4: These events are missing (events.missing)\n3 events of 1 chains, 1 findings\n',
+    'worker 2–4: These events are missing (events.missing)\n3 events in 2 records of 1 chains, 1 findings\n',
   )
   expect(screen.noted()).toContain('Not covered yet: worker 6–6')
   expect(screen.noted()).toContain('Compare with the id that you noted, or give it as --key: ab')
+})
+
+test('names a part of the log by its positions', async () => {
+  const screen = terminal(
+    { ...found, what: 'segment.index_altered', message: 'It differs', chain: null, from: 1, to: 9, column: 'facets' },
+    { ...summary, findings: 1 },
+  )
+  expect(await main(['events', 'verify'], screen)).toBe(1)
+  expect(screen.written()).toContain('log 1–9 facets: It differs (segment.index_altered)\n')
+})
+
+test('shows how far it is on a terminal, and prints that as lines with --json', async () => {
+  const steps = [1, 5, 6, 30].map((done) => ({ kind: 'progress', done, of: 50 }))
+  const screen = terminal(...steps, summary)
+  expect(await main(['events', 'verify'], screen)).toBe(0)
+  expect(screen.noted()).not.toContain('records read')
+  const shown: string[] = []
+  const watched = { ...terminal(...steps, summary), progress: (line: string) => shown.push(line) }
+  expect(await main(['events', 'verify'], watched)).toBe(0)
+  expect(shown).toEqual([2, 10, 12, 60].map((part) => `${part} % of 50 records read`).concat(''))
+  const person = { ...terminal(...steps, summary), interactive: true }
+  expect(await main(['events', 'verify'], person)).toBe(0)
+  expect(person.noted().match(/\d+ % of 50/g)).toEqual(['10 % of 50', '60 % of 50'])
+  const json = terminal(...steps, summary)
+  expect(await main(['events', 'verify', '--json'], json)).toBe(0)
+  expect(json.written().split('\n')).toHaveLength(steps.length + 2)
 })
 
 test('makes control characters from the databases visible', async () => {

@@ -18,10 +18,12 @@ const findingLine = z.object({
   event_id: z.string().nullable(),
   column: z.string().nullable(),
 })
+const progressLine = z.object({ kind: z.literal('progress'), done: z.number(), of: z.number() })
 const chainLine = z.object({ kind: z.literal('chain'), chain: z.string(), to: z.number(), covered_to: z.number() })
 const summaryLine = z.object({
   kind: z.literal('summary'),
   chains: z.number(),
+  records: z.number(),
   events: z.number(),
   findings: z.number(),
   not_covered: z.number(),
@@ -29,7 +31,7 @@ const summaryLine = z.object({
   keys: z.array(z.string()),
   sums_growing: z.number().nullish(),
 })
-const line = z.discriminatedUnion('kind', [findingLine, chainLine, summaryLine])
+const line = z.discriminatedUnion('kind', [findingLine, progressLine, chainLine, summaryLine])
 type Summary = z.infer<typeof summaryLine>
 
 /** A checkpoint as a gateway keeps it, or as a line of the log has it among others. */
@@ -96,10 +98,26 @@ interface Printed {
   altered: boolean
 }
 
+/**
+ * Shows how far the verification is: on stderr in place of the line before, or, where findings go to the same terminal,
+ * a line for each tenth.
+ */
+function progressOn(terminal: Terminal): (line: z.infer<typeof progressLine>) => void {
+  let tenths = 0
+  return ({ done, of }) => {
+    const line = `${Math.floor((100 * done) / Math.max(1, of))} % of ${of} records read`
+    terminal.progress?.(line)
+    const reached = Math.floor((10 * done) / Math.max(1, of))
+    if (terminal.interactive && reached > tenths) terminal.note(line)
+    tenths = Math.max(tenths, reached)
+  }
+}
+
 /** Prints what was found as it comes; gives the sum, without which the answer is not whole. */
 async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Printed> {
   let summary: Summary | null = null
   let [altered, sums] = [false, false]
+  const show = progressOn(terminal)
   for await (const text of linesOf(answer)) {
     const parsed = line.safeParse(JSON.parse(text))
     if (!parsed.success) throw new Failure('internal', { message: 'The answer is of another version' })
@@ -109,33 +127,37 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
       altered ||= !isOfSums(parsed.data.what)
     }
     if (json) await terminal.write(`${text}\n`)
+    else if (parsed.data.kind === 'progress') show(parsed.data)
     else if (parsed.data.kind === 'finding') await terminal.write(`${describe(parsed.data)}\n`)
     else if (parsed.data.kind === 'chain' && parsed.data.to > parsed.data.covered_to) {
       const { chain, covered_to: covered, to } = parsed.data
       terminal.note(`Not covered yet: ${printable(chain)} ${covered + 1}–${to}`)
     }
   }
+  if (!json) terminal.progress?.('')
   if (sums) terminal.note('The sums can be made anew of the events: gatehouse events rebuild-rollups')
   if (summary !== null) return { summary, altered }
   throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
 }
+
+const isOfLog = (what: string): boolean => what.startsWith('segment.') || what.startsWith('log.')
 
 const isOfSums = (what: string): boolean => what.startsWith('rollup.')
 
 /** The databases may have been altered, so a text can hold control characters for the terminal. */
 function describe({ what, message, chain, from, to, event_id: id, column }: z.infer<typeof findingLine>): string {
   const where = [
-    chain ?? (isOfSums(what) ? 'sums' : 'checkpoints'),
+    chain ?? (isOfSums(what) ? 'sums' : isOfLog(what) ? 'log' : 'checkpoints'),
     from === null ? null : from === to ? String(from) : `${from}–${to}`,
-    column === null ? null : isOfSums(what) ? column : `column ${column}`,
+    column,
     id === null ? null : `event ${id}`,
   ]
   return printable(`${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`)
 }
 
 async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
-  const { chains, events, findings, checkpoint, not_covered: uncovered, keys, sums_growing: growing } = summary
-  await terminal.write(`${events} events of ${chains} chains, ${findings} findings\n`)
+  const { chains, records, events, findings, checkpoint, not_covered: uncovered, keys, sums_growing: growing } = summary
+  await terminal.write(`${events} events in ${records} records of ${chains} chains, ${findings} findings\n`)
   if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')
   else
     terminal.note(
@@ -144,7 +166,7 @@ async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): 
   if (growing) terminal.note(`The sums of ${growing} hours and days were not compared: too much came in`)
   if (uncovered > 0) {
     terminal.note(
-      `${uncovered} events are younger than that: altering them is found only where a gateway still has them`,
+      `${uncovered} records are younger than that: altering them is found only where a gateway still has them`,
     )
   }
   if (!pinned)

@@ -8,11 +8,11 @@ import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import { removeOldEvents } from '../retention/retention.ts'
 import { rollupRebuildRoute } from '../rollups/rebuild-route.ts'
+import { verifyRoutes } from '../verify/verify-route.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey } from './checkpoint-key.ts'
 import { signCheckpoint } from './checkpoint-writer.ts'
 import { checkCheckpoint, readKnownCheckpoint } from './known-checkpoint.ts'
-import { verifyRoutes } from './verify-route.ts'
 
 interface ProofOptions {
   state: Database

@@ -1,10 +1,19 @@
 /** Alters the log as somebody could who writes the ledger's file and knows its form: every checksum holds afterwards. */
 import type { Database } from '../../store/open.ts'
+import { joinTags, type Tags, tagsOfRecord } from '../log/block-places.ts'
 import { ChainWalk, chainStart } from '../log/chain.ts'
-import type { Quarantine } from '../log/quarantine.ts'
+import { type Quarantine, quarantinedEvent } from '../log/quarantine.ts'
 import { type OpenSegment, readChain } from '../log/read-records.ts'
-import { type Block, buildSegment, recordBytes } from '../log/segment.ts'
-import { decodeBlock, decodeHeader, encodeBlockForLong, encodeHeader, encodeSegment, type Header } from '../log/segment-codec.ts'
+import type { LogRecord } from '../log/record.ts'
+import { type Block, buildSegment, IndexBuilder, recordBytes } from '../log/segment.ts'
+import {
+  decodeBlock,
+  decodeHeader,
+  encodeBlockForLong,
+  encodeHeader,
+  encodeSegment,
+  type Header,
+} from '../log/segment-codec.ts'
 import { appendSegment, readBlocks, readSegments } from '../log/segment-rows.ts'
 
 /** A record of a block, which may be altered. */
@@ -30,9 +39,23 @@ const linesOf = (block: Block): StoredLine[] =>
     ...{ text: bytes.toString(), at: block.times[place] ?? 0, quarantine: block.quarantined.get(place) },
   }))
 
+/** The tags that a line must have; none where it is no record. */
+function tagsOf({ text, at, quarantine }: StoredLine): Tags {
+  try {
+    const record: LogRecord = quarantine === undefined ? JSON.parse(text) : quarantinedEvent(quarantine, at)
+    return tagsOfRecord(new IndexBuilder().add(record, 0))
+  } catch {
+    // An altered line may be anything.
+    return tagsOfRecord([])
+  }
+}
+
 const blockOf = (lines: readonly StoredLine[]): Block => ({
+  tags: joinTags(lines.map(tagsOf)),
   times: lines.map(({ at }) => at),
-  quarantined: new Map(lines.flatMap(({ quarantine }, place) => (quarantine === undefined ? [] : [[place, quarantine]]))),
+  quarantined: new Map(
+    lines.flatMap(({ quarantine }, place) => (quarantine === undefined ? [] : [[place, quarantine]])),
+  ),
   text: Buffer.from(lines.map(({ text }) => `${text}\n`).join('')),
 })
 
@@ -87,7 +110,9 @@ export async function alterHeader(
   const segment = (await openSegments(ledger)).find(({ row }) => row.first === position)
   if (segment === undefined) throw new Error(`No segment begins at position ${position}`)
   const header = encodeHeader(change(segment.header))
-  await ledger.write([{ sql: 'update event_segments set header = ? where first_position = ?', args: [header, position] }])
+  await ledger.write([
+    { sql: 'update event_segments set header = ? where first_position = ?', args: [header, position] },
+  ])
 }
 
 /** A record with its place, of a log that is written anew. */

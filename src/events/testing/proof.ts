@@ -10,10 +10,12 @@ import { chainHead, ingestEvents } from '../log/ingest.ts'
 import { mergeOnce } from '../log/merge-segments.ts'
 import { loadSigningKey, publishKey, type Signed, type SigningKey } from '../proof/checkpoint-key.ts'
 import { signCheckpoint } from '../proof/checkpoint-writer.ts'
-import { type VerifyLine, verifyEvents } from '../proof/verify.ts'
-import type { Finding } from '../proof/verify-finding.ts'
 import { removeOldEvents } from '../retention/retention.ts'
+import { pendingRollups } from '../rollups/pending-rollups.ts'
+import type { Finding } from '../verify/finding.ts'
+import { type VerifyLine, verifyEvents } from '../verify/verify.ts'
 import { testEvent } from './ledger.ts'
+import { recordedEvents } from './recorded.ts'
 
 const minute = 60_000
 export const retentionDays = 90
@@ -133,6 +135,15 @@ export class TestProof {
         .filter((part) => part != null)
         .join(' '),
     )
+  }
+
+  /** The sums that charts show are made anew of the events that are left. */
+  async forgetSums(): Promise<void> {
+    const { ledger } = this.store
+    await this.run('delete from event_rollups')
+    await this.run('delete from pending_event_rollups')
+    const outcomes = await recordedEvents(ledger, 'gateway.request.outcome')
+    for (const outcome of outcomes) await ledger.write(pendingRollups([outcome], Date.parse(outcome.timestamp)))
   }
 
   async run(sql: string, ...args: (string | number | null)[]): Promise<void> {

@@ -107,7 +107,13 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
 /** The events of access tokens that were revoked by themselves. */
 async function* revocationsOf({ ledger }: Options, tokens: readonly RevivedAccess[]) {
   yield* readLog(ledger, {
-    ...{ order: 'oldest', since: 0, until: Number.MAX_SAFE_INTEGER, ceiling: (await readLogHead(ledger)).next, after: null },
+    ...{
+      order: 'oldest',
+      since: 0,
+      until: Number.MAX_SAFE_INTEGER,
+      ceiling: (await readLogHead(ledger)).next,
+      after: null,
+    },
     facets: [
       { facet: 'token', values: tokens.map(({ id }) => id) },
       { facet: 'type', values: ['oauth.token_revoked'] },

@@ -76,7 +76,10 @@ export const segmentChains = sqliteTable(
     segment: integer('segment').notNull(),
     digestBefore: text('digest_before').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.chain, table.firstSeq] }), index('segment_chains_segment').on(table.segment)],
+  (table) => [
+    primaryKey({ columns: [table.chain, table.firstSeq] }),
+    index('segment_chains_segment').on(table.segment),
+  ],
 )
 
 export const chains = sqliteTable('chains', {

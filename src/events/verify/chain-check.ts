@@ -11,8 +11,8 @@
  * records before, or the digest. So one alteration is one finding.
  */
 import { ChainWalk } from '../log/chain.ts'
-import type { ChainPoint } from './checkpoint.ts'
-import { type FindingCode, Findings, finding } from './verify-finding.ts'
+import type { ChainPoint } from '../proof/checkpoint.ts'
+import { type FindingCode, Findings, finding } from './finding.ts'
 
 interface ChainStatus {
   chain: string
@@ -39,6 +39,8 @@ interface Doubt {
   by: 'log' | 'checkpoint'
 }
 
+const anyTime = { at: 0, receivedAt: Number.POSITIVE_INFINITY }
+
 export class ChainCheck {
   readonly findings = new Findings()
   readonly #chain: string
@@ -54,7 +56,7 @@ export class ChainCheck {
   /** Null where it is unknown. */
   #arrivals: ChainWalk | null
   #lastPoint: number
-  #lastReceipt = { at: 0, receivedAt: Number.POSITIVE_INFINITY }
+  #lastReceipt = anyTime
   records = 0
 
   constructor({ chain, from, points, begunLater }: ChainStatus) {
@@ -106,11 +108,7 @@ export class ChainCheck {
   /** Records up to `to` cannot be read. */
   unreadable(to: number): void {
     if (to <= this.#seq) return
-    this.#settle(null)
-    this.#seq = to
-    this.#walks = []
-    this.#arrivals = null
-    this.#passPoints()
+    this.#skip(to)
   }
 
   /** The digest that the log names after the last record. */
@@ -136,11 +134,11 @@ export class ChainCheck {
   /** After the last record; `head` is what the ledger names as the chain's end. */
   end(head: NamedHead | null): void {
     const last = this.#seq
-    const named = Number.isSafeInteger(head?.seq) ? Number(head?.seq) : 0
-    this.#reach(Math.max(named, this.#points.at(-1)?.seq ?? 0))
     if (head === null) {
       if (this.records > 0) this.found('chain.unknown', this.#first + 1, last)
     } else if (this.#isAltered(head, last)) this.found('chain.head_altered', last, last)
+    const named = Number.isSafeInteger(head?.seq) ? Number(head?.seq) : 0
+    this.#reach(Math.max(named, this.#points.at(-1)?.seq ?? 0))
     this.#settle(null)
   }
 
@@ -163,7 +161,12 @@ export class ChainCheck {
   #reach(to: number): void {
     if (to <= this.#seq) return
     this.found('events.missing', this.#seq + 1, to)
+    this.#skip(to)
+  }
+
+  #skip(to: number): void {
     this.#settle(null)
+    this.#lastReceipt = anyTime
     this.#seq = to
     this.#walks = []
     this.#arrivals = null

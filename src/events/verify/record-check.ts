@@ -2,7 +2,7 @@
 import { controlPlaneChain } from '../log/chain.ts'
 import type { Quarantine } from '../log/quarantine.ts'
 import type { LogRecord } from '../log/record.ts'
-import type { FindingCode } from './verify-finding.ts'
+import type { FindingCode } from './finding.ts'
 
 /** A record with what the log says of it. */
 export interface PlacedRecord {

@@ -9,10 +9,11 @@ import { z } from 'zod'
 import { asBytes, storedBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Reader } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
-import { hashesOfBytes } from '../log/id-hashes.ts'
-import type { ChainPart, Facets } from '../log/segment.ts'
-import { decodeHeader, facetRows, type Header, type StoredBlock } from '../log/segment-codec.ts'
-import type { NamedHead } from './verify-chain.ts'
+import { wordsOfBytes } from '../log/id-hashes.ts'
+import type { ChainPart } from '../log/segment.ts'
+import { decodeHeader, type Header, type StoredBlock } from '../log/segment-codec.ts'
+import { storedFacets } from '../log/segment-rows.ts'
+import type { NamedHead } from './chain-check.ts'
 
 /** -1, which equals no number of the log, for what is no integer that JavaScript can hold. */
 const integer = (column: string): string =>
@@ -96,7 +97,7 @@ async function readSegment(ledger: Reader, tail: string, args: Statement['args']
     records: Number(row.records),
     receivedAt: Number(row.received_at),
     header: decodeHeader(storedBytes(row.header) ?? new Uint8Array()),
-    ids: hashesOfBytes(storedBytes(row.ids) ?? new Uint8Array()),
+    ids: wordsOfBytes(storedBytes(row.ids) ?? new Uint8Array()),
     chains: chainRows.parse(jsonOf(row.chains)).map(([chain, first, last, digest]) => ({
       ...{ chain: textOf(chain), first, last, digestBefore: textOf(digest) },
     })),
@@ -142,15 +143,19 @@ export async function readBlock(ledger: Reader, segment: number, row: BlockRow):
   }
 }
 
-/** How many facets of a header the table does not have as the header says. */
-export async function facetsMissing(ledger: Reader, segment: number, facets: Facets): Promise<number> {
-  const rows = facetRows(facets)
+/** The rows that the table of facets must have of a segment. */
+export const facetsToStore = ({ header, records, blocks }: SegmentRows): ReturnType<typeof storedFacets> =>
+  header === null ? [] : storedFacets({ facets: header.facets, records, blocks })
+
+/** How many of these rows the table does not have. */
+export async function facetsMissing(ledger: Reader, segment: SegmentRows): Promise<number> {
+  const rows = facetsToStore(segment)
   const [found] = await ledger.read<{ same: number }>(
     `select count(*) as same from json_each(?) k cross join segment_facets f on f.facet = k.value ->> 0
       and f.value = k.value ->> 1 and f.segment = ?
       where f.events is k.value ->> 2 and f.blocks is k.value ->> 3
         and typeof(f.events) = 'integer' and typeof(f.blocks) = 'integer'`,
-    [JSON.stringify(rows), segment],
+    [JSON.stringify(rows), segment.first],
   )
   return rows.length - (found?.same ?? 0)
 }

@@ -2,7 +2,7 @@
  * Reports whether any event was altered, removed or inserted since it was written (events/README.md;
  * events/proof/README.md): it reads the log once, in the order of positions, and compares the index of each segment with
  * its records, every chain with its records, checkpoints, floors and witnesses, and if all is well the sums behind charts
- * with the events (verify-sums.ts). It yields between two blocks of records. Its memory grows with the number of chains
+ * with the events (sums-check.ts). It yields between two blocks of records. Its memory grows with the number of chains
  * and the sums of one day, and by a few numbers for each segment.
  *
  * Not covered are records after the newest checkpoint, unless a gateway still has them: it ships them again, and other
@@ -11,10 +11,10 @@
 import { z } from 'zod'
 import { timestamp } from '../../lib/clock.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import { type Finding, type Findings, findingSchema } from './verify-finding.ts'
-import { LogCheck } from './verify-log.ts'
-import { readSigned, type SignedSources } from './verify-signed.ts'
-import { verifySums } from './verify-sums.ts'
+import { type Finding, type Findings, findingSchema } from './finding.ts'
+import { LogCheck } from './log-check.ts'
+import { readSigned, type SignedSources } from './signed-record.ts'
+import { verifySums } from './sums-check.ts'
 
 const progressSchema = z.object({
   kind: z.literal('progress'),

@@ -1,15 +1,17 @@
 /** Compares one segment with its records: its index, its blocks, and where the records stand in their chains. */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
+import { joinTags, type Tags, tagsOfRecord } from '../log/block-places.ts'
 import type { Quarantine } from '../log/quarantine.ts'
 import { quarantinedEvent } from '../log/quarantine.ts'
+import type { LogRecord } from '../log/record.ts'
 import { type ChainPart, type Facets, IndexBuilder, lineFeed, type Run, type SegmentIndex } from '../log/segment.ts'
 import { decodeBlock, type Header } from '../log/segment-codec.ts'
-import { arrivalText } from './arrivals.ts'
-import type { ChainCheck } from './verify-chain.ts'
-import { type Finding, type Findings, finding } from './verify-finding.ts'
-import { deviationOf, type PlacedRecord, parseRecord } from './verify-record.ts'
-import { type BlockRow, facetsMissing, readBlock, type SegmentRows, sameParts } from './verify-stored.ts'
+import { arrivalText } from '../proof/arrivals.ts'
+import type { ChainCheck } from './chain-check.ts'
+import { type Finding, type Findings, finding } from './finding.ts'
+import { deviationOf, type PlacedRecord, parseRecord } from './record-check.ts'
+import { type BlockRow, facetsMissing, readBlock, type SegmentRows, sameParts } from './stored-log.ts'
 
 /** A reading of the log, of which this is a part. */
 export interface SegmentReading {
@@ -97,7 +99,7 @@ class SegmentCheck {
       }
       // Records between two blocks are missed by their chains.
       if (row.first > position) this.#whole = false
-      if (row.ordinal !== place) this.#altered.add('ordinal')
+      if (this.#whole && row.ordinal !== place) this.#altered.add('ordinal')
       const until = Math.min(blocks[place + 1]?.first ?? this.#end, this.#end)
       const end = await this.#block(row, place, until)
       if (end === null || this.#reading.signal.aborted) return null
@@ -107,7 +109,7 @@ class SegmentCheck {
     }
     if (position !== this.#end) this.#whole = false
     if (this.#whole) this.#compareIndex(this.#index.finish())
-    if ((await facetsMissing(this.#reading.ledger, first, header.facets)) > 0) this.#altered.add('segment_facets')
+    if ((await facetsMissing(this.#reading.ledger, this.#segment)) > 0) this.#altered.add('segment_facets')
     if (this.#altered.size > 0 || ids === null) {
       if (!(await this.#reading.isStill(this.#segment))) return null
       const of = { from: first, to: this.#end - 1 }
@@ -138,17 +140,19 @@ class SegmentCheck {
       this.#damaged(row.first, until)
       return until
     }
-    const { times, quarantined, text } = block
+    const { times, quarantined, tags, text } = block
+    const own: Tags[] = []
     let [least, most] = [Number.POSITIVE_INFINITY, 0]
     let from = 0
     for (const [ordinal, at] of times.entries()) {
       const end = text.indexOf(lineFeed, from)
       const note = quarantined.get(ordinal)
-      this.#record(row.first + ordinal, place, { at, quarantine: note, body: text.subarray(from, end) })
+      own.push(this.#record(row.first + ordinal, place, { at, quarantine: note, body: text.subarray(from, end) }))
       from = end + 1
       if (at < least) least = at
       if (at > most) most = at
     }
+    if (this.#whole && !sameTags(joinTags(own), tags)) this.#altered.add('tags')
     if (least !== row.firstAt || most !== row.lastAt) this.#altered.add('times')
     return row.first + row.records
   }
@@ -163,13 +167,14 @@ class SegmentCheck {
     return run
   }
 
+  /** Returns the tags that the record must have. */
   #record(
     position: number,
     block: number,
     stored: { at: number; quarantine: Quarantine | undefined; body: Uint8Array & { toString(): string } },
-  ): void {
+  ): Tags {
     const run = this.#runAt(position)
-    if (run === undefined) return
+    if (run === undefined) return noTags
     const { chain, check } = run
     const seq = run.first + position - run.start
     const { receivedAt } = this.#header
@@ -177,30 +182,31 @@ class SegmentCheck {
     const { quarantine, at } = stored
     const record = quarantine === undefined ? parseRecord(stored.body.toString()) : null
     const before = this.#index.events
-    const isIndexed = this.#addToIndex(record, placed, block)
+    const tags = this.#addToIndex(record, placed, block)
     const { next, end } = this.#reading
-    if (position < next || position >= end) return
+    if (position < next || position >= end) return tags ?? noTags
     const part = this.#parts.get(chain)
     if (part?.first === seq) check.before(seq, part.digestBefore)
     if (check.record(seq, stored.body, arrivalText(placed))) {
       this.#events += this.#index.events - before
-      const deviation = isIndexed ? deviationOf(placed, record) : 'event.not_valid'
+      const deviation = tags === null ? 'event.not_valid' : deviationOf(placed, record)
       if (deviation !== null) check.found(deviation, seq, seq, record?.event_id ?? null)
-      check.received(at, receivedAt)
+      if (deviation !== 'event.time_altered') check.received(at, receivedAt)
     }
     if (position === run.start + run.records - 1) check.named(run.digest)
+    return tags ?? noTags
   }
 
-  #addToIndex(record: ReturnType<typeof parseRecord>, { quarantine, at }: PlacedRecord, block: number): boolean {
+  /** Returns the record's tags; null where a part of it has another form than records have. */
+  #addToIndex(record: LogRecord | null, { quarantine, at }: PlacedRecord, block: number): Tags | null {
     try {
-      if (quarantine !== undefined) this.#index.add(quarantinedEvent(quarantine, at), block)
-      else if (record !== null) this.#index.add(record, block)
-      else this.#whole = false
-      return true
-    } catch {
-      // A part of it has another form than records have.
+      const shown = quarantine === undefined ? record : quarantinedEvent(quarantine, at)
+      if (shown !== null) return tagsOfRecord(this.#index.add(shown, block))
       this.#whole = false
-      return false
+      return noTags
+    } catch {
+      this.#whole = false
+      return null
     }
   }
 
@@ -242,6 +248,13 @@ function sameFacets(built: Facets, stored: Facets): boolean {
   }
   return true
 }
+
+const noTags: Tags = tagsOfRecord([])
+
+const sameTags = (built: Tags, stored: Tags): boolean =>
+  built.all.length === stored.all.length &&
+  built.ends.every((end, record) => end === stored.ends[record]) &&
+  built.all.every((tag, index) => tag === stored.all[index])
 
 const sameIds = (built: Uint32Array, stored: Uint32Array): boolean =>
   built.length === stored.length && built.every((hash, index) => hash === stored[index])

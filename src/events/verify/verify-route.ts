@@ -9,11 +9,11 @@ import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
+import { signedSchema } from '../proof/checkpoint.ts'
+import type { Signed } from '../proof/checkpoint-key.ts'
 import { lineStreams } from '../query/line-stream.ts'
 import { sinceInstant, sinceSchema } from '../query/since.ts'
 import { visibilityOf } from '../visibility.ts'
-import { signedSchema } from './checkpoint.ts'
-import type { Signed } from './checkpoint-key.ts'
 import { verifyEvents, verifyLineSchema } from './verify.ts'
 
 const keyId = z

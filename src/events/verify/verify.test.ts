@@ -1,4 +1,4 @@
-/** What verification says of a log that nobody altered, also while it changes. Alterations: verify-*.test.ts. */
+/** What verification says of a log that nobody altered, also while it changes. Alterations: the other tests here. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { TestProof } from '../testing/proof.ts'
 
@@ -44,7 +44,9 @@ describe('verification of an untouched ledger', () => {
   test('counts the attempts and decisions of an exchange as events of one record', async () => {
     const own = { event_id: Bun.randomUUIDv7(), verdict: 'allow' as const, reason_code: 'ok' }
     const outcome = proof.gatewayEvent(2)
-    await proof.ship(2, [JSON.stringify({ ...outcome, attempts: [own], decisions: [{ ...own, event_id: Bun.randomUUIDv7() }] })])
+    await proof.ship(2, [
+      JSON.stringify({ ...outcome, attempts: [own], decisions: [{ ...own, event_id: Bun.randomUUIDv7() }] }),
+    ])
     expect((await proof.verify()).at(-1)).toMatchObject({ findings: 0, records: 17, events: 19 })
   })
 })
@@ -106,7 +108,5 @@ test('says how far it is, at most once a second', async () => {
   for (let round = 0; round < 5; round += 1) await proof.shipEvents(1, 2)
   let time = 0
   const lines = await proof.verify({ monotonic: () => (time += 400) })
-  expect(lines.filter(({ kind }) => kind === 'progress')).toEqual([
-    { kind: 'progress', done: 6, of: 10 },
-  ])
+  expect(lines.filter(({ kind }) => kind === 'progress')).toEqual([{ kind: 'progress', done: 6, of: 10 }])
 })

@@ -10,14 +10,15 @@
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import { chainStart } from '../log/chain.ts'
+import { arrivalsStart } from '../proof/arrivals.ts'
 import type { Floor } from '../retention/retention-floor.ts'
-import { arrivalsStart } from './arrivals.ts'
-import { ChainCheck } from './verify-chain.ts'
-import { type Finding, Findings, finding } from './verify-finding.ts'
-import { type SegmentReading, verifySegment } from './verify-segment.ts'
-import { readSignedFloors, type SignedRecord } from './verify-signed.ts'
+import { ChainCheck } from './chain-check.ts'
+import { type Finding, Findings, finding } from './finding.ts'
+import { type SegmentReading, verifySegment } from './segment-check.ts'
+import { readSignedFloors, type SignedRecord } from './signed-record.ts'
 import {
   countRows,
+  facetsToStore,
   hasSegmentsBeyond,
   isStillThere,
   type LogHeads,
@@ -28,7 +29,7 @@ import {
   type SegmentRows,
   segmentBehind,
   tablesOfSegments,
-} from './verify-stored.ts'
+} from './stored-log.ts'
 
 interface LogOptions {
   ledger: Database
@@ -175,10 +176,9 @@ export class LogCheck implements SegmentReading {
       last = segment
       reached = this.next
       this.events += events
-      const facets = segment.header === null ? null : [...segment.header.facets.values()]
       this.#seen.set(segment.first, {
         ...{ first: segment.first, records: segment.records },
-        facets: facets?.reduce((sum, { size }) => sum + size, 0) ?? null,
+        facets: segment.header === null ? null : facetsToStore(segment).length,
       })
       yield
       await yieldToEventLoop()
@@ -231,7 +231,8 @@ export class LogCheck implements SegmentReading {
   /** Compares all chains with their ends, and looks for rows that belong to nothing. */
   async finish(): Promise<void> {
     for (const [chain, check] of this.#checks) check.end(this.#heads.heads.get(chain) ?? null)
-    if (await hasSegmentsBeyond(this.ledger)) this.findings.add(finding('log.head_altered', { column: 'next_position' }))
+    if (await hasSegmentsBeyond(this.ledger))
+      this.findings.add(finding('log.head_altered', { column: 'next_position' }))
     for (const table of tablesOfSegments) {
       const facets = await this.#rowsWithoutSegment(table)
       if (table === 'segment_facets') await this.#compareFacetCounts(facets)

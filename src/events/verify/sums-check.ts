@@ -7,7 +7,7 @@ import { timestamp } from '../../lib/clock.ts'
 import { type RecountOptions, recountRollups, rowsOfNoTime } from '../rollups/recount.ts'
 import { everyTeam, noTeam } from '../rollups/rollup.ts'
 import type { Difference } from '../rollups/span.ts'
-import { type Finding, finding } from './verify-finding.ts'
+import { type Finding, finding } from './finding.ts'
 
 const maxFindings = 1000
 

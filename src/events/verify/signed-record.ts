@@ -1,15 +1,15 @@
 /** What checkpoints and floors with valid signatures say: the points that chains are compared with. */
 import type { Database } from '../../store/open.ts'
-import { type Floor, openFloor, readStoredFloors } from '../retention/retention-floor.ts'
 import {
   type ChainPoint,
   type Checkpoint,
   parseCheckpoint,
   readKeptCheckpoints,
   readStateCheckpoint,
-} from './checkpoint.ts'
-import { type KeyRing, readKeyRing, type Signed } from './checkpoint-key.ts'
-import { type Finding, Findings, finding } from './verify-finding.ts'
+} from '../proof/checkpoint.ts'
+import { type KeyRing, readKeyRing, type Signed } from '../proof/checkpoint-key.ts'
+import { type Floor, openFloor, readStoredFloors } from '../retention/retention-floor.ts'
+import { type Finding, Findings, finding } from './finding.ts'
 
 export interface SignedSources {
   state: Database

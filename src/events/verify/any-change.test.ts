@@ -1,0 +1,67 @@
+/** Any value in any column of any row of the log: what changes something is found, and nothing else is. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { TestProof } from '../testing/proof.ts'
+
+let proof: TestProof
+beforeAll(async () => {
+  proof = await TestProof.start()
+  await proof.shipEvents(1, 4)
+  await proof.ship(1, ['{"not":"an event"}'])
+  await proof.shipEvents(2, 3)
+  await proof.merge(4, 3)
+  await proof.record(3)
+  await proof.sign()
+  await proof.shipEvents(1, 5)
+  await proof.sign()
+})
+afterAll(() => proof.store.remove())
+
+/** Tells readers that blocks have moved, and nothing is judged by it. */
+const untold = 'event_log.merges'
+
+test('finds any change to any column of any row that a checkpoint covers', async () => {
+  const { ledger } = proof.store
+  const places: { table: string; column: string; id: number }[] = []
+  for (const table of ['event_log', 'event_segments', 'event_blocks', 'segment_facets', 'segment_chains', 'chains']) {
+    const columns = await ledger.read<{ name: string }>(`select name from pragma_table_info('${table}')`)
+    const rows = await ledger.read<{ id: number }>(`select rowid as id from ${table}`)
+    for (const { name: column } of columns) for (const { id } of rows) places.push({ table, column, id })
+  }
+  const value = fc.oneof(
+    fc.string(),
+    fc.integer(),
+    fc.integer({ min: 0, max: 20 }),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.uint8Array({ maxLength: 20 }),
+    fc.constantFrom('control-plane', proof.worker(2), 2 ** 53, -1),
+  )
+  const tampering = fc.record({ place: fc.constantFrom(...places), value })
+  await fc.assert(
+    fc.asyncProperty(tampering, async ({ place: { table, column, id }, value: wanted }) => {
+      const all = `select hex(quote(${column})) as shown from ${table} order by rowid`
+      const before = JSON.stringify(await ledger.read(all))
+      await proof.run(`create table kept as select rowid as kept_id, * from ${table}`)
+      const putBack = async () => {
+        const columns = await ledger.read<{ name: string }>(`select name from pragma_table_info('${table}')`)
+        const names = columns.map(({ name }) => name).join()
+        await proof.run(`delete from ${table}`)
+        await proof.run(`insert into ${table} (rowid, ${names}) select kept_id, ${names} from kept`)
+        await proof.run('drop table kept')
+      }
+      try {
+        await ledger.write([{ sql: `update ${table} set ${column} = ? where rowid = ?`, args: [wanted, id] }])
+      } catch {
+        // The table does not take this value.
+        await putBack()
+        return
+      }
+      const changed = JSON.stringify(await ledger.read(all)) !== before
+      const found = await proof.findings()
+      await putBack()
+      expect(found.length > 0).toBe(changed && `${table}.${column}` !== untold)
+    }),
+    { numRuns: 200 },
+  )
+  expect(await proof.findings()).toEqual([])
+}, 120_000)
