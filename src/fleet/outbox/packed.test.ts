@@ -111,6 +111,17 @@ test('continues after a restart with packed segments, whose times stay', async (
   expect(inspectOutbox(directory)).toMatchObject({ events: 201, damage: null })
 })
 
+test('packs segments of an earlier process, also those that the start did not read', async () => {
+  const directory = emptyDirectory()
+  const outbox = start(directory)
+  await fill(outbox, 200)
+  await outbox.end()
+  const after = start(directory)
+  const all = texts(after)
+  await acknowledge(after, directory, listSegments(directory).length - 1)
+  expect(texts(after)).toEqual(all)
+})
+
 test('leaves a segment as it is while an exchange of it is open, or a revocation of it is needed', async () => {
   const directory = emptyDirectory()
   const outbox = start(directory)

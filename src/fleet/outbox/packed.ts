@@ -9,11 +9,12 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { constants, type ZstdOptions, zstdCompress, zstdDecompressSync } from 'node:zlib'
 import { headerBytes } from './record.ts'
+import { zeros } from './segment.ts'
 
 const mark = Buffer.from('ffffffff', 'hex')
 const lengthBytes = 4
 /** The most bytes of records in a piece: several of the largest. So a reader needs as much memory, wherever it begins. */
-export const pieceBytes = 256 * 1024
+export const pieceBytes = zeros.length
 
 const options: ZstdOptions = {
   params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
@@ -21,7 +22,8 @@ const options: ZstdOptions = {
 const compress: (bytes: Uint8Array, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress)
 
 /**
- * Packs the first `length` bytes of a segment file, which are whole records, off the thread; the time of the file stays.
+ * Packs the records in the first `length` bytes of a segment file, off the thread; the time of the file stays. What
+ * follows them there must be unwritten.
  * `mayReplace` is asked in the tick in which the file is replaced. Returns the new size; null if nothing was replaced.
  */
 export async function packFile(path: string, length: number, mayReplace: () => boolean): Promise<number | null> {
@@ -49,7 +51,10 @@ async function writePacked(path: string, target: string, length: number): Promis
   for (let at = 0; at < length; ) {
     const { bytesRead } = await plain.read(bytes, 0, Math.min(bytes.length, length - at), at)
     const records = wholeRecords(bytes.subarray(0, bytesRead), at === 0 ? 1 : Number.POSITIVE_INFINITY)
-    if (records.length === 0) throw new RangeError(`${path} holds no whole record at ${at}`)
+    if (records.length === 0) {
+      if (isUnwritten(bytes.subarray(0, bytesRead))) break
+      throw new RangeError(`${path} holds no whole record at ${at}`)
+    }
     size += await writePiece(packed, records)
     at += records.length
   }
@@ -72,12 +77,15 @@ async function writePiece(packed: FileHandle, records: Buffer): Promise<number> 
 function wholeRecords(bytes: Buffer, most: number): Buffer {
   let end = 0
   for (let count = 0; count < most && end + headerBytes <= bytes.length; count++) {
-    const next = end + headerBytes + bytes.readUInt32BE(end)
-    if (next > bytes.length) break
-    end = next
+    const length = bytes.readUInt32BE(end)
+    if (length === 0 || end + headerBytes + length > bytes.length) break
+    end += headerBytes + length
   }
   return bytes.subarray(0, end)
 }
+
+/** Of a segment that a start did not read, only its size is known: unwritten space follows its records. */
+const isUnwritten = (bytes: Buffer): boolean => bytes.equals(zeros.subarray(0, bytes.length))
 
 /** Whether a segment file is packed, by its first bytes. */
 export function isPacked(fd: number): boolean {
