@@ -11,7 +11,7 @@ interface StoredRecord {
   quarantine: Quarantine | undefined
 }
 
-/** An event, with its JSON where that is the record's own text. */
+/** An event, with its JSON where that is a part of the record's own text. */
 interface ShownEvent {
   event: Event
   json?: string | undefined
@@ -21,9 +21,21 @@ interface ShownEvent {
 export function eventsOfRecord({ text, at, quarantine }: StoredRecord): ShownEvent[] {
   if (quarantine !== undefined) return [{ event: quarantinedEvent(quarantine, at) }]
   const record: LogRecord = JSON.parse(text)
-  const events = expandRecord(record)
-  if (Date.parse(record.timestamp) !== at) {
-    return events.map((event) => ({ event: { ...event, timestamp: timestamp(at) } }))
+  const events: ShownEvent[] = []
+  const isOnTime = Date.parse(record.timestamp) === at
+  for (const event of expandRecord(record)) {
+    if (isOnTime) events.push({ event, json: undefined })
+    else events.push({ event: { ...event, timestamp: timestamp(at) }, json: undefined })
   }
-  return events.map((event) => ({ event, json: events.length === 1 ? text : undefined }))
+  const outcome = events.at(-1)
+  if (isOnTime && outcome !== undefined) outcome.json = outcomeText(text, record)
+  return events
+}
+
+/** The text of a record without its attempts and decisions, which stand at its end; undefined where they do not. */
+function outcomeText(text: string, { attempts, decisions }: LogRecord): string | undefined {
+  if (attempts === undefined && decisions === undefined) return text
+  const inner = JSON.stringify({ attempts, decisions })
+  const end = `,${inner.slice(1)}`
+  return text.endsWith(end) ? `${text.slice(0, -end.length)}}` : undefined
 }

@@ -32,23 +32,33 @@ export const eventsOf = ({ attempts, decisions }: LogRecord): number =>
 export function expandRecord(record: LogRecord): Event[] {
   const { attempts = [], decisions = [], ...outcome } = record
   if (attempts.length === 0 && decisions.length === 0) return [outcome]
-  const {
-    details: _details,
-    metadata: _metadata,
-    prompt_redacted: prompt,
-    prompt_hash: _hash,
-    event_cost_attribution: _cost,
-    settlements: _settlements,
-    ...shared
-  } = outcome
-  const asEvent =
-    (type: Event['event_type']) =>
-    (own: InnerEvent): Event => {
-      const event: Event = { ...shared, event_type: type, ...own }
-      if (prompt !== undefined && own.details?.escalation !== undefined) event.prompt_redacted = prompt
-      return event
-    }
-  return [...attempts.map(asEvent('gateway.provider.attempt')), ...decisions.map(asEvent('decision')), outcome]
+  return [
+    ...attempts.map((attempt) => innerEvent(outcome, 'gateway.provider.attempt', attempt)),
+    ...decisions.map((decision) => innerEvent(outcome, 'decision', decision)),
+    outcome,
+  ]
+}
+
+/** What an event shares with its outcome is named, one by one: exports make many, and a copy of all takes thrice as long. */
+function innerEvent(outcome: Event, type: Event['event_type'], own: InnerEvent): Event {
+  const event: Event = {
+    event_id: own.event_id,
+    event_type: type,
+    request_id: outcome.request_id,
+    timestamp: outcome.timestamp,
+    verdict: own.verdict,
+    reason_code: own.reason_code,
+    config_version: outcome.config_version,
+    event_attribution: outcome.event_attribution,
+  }
+  if (outcome.exchange_id !== undefined) event.exchange_id = outcome.exchange_id
+  if (outcome.trace_id !== undefined) event.trace_id = outcome.trace_id
+  if (outcome.config_id !== undefined) event.config_id = outcome.config_id
+  if (outcome.environment !== undefined) event.environment = outcome.environment
+  if (own.details !== undefined) event.details = own.details
+  const prompt = outcome.prompt_redacted
+  if (prompt !== undefined && own.details?.escalation !== undefined) event.prompt_redacted = prompt
+  return event
 }
 
 /** What events are filtered by; each has an index over segments. */

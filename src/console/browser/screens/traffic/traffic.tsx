@@ -104,6 +104,7 @@ const usualFilters: readonly Filter[] = [
   { name: 'token', label: 'Token' },
   { name: 'reason_text', label: 'Reason has' },
   { name: 'status', label: 'Status', options: statuses },
+  { name: 'request_id', label: 'Request id' },
   { name: 'event_type', label: 'Events', usual: exchanges, options: typeOptions },
 ]
 
@@ -116,7 +117,6 @@ const furtherFilters: readonly Filter[] = [
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },
-  { name: 'request_id', label: 'Request id' },
   { name: 'session_id', label: 'Session id' },
   { name: 'token_id', label: 'Token id' },
   { name: 'user_id', label: 'Person id' },
