@@ -113,6 +113,9 @@ for (const [database, table] of tables) {
       { ...second, [name]: first[name] ?? null },
       { ...first, [name]: second[name] ?? null },
     ]
+    const shown = (pair: readonly Row[]) => pair.map((row) => JSON.stringify(row)).toSorted()
+    // Rows that differ in this column only are the same two afterwards.
+    if (Bun.deepEquals(shown(changed), shown([first, second]))) return
     await putBack([...rows.slice(0, -2), ...changed])
     expect(await proof.findings()).not.toEqual([])
     await putBack(rows)
