@@ -41,19 +41,22 @@ test('finds any change to any column of any row that a checkpoint covers', async
     fc.asyncProperty(tampering, async ({ place: { table, column, id }, value: wanted }) => {
       const all = `select hex(quote(${column})) as shown from ${table} order by rowid`
       const before = JSON.stringify(await ledger.read(all))
-      await proof.run(`create table kept as select rowid as kept_id, * from ${table}`)
-      const putBack = async () => {
-        const columns = await ledger.read<{ name: string }>(`select name from pragma_table_info('${table}')`)
-        const names = columns.map(({ name }) => name).join()
-        await proof.run(`delete from ${table}`)
-        await proof.run(`insert into ${table} (rowid, ${names}) select kept_id, ${names} from kept`)
-        await proof.run('drop table kept')
-      }
+      const copy = { sql: `create table kept as select rowid as kept_id, * from ${table}`, args: [] }
+      const names = places.flatMap((place) => (place.table === table && place.id === id ? [place.column] : [])).join()
+      const putBack = () =>
+        ledger.write(
+          [
+            { sql: `delete from ${table}`, args: [] },
+            { sql: `insert into ${table} (rowid, ${names}) select kept_id, ${names} from kept`, args: [] },
+            { sql: 'drop table kept', args: [] },
+          ],
+          {},
+        )
       try {
-        await ledger.write([{ sql: `update ${table} set ${column} = ? where rowid = ?`, args: [wanted, id] }])
+        const tamper = { sql: `update ${table} set ${column} = ? where rowid = ?`, args: [wanted, id] }
+        await ledger.write([copy, tamper], {})
       } catch {
         // The table does not take this value.
-        await putBack()
         return
       }
       const changed = JSON.stringify(await ledger.read(all)) !== before

@@ -148,6 +148,7 @@ export class LogCheck implements SegmentReading {
     for (const [chain, check] of this.#checks) {
       const segment = await segmentBehind(this.ledger, chain, check.seq)
       if (segment !== null) least = Math.min(least, segment)
+      await yieldToEventLoop()
     }
     return least
   }

@@ -61,16 +61,13 @@ for (const [database, table] of tables) {
       return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, bytes(value)]))
     })
   }
-  const write = (sql: string, args: Value[] = []) => open().write([{ sql, args }])
-  const putBack = async (rows: readonly Row[]) => {
-    await write(`delete from ${table}`)
-    for (const row of rows) await insert(row)
-  }
-  const insert = (row: Row) =>
-    write(
-      `insert into ${table} (${Object.keys(row).join()}) values (${Object.keys(row).fill('?').join()})`,
-      Object.values(row),
-    )
+  /** In one transaction; a row that the table does not take leaves it as it was. */
+  const putBack = (rows: readonly Row[]) =>
+    open().write([{ sql: `delete from ${table}`, args: [] }, ...rows.map(inserted)], {})
+  const inserted = (row: Row) => ({
+    sql: `insert into ${table} (${Object.keys(row).join()}) values (${Object.keys(row).fill('?').join()})`,
+    args: Object.values(row),
+  })
   const other = (value: Value | undefined): Value => {
     if (value instanceof Uint8Array) return value.with(value.length >> 1, 255 - (value[value.length >> 1] ?? 0))
     return typeof value === 'number' ? value + 1000 : `${value ?? ''}x`
@@ -116,6 +113,9 @@ for (const [database, table] of tables) {
       { ...second, [name]: first[name] ?? null },
       { ...first, [name]: second[name] ?? null },
     ]
+    const shown = (pair: readonly Row[]) => pair.map((row) => JSON.stringify(row)).toSorted()
+    // Rows that differ in this column only are the same two afterwards.
+    if (Bun.deepEquals(shown(changed), shown([first, second]))) return
     await putBack([...rows.slice(0, -2), ...changed])
     expect(await proof.findings()).not.toEqual([])
     await putBack(rows)
