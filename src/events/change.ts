@@ -30,10 +30,11 @@ import {
   brokenConstraint,
   type ChainHead,
   hasRecordsBeyond,
+  headAfter,
   readChainHead,
   timeOf,
 } from './log/append.ts'
-import { ChainWalk, controlPlaneChain } from './log/chain.ts'
+import { controlPlaneChain } from './log/chain.ts'
 import { type Change, type NameClaim, type Recorder, versionArgument } from './recorder.ts'
 
 interface RecorderOptions {
@@ -255,22 +256,18 @@ async function appendToChain(
   { pendingId, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
-  const texts = events.map((event) => wellFormedJson({ ...event, environment }))
+  const written = events.map((record) => ({ record, text: wellFormedJson({ ...record, environment }) }))
   for (let attempt = 1; ; attempt += 1) {
     const head = known ?? (await readChainHead(ledger, controlPlaneChain))
     known = null
     const receivedAt = clock.now()
-    const walk = new ChainWalk(head.digest)
-    for (const [index, text] of texts.entries()) walk.step(head.seq + 1 + index, text)
-    const { digest } = walk
-    const records = events.map((record, index) => ({
-      ...{ record, text: texts[index] ?? '', at: timeOf(record.timestamp, receivedAt) },
-    }))
-    const appended = appendStatements({ chain: controlPlaneChain, head, records, digest, receivedAt })
+    const records = written.map(({ record, text }) => ({ record, text, at: timeOf(record.timestamp, receivedAt) }))
+    const end = headAfter(head, records)
+    const appended = appendStatements({ chain: controlPlaneChain, head, records, digest: end.digest, receivedAt })
     const claim = pendingId === null ? [] : [stillPending(pendingId), dropPending(pendingId)]
     try {
       await ledger.write([...claim, ...before, ...appended])
-      return { seq: head.seq + texts.length, digest }
+      return end
     } catch (error) {
       if (brokenConstraint(error) !== 'check') throw error
       if (await hasRecordsBeyond(ledger, controlPlaneChain, await readChainHead(ledger, controlPlaneChain))) {

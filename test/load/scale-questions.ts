@@ -1,6 +1,7 @@
 /** How long a log takes to answer what people ask of it. */
 import type { Event } from '../../src/events/event.ts'
-import { type FacetFilter, type LogQuery, readLog } from '../../src/events/log/read-log.ts'
+import type { FacetFilter, LogQuery } from '../../src/events/log/log-query.ts'
+import { readLog } from '../../src/events/log/read-log.ts'
 import { readRecords } from '../../src/events/log/read-records.ts'
 import { readLogHead } from '../../src/events/log/segment-rows.ts'
 import type { Database } from '../../src/store/open.ts'

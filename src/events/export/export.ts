@@ -5,7 +5,8 @@
  */
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
-import { type FoundEvent, readLogParts } from '../log/read-log.ts'
+import type { FoundEvent } from '../log/log-query.ts'
+import { readLogParts } from '../log/read-log.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
 import { csvHeader, csvRow, type ExtraColumn } from './csv.ts'

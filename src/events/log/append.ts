@@ -6,7 +6,7 @@ import { Failure } from '../../failure.ts'
 import { asBytes, storedText } from '../../store/damage/stored-text.ts'
 import type { Reader } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-import { chainStart } from './chain.ts'
+import { ChainWalk, chainStart } from './chain.ts'
 import { blockRecords, buildSegment, type NewRecord } from './segment.ts'
 import { encodeSegment } from './segment-codec.ts'
 import { appendSegment, readChainRows } from './segment-rows.ts'
@@ -28,6 +28,14 @@ export async function readChainHead(ledger: Reader, chain: string): Promise<Chai
   if (digest !== null) return { seq: row.seq, digest }
   const message = `The table chains of the ledger holds bytes that are no text, of chain ${chain}: see gatehouse events verify`
   throw new Failure('data_damaged', { message })
+}
+
+/** The head of a chain after these records. */
+export function headAfter(head: ChainHead, records: readonly { text: string }[]): ChainHead {
+  const walk = new ChainWalk(head.digest)
+  let { seq } = head
+  for (const { text } of records) walk.step(++seq, text)
+  return { seq, digest: walk.digest }
 }
 
 interface Append {

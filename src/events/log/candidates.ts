@@ -9,7 +9,7 @@ import type { Database } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { type BlockPlaces, mayHaveTags, tagOf } from './block-places.ts'
 import { blocksWith, hashOfId } from './id-hashes.ts'
-import type { LogQuery, Place } from './read-log.ts'
+import type { LogQuery, Place } from './log-query.ts'
 import { decodePlaces } from './segment-codec.ts'
 import { anyFacet, type PlacedBlock, placeColumns, placedBlock } from './segment-rows.ts'
 

@@ -19,11 +19,11 @@ import {
   brokenConstraint,
   type ChainHead,
   hasRecordsBeyond,
+  headAfter,
   isBusy,
   readChainHead,
   timeOf,
 } from './append.ts'
-import { ChainWalk } from './chain.ts'
 import type { QuarantineReason } from './quarantine.ts'
 import { readChain } from './read-records.ts'
 import type { LogRecord } from './record.ts'
@@ -208,7 +208,5 @@ async function requireSameHistory(ledger: Database, batch: Batch, head: ChainHea
 }
 
 function requireChained(head: ChainHead, fresh: readonly NewRecord[], digest: string): void {
-  const walk = new ChainWalk(head.digest)
-  for (const [index, { text }] of fresh.entries()) walk.step(head.seq + 1 + index, text)
-  if (walk.digest !== digest) throw new Failure('chain_fork')
+  if (headAfter(head, fresh).digest !== digest) throw new Failure('chain_fork')
 }

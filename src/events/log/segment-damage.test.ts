@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import type { Statement } from '../../store/statement.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import { asked, LogModel, queryOf, shape } from '../testing/log-model.ts'
-import { type FoundEvent, readLog } from './read-log.ts'
+import type { FoundEvent } from './log-query.ts'
+import { readLog } from './read-log.ts'
 import { readChain, readRecords } from './read-records.ts'
 
 let store: TemporaryStore

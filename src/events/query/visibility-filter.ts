@@ -1,7 +1,7 @@
 /** Whose events a caller sees, as a filter of the log. */
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
-import type { FacetFilter } from '../log/read-log.ts'
+import type { FacetFilter } from '../log/log-query.ts'
 import { type Visibility, visibilityOf } from '../visibility.ts'
 
 /** What every event that is shown must meet; none for a caller that sees every event. */
