@@ -1,5 +1,6 @@
 /** A libSQL server gives rows in another way than a file does: what somebody has damaged there is read all the same. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { chainStart } from '../../src/events/log/chain.ts'
 import { publishKey } from '../../src/events/proof/checkpoint-key.ts'
 import { readEventPage } from '../../src/events/query/query.ts'
 import { TestProof } from '../../src/events/testing/proof.ts'
@@ -26,11 +27,11 @@ afterAll(async () => {
 
 test('names NULs, invalid text, large integers and damaged bodies, and pages go on', async () => {
   expect(await proof.findings()).toEqual([])
-  await proof.run("update segment_facets set value = value || char(0) || 'x' where facet = 'verdict'")
-  expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_facets'])
-  await proof.run("update segment_facets set value = cast(x'61ff' as text) where facet = 'verdict'")
-  expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_facets'])
-  await proof.run("update segment_facets set value = 'allow' where facet = 'verdict'")
+  for (const change of ["digest_before || char(0) || 'x'", "cast(x'61ff' as text)"]) {
+    await proof.run(`update segment_chains set digest_before = ${change}`)
+    expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_chains'])
+  }
+  await proof.run('update segment_chains set digest_before = ?', chainStart(proof.worker(1)))
   await proof.run('update segment_chains set last_seq = 9007199254740994')
   expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_chains'])
   await proof.run('update segment_chains set last_seq = 4')
