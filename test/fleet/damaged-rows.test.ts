@@ -38,10 +38,9 @@ test('names NULs, invalid text, large integers and damaged bodies, and pages go 
   await proof.run("update event_blocks set body = x'00'")
   expect(await proof.findings()).toEqual(['events.damaged 01900001 1–4'])
   await proof.shipEvents(1, 2)
-  const visibility = { teams: 'every', ownTokens: [] } as const
-  const filters = { since: '1d' }
   const { events } = await readEventPage(proof.store.ledger, {
-    ...{ filters, since: 0, limit: 100, cursor: undefined, visibility },
+    ...{ filters: { since: '1d' }, since: 0, order: 'newest', limit: 100, cursor: undefined, clock: proof.clock },
+    conditions: { facets: [], ids: [], matches: () => true },
   })
   expect(events.map(({ reason_code }) => reason_code)).toEqual(['ok', 'ok', 'event.damaged'])
 })
