@@ -1,5 +1,6 @@
 /** A libSQL server gives rows in another way than a file does: what somebody has damaged there is read all the same. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { chainStart } from '../../src/events/log/chain.ts'
 import { publishKey } from '../../src/events/proof/checkpoint-key.ts'
 import { readEventPage } from '../../src/events/query/query.ts'
 import { TestProof } from '../../src/events/testing/proof.ts'
@@ -26,20 +27,19 @@ afterAll(async () => {
 
 test('names NULs, invalid text, large integers and damaged bodies, and pages go on', async () => {
   expect(await proof.findings()).toEqual([])
-  await proof.run("update segment_facets set value = value || char(0) || 'x' where facet = 'verdict'")
-  expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_facets'])
-  await proof.run("update segment_facets set value = cast(x'61ff' as text) where facet = 'verdict'")
-  expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_facets'])
-  await proof.run("update segment_facets set value = 'allow' where facet = 'verdict'")
+  for (const change of ["digest_before || char(0) || 'x'", "cast(x'61ff' as text)"]) {
+    await proof.run(`update segment_chains set digest_before = ${change}`)
+    expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_chains'])
+  }
+  await proof.run('update segment_chains set digest_before = ?', chainStart(proof.worker(1)))
   await proof.run('update segment_chains set last_seq = 9007199254740994')
   expect(await proof.findings()).toEqual(['segment.index_altered 1–4 segment_chains'])
   await proof.run('update segment_chains set last_seq = 4')
   await proof.run("update event_blocks set body = x'00'")
   expect(await proof.findings()).toEqual(['events.damaged 01900001 1–4'])
   await proof.shipEvents(1, 2)
-  const filters = { since: '1d' }
   const { events } = await readEventPage(proof.store.ledger, {
-    ...{ filters, since: 0, limit: 100, cursor: undefined, order: 'newest', clock: proof.clock },
+    ...{ filters: { since: '1d' }, since: 0, order: 'newest', limit: 100, cursor: undefined, clock: proof.clock },
     conditions: { facets: [], ids: [], matches: () => true },
   })
   expect(events.map(({ reason_code }) => reason_code)).toEqual(['ok', 'ok', 'event.damaged'])
