@@ -7,13 +7,12 @@
  *  3. the new head is announced to gateways
  *  4. ledger   the ledger statements, the event at the end of the control plane's chain, no longer pending
  *
- * A process may die between any two. `applyPending` finishes what reached 2 and drops what did not. It marks a dropped
- * change in `change_log`, so that a slow writer fails at the mark. Step 4 is guarded by the pending row, so that it
- * is done once. A change of the ledger alone is step 4 without a pending row.
+ * `applyPending` finishes what reached 2 and drops what did not. It marks a dropped change in `change_log`, so that a
+ * slow writer fails at the mark. Step 4 is guarded by the pending row, so that it is done once. A change of the ledger
+ * alone is step 4 without a pending row.
  *
- * The event of a state change carries the version that the change made as its `config_version`. The nonce of a version
- * is the id of the change that made it (`lost-…` if it was dropped), so `change_log` can tell which pairs of version
- * and nonce belong to its history (fleet/README.md rule R1). Events carry the nonce as `config_id`.
+ * The event of a state change carries the version that the change made as its `config_version`, and the nonce of that
+ * version, the id of the change that made it (`lost-…` if it was dropped), as its `config_id`.
  */
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
@@ -140,7 +139,7 @@ const unclaimed = ({ key, taken }: NameClaim): Statement => ({
   args: [...taken.args, key],
 })
 
-/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). Also deletes old ones. */
+/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). */
 const recordEndedRequests = (eventId: string, endRequests: readonly string[]): Statement[] => [
   {
     sql: `insert into ended_requests (event_id, hashes, at) values (?, ?, ${databaseTime})`,
@@ -224,9 +223,7 @@ async function loggedChange(state: Database, eventId: string): Promise<{ version
 }
 
 const withConfiguration = (event: Event, { version, nonce }: Pick<Head, 'version' | 'nonce'>): Event => ({
-  ...event,
-  config_version: version,
-  config_id: nonce,
+  ...{ ...event, config_version: version, config_id: nonce },
 })
 
 const atVersion = (statements: readonly Statement[], version: number): Statement[] =>

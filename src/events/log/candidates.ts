@@ -11,7 +11,7 @@ import { type BlockPlaces, mayHaveTags, tagOf } from './block-places.ts'
 import { blocksWith, hashOfId } from './id-hashes.ts'
 import type { LogQuery, Place } from './log-query.ts'
 import { decodePlaces } from './segment-codec.ts'
-import { anyFacet, type PlacedBlock, placeColumns, placedBlock } from './segment-rows.ts'
+import { anyFacet, mergesNow, type PlacedBlock, placeColumns, placedBlock } from './segment-rows.ts'
 
 /** How many rows of a facet's index are few enough to begin with them. */
 const fewFacetRows = 500
@@ -100,7 +100,7 @@ export class Candidates {
   async #readBodies(): Promise<boolean> {
     const wanted = this.#waiting.filter(({ ordinals }) => ordinals.length > 0).slice(0, bodiesAtOnce)
     const rows = await this.#ledger.read(
-      `select first_position, body, (select merges from event_log) as merges from event_blocks
+      `select first_position, body, ${mergesNow} as merges from event_blocks
         where first_position in (select value from json_each(?))`,
       [JSON.stringify(wanted.map((block) => block.first_position))],
     )
@@ -130,7 +130,7 @@ export class Candidates {
       newest ? `${table}.last_at desc, ${table}.first_position desc` : `${table}.first_at, ${table}.first_position`
     // Chosen first, so that what is sorted is small.
     return await this.#ledger.read(
-      `select ${placeColumns}, (select merges from event_log) as merges from event_blocks b where b.first_position in (
+      `select ${placeColumns}, ${mergesNow} as merges from event_blocks b where b.first_position in (
           select c.first_position from event_blocks c
           where ${conditions.map(({ sql }) => sql).join(' and ')} order by ${order_by('c')} limit ?)
         order by ${order_by('b')}`,

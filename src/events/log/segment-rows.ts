@@ -194,9 +194,16 @@ export interface LogHead {
   removedUntil: number
 }
 
+/** A number that JavaScript holds, whatever an altered row holds: two reads of it are equal, so that readers end. */
+const number = (column: string): string => `min(max(cast(${column} as integer), 0), ${Number.MAX_SAFE_INTEGER})`
+
+/** How often segments were merged, as SQL. */
+export const mergesNow = `(select ${number('merges')} from event_log)`
+
 export async function readLogHead(ledger: Reader): Promise<LogHead> {
   const [row] = await ledger.read<{ next_position: number; merges: number; removed_until: number }>(
-    'select next_position, merges, removed_until from event_log',
+    `select ${number('next_position')} as next_position, ${number('merges')} as merges,
+      ${number('removed_until')} as removed_until from event_log`,
   )
   return { next: row?.next_position ?? 1, merges: row?.merges ?? 0, removedUntil: row?.removed_until ?? 0 }
 }
