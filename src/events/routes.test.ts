@@ -482,7 +482,7 @@ test('shows one event in place of a block that cannot be read, and pages, export
   const csv = await (await get('/v1/events/export?since=1d&format=csv')).text()
   expect(csv.split('\r\n')).toHaveLength(7)
   const arrived: unknown[] = await arrivals('since=1d&limit=2', follow)
-  expect(arrived).toEqual([one, two, five, six])
+  expect(arrived).toEqual([one, two, damaged, five, six])
 })
 
 test('resolves a name only for a caller that sees its record', async () => {

@@ -27,11 +27,13 @@ export interface ReadRecord {
   at: number
   text: string
   quarantine: Quarantine | undefined
+  /** Those that cannot be read, for which it stands. */
+  damaged?: { first_position: number; records: number }
 }
 
 const blocksAtOnce = 16
 
-/** The records from position `from` on and below `before`. Damaged blocks are left out. */
+/** The records from position `from` on and below `before`; one for all of a block that cannot be read. */
 export async function* readRecords(
   ledger: Reader,
   { from, before }: { from: number; before: number },
@@ -47,7 +49,11 @@ export async function* readRecords(
     const blocks = rows.map(placedBlock)
     for (const stored of blocks) {
       const block = decodeBlock(stored)
-      if (block !== null) {
+      if (block === null) {
+        const { first_position: position, last_at: at, records } = stored
+        const damaged = { first_position: position, records }
+        if (position >= next) yield { position, at, text: '', quarantine: undefined, damaged }
+      } else {
         for (const [ordinal, bytes] of recordBytes(block).entries()) {
           const position = stored.first_position + ordinal
           if (position < next || position >= before) continue

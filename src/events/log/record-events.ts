@@ -1,7 +1,7 @@
 /** The events that readers see of a stored record. */
 import { timestamp } from '../../lib/clock.ts'
 import type { Event } from '../event.ts'
-import { type Quarantine, quarantinedEvent } from './quarantine.ts'
+import { damagedEvent, type Quarantine, quarantinedEvent } from './quarantine.ts'
 import { expandRecord, type LogRecord } from './record.ts'
 
 interface StoredRecord {
@@ -9,6 +9,8 @@ interface StoredRecord {
   /** When it happened, as the log says, in milliseconds since the epoch. */
   at: number
   quarantine: Quarantine | undefined
+  /** Those that cannot be read, for which it stands. */
+  damaged?: { first_position: number; records: number }
 }
 
 /** An event, with its JSON where that is a part of the record's own text. */
@@ -18,7 +20,8 @@ interface ShownEvent {
 }
 
 /** Ingest has checked the text, and the block's checksum holds. No event is later than its receipt. */
-export function eventsOfRecord({ text, at, quarantine }: StoredRecord): ShownEvent[] {
+export function eventsOfRecord({ text, at, quarantine, damaged }: StoredRecord): ShownEvent[] {
+  if (damaged !== undefined) return [{ event: damagedEvent(at, damaged) }]
   if (quarantine !== undefined) return [{ event: quarantinedEvent(quarantine, at) }]
   const record: LogRecord = JSON.parse(text)
   const events: ShownEvent[] = []
