@@ -267,9 +267,8 @@ async function appendToChain(
       return end
     } catch (error) {
       if (brokenConstraint(error) !== 'check') throw error
-      if (await hasRecordsBeyond(ledger, controlPlaneChain, await readChainHead(ledger, controlPlaneChain))) {
+      if (await hasRecordsBeyond(ledger, controlPlaneChain))
         throw new Failure('dependency_unavailable', { cause: error, message: beyondItsEnd })
-      }
       if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
       // A guard among a ledger change's own statements. A change that the state has made cannot be refused any more.

@@ -87,9 +87,14 @@ export const timeOf = (timestamp: string, receivedAt: number): number => {
 export const isBusy = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 
-/** Whether records of a chain are in the log beyond the head that the ledger names: one of the two was altered. */
-export const hasRecordsBeyond = async (ledger: Reader, chain: string, { seq }: ChainHead): Promise<boolean> =>
-  (await readChainRows(ledger, chain, 'and last_seq > ? limit 1', [seq])).length > 0
+/**
+ * Whether records of a chain are in the log beyond the head that the ledger names: one of the two was altered. In one
+ * read, because the chain may be growing.
+ */
+export async function hasRecordsBeyond(ledger: Reader, chain: string): Promise<boolean> {
+  const head = 'coalesce((select seq from chains where chain = segment_chains.chain), 0)'
+  return (await readChainRows(ledger, chain, `and last_seq > ${head} limit 1`, [])).length > 0
+}
 
 /** The kind of constraint of a database error; null for other errors. */
 export function brokenConstraint(error: unknown): 'check' | 'unique' | 'other' | null {

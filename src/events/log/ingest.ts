@@ -115,8 +115,7 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
       }
       const broken = brokenConstraint(error)
       if (broken !== 'check' && broken !== 'unique') throw error
-      const present = await readChainHead(ledger, chain)
-      if (await hasRecordsBeyond(ledger, chain, present)) {
+      if (await hasRecordsBeyond(ledger, chain)) {
         throw new Failure('chain_fork', { cause: error, message: beyondItsEnd })
       }
       if (attempt === attempts) throw error
