@@ -222,6 +222,8 @@ export interface Exchange extends Placed {
   outcomeCommitted: Promise<void> | null
   /** The server's idle timeout is lifted for the caller's connection. */
   idleTimeoutLifted: boolean
+  /** Its number among all running exchanges; kept by the set of them. */
+  slot: number
   /** The caller's connection is watched for a disconnect. */
   watched: boolean
   /** The answer that the last stage made. */
@@ -317,6 +319,7 @@ export const beginExchange = (
   watched: false,
   answer: null,
   place: -1,
+  slot: 0,
 })
 
 /** Returns a value that an earlier stage must have set. A missing one is a wrong order of stages: `internal`. */

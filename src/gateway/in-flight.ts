@@ -11,6 +11,7 @@
 import type { Settings } from '../config.ts'
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
+import { Slots } from '../lib/http/slots.ts'
 import { ShortLivedSet } from '../lib/short-lived.ts'
 import { endAttempt } from './accounting/exchange-record.ts'
 import { tokenRevoked } from './admission/token-revoked.ts'
@@ -36,6 +37,7 @@ const sweepsForDeadlines = 5
 export function createInFlight(settings: Settings, clock: Clock, watch: (exchange: Exchange) => void): InFlight {
   const reachability = usesProxy(process.env) ? null : new Reachability(clock, dialTcp)
   const exchanges = new ShortLivedSet<Exchange>()
+  const slots = new Slots()
   const awaited = new Set<{ cut: (() => void) | undefined }>()
   let waitUntilEmpty: (() => void) | null = null
   const isEmpty = () => exchanges.size === 0 && awaited.size === 0
@@ -72,6 +74,7 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
       return exchanges.size
     },
     add(exchange) {
+      if (!exchanges.has(exchange)) exchange.slot = slots.take()
       exchanges.add(exchange)
       if (sweeping === null) {
         sweeping = setInterval(sweep, sweepMilliseconds)
@@ -79,6 +82,7 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
       }
     },
     remove(exchange) {
+      if (exchanges.has(exchange)) slots.give(exchange.slot)
       exchanges.delete(exchange)
       exchange.memory.release()
       exchange.answerMemory.release()

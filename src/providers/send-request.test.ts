@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { poolOf } from '../lib/http/connection-pools.ts'
 import { anthropic, messagesBaseOf } from './kinds/anthropic.ts'
 import { azureOpenai } from './kinds/azure-openai.ts'
 import { gemini, geminiBaseOf } from './kinds/gemini.ts'
@@ -147,4 +148,10 @@ test('gemini takes the model and the stream in the path, and its key in a header
   const streamed = await sent(gemini, provider({ kind: 'gemini' }), call({ model: 'tunedModels/my@one', stream: true }))
   expect(streamed.url).toBe('https://host/v1beta/tunedModels/my%40one:streamGenerateContent?alt=sse')
   expect(geminiBaseOf('https://host/proxy/v1/')).toBe('https://host/proxy/v1')
+})
+
+test('a call beyond the first pool gets TLS options of its own, without which it has none', async () => {
+  expect((await sent(openai, provider({}), call({ slot: 59 }))).init).not.toHaveProperty('tls')
+  expect((await sent(openai, provider({ baseUrl: 'http://host' }), call({ slot: 500 }))).init).not.toHaveProperty('tls')
+  expect((await sent(openai, provider({}), call({ slot: 60 }))).init.tls).toEqual(poolOf('https://host', 60))
 })

@@ -4,6 +4,7 @@
  * is declined. The gateway's own deadlines hold, so fetch has none.
  */
 import { Failure } from '../failure.ts'
+import { poolOf } from '../lib/http/connection-pools.ts'
 import { isModelName } from './model-name.ts'
 import type { Fetch, Provider, UpstreamCall } from './provider.ts'
 
@@ -70,6 +71,7 @@ export const post = (
 ): Promise<Response> => {
   const { body } = call
   const isLarge = body.length > largestWhole
+  const tls = poolOf(url, call.slot ?? 0)
   return fetch(url, {
     method: 'POST',
     headers: {
@@ -83,6 +85,7 @@ export const post = (
     signal: call.signal,
     redirect: 'manual',
     timeout: false,
+    ...(tls !== undefined && { tls }),
   }).then(withValidStatus)
 }
 

@@ -191,6 +191,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
       language !== null,
     ),
     signal: exchange.abort.signal,
+    slot: exchange.slot,
     answerLimit: gateway.settings.answer_limit_bytes,
     counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
   }
