@@ -3,7 +3,8 @@ import type { Event } from '../../src/events/event.ts'
 import type { FacetFilter, LogQuery } from '../../src/events/log/log-query.ts'
 import { readLog } from '../../src/events/log/read-log.ts'
 import { readRecords } from '../../src/events/log/read-records.ts'
-import { readLogHead } from '../../src/events/log/segment-rows.ts'
+import { decodeHeader } from '../../src/events/log/segment-codec.ts'
+import { readLogHead, readSegments } from '../../src/events/log/segment-rows.ts'
 import type { Database } from '../../src/store/open.ts'
 import { rareReason } from './scale-records.ts'
 import { percentile, timesOf } from './timing.ts'
@@ -25,13 +26,13 @@ async function firstPage(ledger: Database, query: LogQuery): Promise<Event[]> {
   return events
 }
 
-/** Values that the log has, some of each facet. */
-async function valuesOf(ledger: Database, facet: string): Promise<string[]> {
-  const rows = await ledger.read<{ value: string }>(
-    'select distinct value from segment_facets where facet = ? order by value limit 400',
-    [facet],
-  )
-  return rows.map(({ value }) => value)
+/** Values of a facet that the newest segments have. */
+async function valuesOf(ledger: Database, facet: FacetFilter['facet']): Promise<string[]> {
+  const values = new Set<string>()
+  for (const { header } of await readSegments(ledger, 'order by first_position desc limit 10', [])) {
+    for (const value of decodeHeader(header)?.facets.get(facet)?.keys() ?? []) values.add(value)
+  }
+  return [...values].toSorted()
 }
 
 /** p50 and p99 of a question in milliseconds, then the same of the processor, then how many events were found. */
