@@ -68,17 +68,16 @@ export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> =
 /** Like `chainHead`, with points that are at least 1, 2, 4, … records back, as far as they are kept. */
 export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
   const head = await readChainHead(ledger, chain)
-  const points = new Map<number, string>()
-  for (let power = 0; power < maxEarlier; power += 1) {
-    const [row] = await readChainRows(ledger, chain, 'and first_seq <= ? order by first_seq desc limit 1', [
-      head.seq - 2 ** power + 1,
-    ])
-    if (row === undefined) break
-    if (row.first > 1) points.set(row.first - 1, row.digestBefore)
-  }
+  const back = Array.from({ length: maxEarlier }, (_, power) => head.seq - 2 ** power + 1)
+  const rows = await readChainRows(
+    ledger,
+    chain,
+    `and first_seq > 1 and first_seq in (select (select max(first_seq) from segment_chains
+      where chain = ? and first_seq <= wanted.value) from json_each(?) as wanted) order by first_seq`,
+    [chain, JSON.stringify(back)],
+  )
   await ledger.flush()
-  const earlier = [...points].map(([seq, digest]) => ({ seq, digest }))
-  return { ...head, earlier: earlier.toSorted((one, other) => one.seq - other.seq) }
+  return { ...head, earlier: rows.map(({ first, digestBefore: digest }) => ({ seq: first - 1, digest })) }
 }
 
 /**
