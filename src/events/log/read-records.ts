@@ -4,11 +4,12 @@
  *
  * SQL text: ranges of positions that the primary key finds.
  */
+import { LRUCache } from 'lru-cache'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Reader } from '../../store/open.ts'
 import { ChainWalk } from './chain.ts'
 import type { Quarantine } from './quarantine.ts'
-import { blockRecords, recordBytes } from './segment.ts'
+import { type Block, blockRecords, type ChainPart, recordBytes } from './segment.ts'
 import { decodeBlock, decodeHeader, decodePlaces, type Header } from './segment-codec.ts'
 import {
   blockColumns,
@@ -75,22 +76,41 @@ export interface OpenSegment {
   blocks: readonly PlacedBlock[]
 }
 
+/** Segments that are read for many chains, one after another: a merged segment has records of all of them. */
+export type OpenSegments = LRUCache<number, OpenSegment>
+/** Each may have 8 MB of records. */
+export const openSegments = (): OpenSegments => new LRUCache({ max: 4 })
+
 /** A segment may be merged between two reads. */
 const tries = 5
 
 /** The segment that holds number `seq` of a chain; null if there is none, `damaged` if it cannot be read. */
-export async function segmentOf(ledger: Reader, chain: string, seq: number): Promise<OpenSegment | 'damaged' | null> {
+export async function segmentOf(
+  ledger: Reader,
+  chain: string,
+  seq: number,
+  open = openSegments(),
+): Promise<OpenSegment | 'damaged' | null> {
   for (let attempt = 1; attempt <= tries; attempt += 1) {
     const [found] = await readChainRows(ledger, chain, 'and first_seq <= ? order by first_seq desc limit 1', [seq])
     if (found === undefined || found.last < seq) return null
+    const known = open.get(found.segment)
+    if (known !== undefined && holdsPart(known, found)) return known
     const [row] = await readSegments(ledger, 'where first_position = ?', [found.segment])
     const blocks = await readBlocks(ledger, [found.segment])
     if (row === undefined || blocks.reduce((sum, { records }) => sum + records, 0) !== row.records) continue
     const header = decodeHeader(row.header)
-    return header === null ? 'damaged' : { row, header, blocks }
+    if (header === null) return 'damaged'
+    const segment = { row, header, blocks }
+    open.set(row.first, segment)
+    return segment
   }
   return 'damaged'
 }
+
+/** Whether a segment is still as it was read: a merge changes what it has of a chain. */
+const holdsPart = ({ header }: OpenSegment, { chain, first, last }: ChainPart): boolean =>
+  header.chains.some((part) => part.chain === chain && part.first === first && part.last === last)
 
 /** A record of a chain, without its text where only its place was read. */
 export interface ChainRecord {
@@ -136,13 +156,29 @@ export function* recordsOfChain(
 
 const noBytes = new Uint8Array()
 
-function openBlock(stored: PlacedBlock, bodies: boolean) {
-  if (!bodies) {
-    const places = decodePlaces(stored)
-    return places === null ? null : { ...places, bodies: [] }
+type OpenBlock = Pick<Block, 'times' | 'quarantined'> & { bodies: readonly Buffer[] }
+const withBodies = new WeakMap<PlacedBlock, OpenBlock | null>()
+const withoutBodies = new WeakMap<PlacedBlock, OpenBlock | null>()
+
+/** Decoded once for as long as its segment is held. */
+function openBlock(stored: PlacedBlock, bodies: boolean): OpenBlock | null {
+  const known = bodies ? withBodies : withoutBodies
+  let block = known.get(stored)
+  if (block === undefined) {
+    block = bodies ? blockWithBodies(stored) : blockWithoutBodies(stored)
+    known.set(stored, block)
   }
+  return block
+}
+
+function blockWithBodies(stored: PlacedBlock): OpenBlock | null {
   const block = decodeBlock(stored)
   return block === null ? null : { ...block, bodies: recordBytes(block) }
+}
+
+function blockWithoutBodies(stored: PlacedBlock): OpenBlock | null {
+  const places = decodePlaces(stored)
+  return places === null ? null : { ...places, bodies: [] }
 }
 
 /**
@@ -153,10 +189,11 @@ export async function* readChain(
   ledger: Reader,
   chain: string,
   { after, upTo, bodies }: { after: number; upTo: number; bodies: boolean },
+  open = openSegments(),
 ): AsyncGenerator<ChainRecord | null, void, undefined> {
   let next = after + 1
   while (next <= upTo) {
-    const segment = await segmentOf(ledger, chain, next)
+    const segment = await segmentOf(ledger, chain, next, open)
     if (segment === 'damaged') yield null
     if (segment === null || segment === 'damaged') return
     const from = next
@@ -176,10 +213,15 @@ export async function* readChain(
 }
 
 /** The digest of a chain after number `seq`, as the log says; null if it does not have it. */
-export async function digestAt(ledger: Reader, chain: string, seq: number): Promise<string | null> {
+export async function digestAt(
+  ledger: Reader,
+  chain: string,
+  seq: number,
+  open = openSegments(),
+): Promise<string | null> {
   const [begins] = await readChainRows(ledger, chain, 'and first_seq = ?', [seq + 1])
   if (begins !== undefined) return begins.digestBefore
-  const segment = await segmentOf(ledger, chain, seq)
+  const segment = await segmentOf(ledger, chain, seq, open)
   if (segment === null || segment === 'damaged') return null
   const { header } = segment
   let before = header.chains.find((each) => each.chain === chain)?.digestBefore ?? ''

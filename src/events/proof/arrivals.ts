@@ -7,7 +7,7 @@
 import type { Reader } from '../../store/open.ts'
 import { ChainWalk } from '../log/chain.ts'
 import type { Quarantine } from '../log/quarantine.ts'
-import { readChain } from '../log/read-records.ts'
+import { type OpenSegments, readChain } from '../log/read-records.ts'
 import type { ChainPoint } from './checkpoint.ts'
 
 interface Arrival {
@@ -33,10 +33,11 @@ export async function arrivalsUpTo(
   chain: string,
   from: Pick<ChainPoint, 'seq' | 'arrivals'>,
   to: number,
+  open: OpenSegments,
 ): Promise<string | null> {
   const walk = new ChainWalk(from.arrivals)
   let last = from.seq
-  for await (const record of readChain(ledger, chain, { after: from.seq, upTo: to, bodies: false })) {
+  for await (const record of readChain(ledger, chain, { after: from.seq, upTo: to, bodies: false }, open)) {
     if (record === null) return null
     walk.step(record.seq, arrivalText(record))
     last = record.seq

@@ -15,7 +15,7 @@ import type { Head } from '../../store/propagation.ts'
 import type { Statement } from '../../store/statement.ts'
 import { readHead } from '../change.ts'
 import { chainStart } from '../log/chain.ts'
-import { digestAt } from '../log/read-records.ts'
+import { digestAt, type OpenSegments, openSegments } from '../log/read-records.ts'
 import { openFloor, readStoredFloors } from '../retention/retention-floor.ts'
 import { arrivalsStart, arrivalsUpTo } from './arrivals.ts'
 import {
@@ -124,13 +124,14 @@ async function readHeads(
   const chains = await readChains(ledger)
   const floors = await readFloors(ledger, keys)
   const heads = new Map<string, ChainPoint>()
+  const open = openSegments()
   for (const { chain, seq, digest } of chains) {
     const floor = floors.get(chain)
     // Its events are all removed: the floor says so, and a worker that comes back brings the chain back.
     if (floor?.seq === seq) continue
     const known = former.heads.get(chain)
     const base = known !== undefined && known.seq > (floor?.seq ?? 0) ? known : floor
-    const point = await pointAt(ledger, chain, { base, removed: base === floor }, { seq, digest })
+    const point = await pointAt(ledger, chain, { base, removed: base === floor, open }, { seq, digest })
     if (point === null) log.error({ chain, seq }, 'A chain does not continue from its last signed head')
     const kept = point ?? known
     if (kept !== undefined) heads.set(chain, kept)
@@ -148,15 +149,15 @@ async function readHeads(
 async function pointAt(
   ledger: Database,
   chain: string,
-  { base, removed }: { base: ChainPoint | undefined; removed: boolean },
+  { base, removed, open }: { base: ChainPoint | undefined; removed: boolean; open: OpenSegments },
   head: { seq: number; digest: string },
 ): Promise<ChainPoint | null> {
   const from = base ?? { seq: 0, digest: chainStart(chain), arrivals: arrivalsStart(chain) }
   if (head.seq < from.seq) return null
   if (head.seq === from.seq) return head.digest === from.digest ? from : null
-  if (!removed && (await digestAt(ledger, chain, from.seq)) !== from.digest) return null
-  if ((await digestAt(ledger, chain, head.seq)) !== head.digest) return null
-  const arrivals = await arrivalsUpTo(ledger, chain, from, head.seq)
+  if (!removed && (await digestAt(ledger, chain, from.seq, open)) !== from.digest) return null
+  if ((await digestAt(ledger, chain, head.seq, open)) !== head.digest) return null
+  const arrivals = await arrivalsUpTo(ledger, chain, from, head.seq, open)
   return arrivals === null ? null : { ...head, arrivals }
 }
 
