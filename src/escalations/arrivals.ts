@@ -1,8 +1,8 @@
 /**
  * How a request that waits for a person enters the queue. A gateway may post only its own kinds of events
  * (fleet/README.md, Trust), so the control plane queues it: what a decision in the record of an exchange says about an
- * escalation is stored in the transaction that ingests the record. Each such arrival then becomes a record, or another attempt of a waiting
- * one, exactly once. If a process dies in between, the next one finds the arrival.
+ * escalation is stored in the transaction that ingests the record. Each such arrival then becomes a record, or another
+ * attempt of a waiting one, exactly once. If a process dies in between, the next one finds the arrival.
  */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, inArray, lte, not, sql } from 'drizzle-orm'
@@ -54,7 +54,9 @@ export const arrivalStatements = (records: readonly LogRecord[], receivedAt: num
     .filter((event) => noticeOf(event) !== null)
     .map((event) =>
       statement(
-        insert(pendingEscalationEvents).values({ eventId: event.event_id, body: JSON.stringify(event), receivedAt }),
+        insert(pendingEscalationEvents)
+          .values({ eventId: event.event_id, body: JSON.stringify(event), receivedAt })
+          .onConflictDoNothing(),
       ),
     )
 

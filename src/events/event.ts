@@ -1,6 +1,6 @@
 /**
- * What an event is (events/README.md). An event's body is the exact JSON text that was written, shipped, chained and
- * stored; the ledger's columns are read from it and never the other way round.
+ * What an event is (events/README.md). The log stores the exact JSON text of its record, which was written, shipped and
+ * chained.
  */
 import { z } from 'zod'
 import { eventTypes } from './event-types.ts'

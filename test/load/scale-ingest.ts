@@ -1,9 +1,9 @@
 /** Fills a log as gateways would, and what that costs the processor and the disk. */
 
+import { ingestEvents } from '../../src/events/ingest/ingest.ts'
 import type { ChainHead } from '../../src/events/log/append.ts'
 import { ChainWalk, chainStart } from '../../src/events/log/chain.ts'
 import { hashOfId } from '../../src/events/log/id-hashes.ts'
-import { ingestEvents } from '../../src/events/log/ingest.ts'
 import { mergeSegments } from '../../src/events/log/merge-segments.ts'
 import { buildSegment, type NewRecord } from '../../src/events/log/segment.ts'
 import { encodeSegment } from '../../src/events/log/segment-codec.ts'

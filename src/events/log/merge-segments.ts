@@ -32,7 +32,7 @@ import {
   type StoredBlock,
   type StoredSegment,
 } from './segment-codec.ts'
-import { insertSegment, isIndexed, largeRecords, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
+import { insertSegment, isLarge, readBlocks, readSegments, removeSegments } from './segment-rows.ts'
 
 /** Segments, from the newest, among which neighbours are looked for. */
 const mostScanned = 4096
@@ -45,15 +45,17 @@ export interface MergeSizes {
 }
 const usualSizes: MergeSizes = { full: blockRecords, fanIn: 16 }
 
-/** 0: less than 16 records; 1: less than 256; 2: less than 2 048; 3: large enough. */
-const levelOf = (records: number): number =>
-  records >= largeRecords ? 3 : Math.min(2, Math.floor(Math.log2(records) / 4))
+/** 0: less than 16 records; 1: less than 256; 2: fewer than a large segment has; 3: large enough. */
+const levelOf = ({ records, blocks }: Small): number =>
+  isLarge({ records, blocks }) ? 3 : Math.min(2, Math.floor(Math.log2(Math.max(1, records)) / 4))
 
 const mergedLevels = [0, 1, 2]
 
 interface Small {
   first: number
   records: number
+  /** How many it has. */
+  blocks: number
   receivedAt: number
 }
 
@@ -64,14 +66,19 @@ export async function mergeSegments(ledger: Database, signal?: AbortSignal): Pro
 
 /** Merges one group of neighbours; false where there is none to merge. Other sizes are for tests. */
 export async function mergeOnce(ledger: Database, sizes = usualSizes): Promise<boolean> {
-  const rows = await ledger.read<{ first_position: number; records: number; received_at: number }>(
-    'select first_position, records, received_at from event_segments order by first_position desc limit ?',
+  const rows = await ledger.read<{ first_position: number; records: number; received_at: number; blocks: number }>(
+    `select first_position, records, received_at,
+      (select count(*) from event_blocks where segment = event_segments.first_position) as blocks
+      from event_segments order by first_position desc limit ?`,
     [mostScanned],
   )
   const segments = rows
-    .map(({ first_position: first, records, received_at: receivedAt }) => ({ first, records, receivedAt }))
+    .map(({ first_position: first, received_at: receivedAt, ...counts }) => ({ first, receivedAt, ...counts }))
     .reverse()
-  for (const group of groupsOf(segments, sizes)) if (await mergeGroup(ledger, group, sizes)) return true
+  for (const group of groupsOf(segments, sizes)) {
+    if (await mergeGroup(ledger, group, sizes)) return true
+    await yieldToEventLoop()
+  }
   return false
 }
 
@@ -90,7 +97,7 @@ function* groupsOf(segments: readonly Small[], { fanIn, full }: MergeSizes): Gen
       const last = group.at(-1)
       const isNext =
         last === undefined || (last.first + last.records === segment.first && dayOf(last) === dayOf(segment))
-      const fits = levelOf(segment.records) <= level
+      const fits = levelOf(segment) <= level
       if (!isNext || !fits) {
         const isDayOver = last !== undefined && dayOf(last) !== dayOf(segment)
         if (level === mergedLevels.at(-1) && isDayOver && group.length > 1) yield group
@@ -137,9 +144,8 @@ async function mergeGroup(ledger: Database, group: readonly Small[], { full }: M
     await ledger.write(
       [
         guard,
-        ...removeSegments(
-          fitting.map((part) => ({ first: part.first, facets: isIndexed(part) ? part.header.facets : noFacets })),
-        ),
+        // None of them is large.
+        ...removeSegments(fitting.map((part) => ({ first: part.first, facets: noFacets }))),
         ...insertSegment(merged, first.first),
         { sql: 'update event_log set merges = merges + 1', args: [] },
       ],

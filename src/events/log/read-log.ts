@@ -12,6 +12,7 @@
  * position is not below the ceiling. Merging segments moves blocks but no event: reading begins again behind the last
  * event given.
  */
+import { LRUCache } from 'lru-cache'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Event } from '../event.ts'
@@ -25,6 +26,8 @@ import { decodeText } from './segment-codec.ts'
 import { type PlacedBlock, readLogHead } from './segment-rows.ts'
 
 const mostInPart = 128
+/** Blocks whose records are held decoded. */
+const mostDecoded = 32
 
 /** Events that were read together, and where reading stands after them. */
 export interface LogPart {
@@ -61,6 +64,7 @@ async function* mergeBlocks(
   merges: number,
 ): AsyncGenerator<LogPart | 'merged', void, undefined> {
   const candidates = new Candidates(ledger, query, merges)
+  const texts = new BlockTexts()
   const open: OpenBlock[] = []
   for (;;) {
     const next = await candidates.peek()
@@ -95,7 +99,7 @@ async function* mergeBlocks(
     candidates.take()
     if (next.ordinals.length === 0) continue
     await yieldToEventLoop()
-    const block = new OpenBlock(next, query)
+    const block = new OpenBlock(next, query, texts)
     if (block.head !== undefined) insertSorted(open, block, query)
   }
 }
@@ -137,8 +141,8 @@ class OpenBlock {
   head: FoundEvent | undefined
   readonly #events: Iterator<FoundEvent>
 
-  constructor(block: Candidate, query: LogQuery) {
-    this.#events = eventsOfBlock(block, query)
+  constructor(block: Candidate, query: LogQuery, texts: BlockTexts) {
+    this.#events = eventsOfBlock(block, query, texts)
     this.advance()
   }
 
@@ -148,17 +152,31 @@ class OpenBlock {
   }
 }
 
-function* eventsOfBlock(stored: Candidate, query: LogQuery): Generator<FoundEvent> {
+/** The records of the blocks that were used last. Where very many overlap in time, the others are decoded again. */
+class BlockTexts {
+  readonly #used = new LRUCache<Candidate, Buffer[]>({ max: mostDecoded })
+
+  /** Null where they are damaged. */
+  of(block: Candidate): Buffer[] | null {
+    const known = this.#used.get(block)
+    if (known !== undefined) return known
+    const text = decodeText(block)
+    if (text === null) return null
+    const records = recordBytes({ text })
+    this.#used.set(block, records)
+    return records
+  }
+}
+
+function* eventsOfBlock(stored: Candidate, query: LogQuery, texts: BlockTexts): Generator<FoundEvent> {
   const { says, ordinals } = stored
-  const text = says === null ? null : decodeText(stored)
-  if (says === null || text === null) {
+  if (says === null || texts.of(stored) === null) {
     const found = damagedPlace(stored, query)
     if (isWanted(found, query)) yield found
     return
   }
-  const records = recordBytes({ text })
   for (const ordinal of ordinals) {
-    const [at, bytes] = [says.times[ordinal], records[ordinal]]
+    const [at, bytes] = [says.times[ordinal], texts.of(stored)?.[ordinal]]
     if (at === undefined || bytes === undefined) continue
     const position = stored.first_position + ordinal
     const quarantine = says.quarantined.get(ordinal)

@@ -62,7 +62,7 @@ export async function* readRecords(
           yield { position, at: block.times[ordinal] ?? 0, text: bytes.toString(), quarantine }
         }
       }
-      next = Math.max(next, stored.first_position + stored.records)
+      next = Math.max(next + 1, stored.first_position + stored.records)
       await yieldToEventLoop()
     }
     if (blocks.length < blocksAtOnce) return

@@ -39,7 +39,10 @@ export function expandRecord(record: LogRecord): Event[] {
   ]
 }
 
-/** What an event shares with its outcome is named, one by one: exports make many, and a copy of all takes thrice as long. */
+/**
+ * The members that it shares with its outcome are copied by name: exports make many events, and copying all members takes
+ * three times as long.
+ */
 function innerEvent(outcome: Event, type: Event['event_type'], own: InnerEvent): Event {
   const event: Event = {
     event_id: own.event_id,
@@ -80,12 +83,17 @@ export type FacetName = (typeof facetNames)[number]
 /** What an event has of its own, beside what it shares with the other events of its record. */
 type OwnPart = Pick<Event, 'event_type' | 'verdict' | 'reason_code' | 'details'>
 
+/** Longer values, and those with a NUL, which SQLite cuts a text at, are not indexed: no query finds one. */
+const longestValue = 500
+const isIndexed = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value.length <= longestValue && !value.includes('\0')
+
 /** Calls `visit` with each value of each facet that a record's events have, and with how many of them have it. */
 export function visitFacets(record: LogRecord, visit: (facet: FacetName, value: string, events: number) => void): void {
   const { event_attribution: who, attempts, decisions } = record
   const events = eventsOf(record)
   const shared = (facet: FacetName, value: string | null) => {
-    if (value !== null && value !== '') visit(facet, value, events)
+    if (isIndexed(value)) visit(facet, value, events)
   }
   shared('gateway', who.gateway_id)
   shared('team', who.team_id)
@@ -93,7 +101,7 @@ export function visitFacets(record: LogRecord, visit: (facet: FacetName, value: 
   shared('user', who.user_id)
   const visitOwn = (own: OwnPart) => {
     for (const facet of ownFacets) {
-      for (const value of ownValues(own, facet)) if (typeof value === 'string' && value !== '') visit(facet, value, 1)
+      for (const value of ownValues(own, facet)) if (isIndexed(value)) visit(facet, value, 1)
     }
   }
   visitOwn(record)

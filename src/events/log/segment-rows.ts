@@ -9,6 +9,9 @@ import type { Row, Statement } from '../../store/statement.ts'
 import { type ChainPart, type Facets, mostBlocks } from './segment.ts'
 import { facetRows, type StoredBlock, type StoredSegment } from './segment-codec.ts'
 
+/** A number that JavaScript holds, whatever an altered row holds: two reads of it are equal. */
+const number = (column: string): string => `min(max(cast(${column} as integer), 0), ${Number.MAX_SAFE_INTEGER})`
+
 /** Rows of one statement; few different texts, so that prepared statements are used again. */
 const rowsAtOnce = 32
 
@@ -59,21 +62,22 @@ export function insertSegment(
   return statements
 }
 
-/** A segment of so many records is not merged again. */
-export const largeRecords = 2048
+const largeRecords = 2048
 
-/** Of every event of a segment that may be merged soon, so that its many values are written once: when it is large. */
+/** Whether a segment with so many records and blocks is not merged again. The values of its facets have rows then. */
+export const isLarge = ({ records, blocks }: { records: number; blocks: number }): boolean =>
+  records >= largeRecords || blocks > mostBlocks / 2
+
+/** The only facet row of a small segment: it matches any value. Each value has a row when the segment is large. */
 export const anyFacet = 'any'
-
-/** Whether the values of a segment's facets have rows of their own. */
-export const isIndexed = ({ records, blocks }: { records: number; blocks: readonly unknown[] }): boolean =>
-  records >= largeRecords || blocks.length > mostBlocks / 2
 
 /** The facets of a segment as rows of their table. */
 export const storedFacets = (
   segment: Pick<StoredSegment, 'records' | 'facets'> & { blocks: readonly unknown[] },
 ): [facet: string, value: string, events: number, blocks: number][] =>
-  isIndexed(segment) ? facetRows(segment.facets) : [[anyFacet, '', segment.records, 2 ** segment.blocks.length - 1]]
+  isLarge({ records: segment.records, blocks: segment.blocks.length })
+    ? facetRows(segment.facets)
+    : [[anyFacet, '', segment.records, 2 ** segment.blocks.length - 1]]
 
 /** In powers of two, so that there are few statement texts. */
 function chunks<Item>(items: readonly Item[]): (readonly Item[])[] {
@@ -139,7 +143,9 @@ export interface PlacedBlock extends StoredBlock {
 }
 
 /** The columns of a block to select from `event_blocks b`, for `placedBlock`; these are without its body. */
-export const placeColumns = 'b.first_position, b.segment, b.records, b.bytes, b.first_at, b.last_at, b.places'
+export const placeColumns = `b.first_position, ${['segment', 'records', 'bytes', 'first_at', 'last_at']
+  .map((column) => `${number(`b.${column}`)} as ${column}`)
+  .join()}, b.places`
 export const blockColumns = `${placeColumns}, b.body`
 
 export const placedBlock = (row: Row): PlacedBlock => ({
@@ -188,14 +194,11 @@ export async function readChainRows(
 export interface LogHead {
   /** The position that the next record gets; the first record of a log has 1. */
   next: number
-  /** Grows whenever segments are merged: who reads several times sees that blocks have moved. */
+  /** Grows whenever segments are merged: a reader detects by it that blocks have moved. */
   merges: number
   /** Everything that retention has removed was received before this, in milliseconds since the epoch. */
   removedUntil: number
 }
-
-/** A number that JavaScript holds, whatever an altered row holds: two reads of it are equal, so that readers end. */
-const number = (column: string): string => `min(max(cast(${column} as integer), 0), ${Number.MAX_SAFE_INTEGER})`
 
 /** How often segments were merged, as SQL. */
 export const mergesNow = `(select ${number('merges')} from event_log)`

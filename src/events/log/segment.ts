@@ -93,7 +93,7 @@ export class IndexBuilder {
     const tags: number[] = []
     this.#events += eventsOf(record)
     visitFacets(record, (facet, value, events) => {
-      const { tag } = addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
+      const tag = addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
       if (tags.length < mostTags && !tags.includes(tag)) tags.push(tag)
     })
     visitIds(record, (id) => this.#ids.push(wordOf(hashOfId(id), block)))
@@ -185,22 +185,28 @@ export function joinBlocks(blocks: readonly Block[]): Block {
   }
 }
 
-/** Adds to the counts of a value, and returns them. */
-export function addFacet(facets: Facets, facet: FacetName, value: string, events: number, blocks: number): FacetCount {
+/** Values of one facet that a segment names. Events with further values are counted under `otherValues`. */
+const mostValues = 2048
+/** Stands for any value: no event has it itself. */
+export const otherValues = ''
+
+/** Adds to the counts of a value, and returns its tag. */
+export function addFacet(facets: Facets, facet: FacetName, value: string, events: number, blocks: number): number {
   let values = facets.get(facet)
   if (values === undefined) {
     values = new Map()
     facets.set(facet, values)
   }
-  const known = values.get(value)
-  if (known !== undefined) {
-    known.events += events
-    known.blocks |= blocks
-    return known
+  const named = values.size < mostValues || values.has(value) ? value : otherValues
+  const known = values.get(named)
+  if (known === undefined) {
+    const tag = tagOf(facet, value)
+    values.set(named, { events, blocks, tag })
+    return tag
   }
-  const added = { events, blocks, tag: tagOf(facet, value) }
-  values.set(value, added)
-  return added
+  known.events += events
+  known.blocks |= blocks
+  return named === value ? known.tag : tagOf(facet, value)
 }
 
 /** Runs in their order; those that follow each other in one chain become one. */

@@ -118,7 +118,7 @@ async function readArrived(
     const isInWindow = at >= since && at < until
     for (const [index, { event }] of isInWindow ? eventsOfRecord(record).entries() : []) {
       if (position === from.position && index < from.index) continue
-      if (!isMatch(event, conditions)) continue
+      if (record.damaged === undefined && !isMatch(event, conditions)) continue
       if (events.length === limit) return { events, more: true, order, since, position, index }
       events.push(event)
     }

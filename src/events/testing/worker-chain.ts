@@ -1,6 +1,7 @@
 /** The chain of a gateway's worker, for tests. */
+
+import type { ShippedBatch } from '../ingest/read-batch.ts'
 import { ChainWalk, chainStart } from '../log/chain.ts'
-import type { ShippedBatch } from '../log/ingest.ts'
 
 /** The texts of a worker's chain, from which it ships any stretch. */
 export class WorkerChain {

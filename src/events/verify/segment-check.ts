@@ -5,7 +5,16 @@ import { joinTags, type Tags, tagsOfRecord } from '../log/block-places.ts'
 import type { Quarantine } from '../log/quarantine.ts'
 import { quarantinedEvent } from '../log/quarantine.ts'
 import type { LogRecord } from '../log/record.ts'
-import { type ChainPart, type Facets, IndexBuilder, lineFeed, type Run, type SegmentIndex } from '../log/segment.ts'
+import {
+  type ChainPart,
+  type FacetCount,
+  type Facets,
+  IndexBuilder,
+  lineFeed,
+  otherValues,
+  type Run,
+  type SegmentIndex,
+} from '../log/segment.ts'
 import { decodeBlock, type Header } from '../log/segment-codec.ts'
 import { arrivalText } from '../proof/arrivals.ts'
 import type { ChainCheck } from './chain-check.ts'
@@ -238,13 +247,25 @@ function isOfRuns({ runs, chains }: Header): boolean {
 
 function sameFacets(built: Facets, stored: Facets): boolean {
   if (built.size !== stored.size) return false
-  for (const [facet, values] of built) {
-    const others = stored.get(facet)
-    if (others?.size !== values.size) return false
-    for (const [value, { events, blocks }] of values) {
-      const other = others.get(value)
-      if (other?.events !== events || other.blocks !== blocks) return false
-    }
+  for (const [facet, values] of built) if (!sameValues(values, stored.get(facet) ?? new Map())) return false
+  return true
+}
+
+type Values = ReadonlyMap<string, FacetCount>
+
+function sameValues(built: Values, stored: Values): boolean {
+  const others = stored.get(otherValues)
+  // Which of too many values are named depends on how segments were merged: each must be found.
+  if (others !== undefined) {
+    return built.entries().every(([value, { blocks }]) => {
+      const found = (stored.get(value)?.blocks ?? 0) | others.blocks
+      return (blocks & ~found) === 0
+    })
+  }
+  if (stored.size !== built.size) return false
+  for (const [value, { events, blocks }] of built) {
+    const other = stored.get(value)
+    if (other?.events !== events || other.blocks !== blocks) return false
   }
   return true
 }

@@ -75,24 +75,24 @@ const progressMs = 1000
 export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<VerifyLine> {
   const signed = await readSigned(options, options.since)
   yield* signed.findings
-  const told = new Told(signed.findings.length)
+  const reported = new ReportedFindings(signed.findings.length)
   const log = new LogCheck(options, signed)
   await log.begin(options.since !== null)
   let lastProgress = options.monotonic()
   for await (const _segment of log.segments()) {
-    yield* told.take(log.findings)
-    for (const { findings } of log.checks.values()) yield* told.take(findings)
+    yield* reported.take(log.findings)
+    for (const { findings } of log.checks.values()) yield* reported.take(findings)
     if (options.monotonic() - lastProgress < progressMs) continue
     lastProgress = options.monotonic()
     yield { kind: 'progress', ...log.progress }
   }
   if (options.signal.aborted) return
   await log.finish()
-  yield* told.take(log.findings, true)
+  yield* reported.take(log.findings, true)
   const sum = { chains: 0, records: 0, events: log.events, findings: 0, not_covered: 0 }
   const chains = [...log.checks].toSorted(([one], [other]) => (one < other ? -1 : 1))
   for (const [chain, check] of chains) {
-    yield* told.take(check.findings, true)
+    yield* reported.take(check.findings, true)
     const { first: from, seq: to, coveredTo, records } = check
     yield { kind: 'chain', chain, records, from, to, covered_to: coveredTo }
     sum.chains += 1
@@ -101,7 +101,7 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
     await yieldToEventLoop()
   }
   let growing: number | null = null
-  if (told.count === 0 && !options.signal.aborted) {
+  if (reported.count === 0 && !options.signal.aborted) {
     const sums = verifySums(options)
     for (let next = await sums.next(); ; next = await sums.next()) {
       if (next.done) {
@@ -109,14 +109,14 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
         break
       }
       yield next.value
-      told.count += 1
+      reported.count += 1
     }
   }
   const { newest } = signed
   yield {
     kind: 'summary',
     ...sum,
-    findings: told.count,
+    findings: reported.count,
     checkpoint: newest === null ? null : { ...newest, at: timestamp(newest.at) },
     keys: signed.keys.ids,
     sums_growing: growing,
@@ -124,7 +124,7 @@ export async function* verifyEvents(options: VerifyOptions): AsyncGenerator<Veri
 }
 
 /** Counts findings, and gives the first ones of each source. */
-class Told {
+class ReportedFindings {
   count: number
   readonly #bySource = new Map<Findings, number>()
 

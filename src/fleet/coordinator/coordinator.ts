@@ -4,7 +4,7 @@
  */
 
 import type { AnyElysia } from 'elysia'
-import { announcedHead } from '../../events/log/ingest.ts'
+import { announcedHead } from '../../events/ingest/ingest.ts'
 import { putCheckpointBack } from '../../events/proof/restored-checkpoint.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { splitChanged } from '../../store/limit-rows.ts'

@@ -1,7 +1,7 @@
 /** Reads a batch of a worker's records as it was posted (fleet/protocol/wire.ts), byte for byte. */
 import { promisify } from 'node:util'
 import { constants, type ZstdOptions, zstdDecompress } from 'node:zlib'
-import type { ShippedBatch } from '../../../events/log/ingest.ts'
+import type { ShippedBatch } from '../../../events/ingest/read-batch.ts'
 import { Failure } from '../../../failure.ts'
 import { batchHeadForm, eventBatchBytes, eventBatchLimit } from '../../protocol/wire.ts'
 

@@ -1,19 +1,13 @@
 /**
  * Ingests a gateway worker's records into the log, each exactly once and in the order of the worker's chain
  * (events/proof/README.md). A batch that was ingested before, in whole or in part, is accepted again: the answer is
- * always the head, after which the worker continues. A record is stored as it came. Nothing in it that the poster could
- * forge is trusted: only a valid record of types that gateways may post, with the poster's own gateway id and new event
- * ids, is taken as such. Anything else keeps its place in the chain as quarantined (quarantine.ts).
+ * always the head, after which the worker continues. A record is stored as it came. What
+ * is not valid keeps its place in the chain as quarantined (read-batch.ts).
  */
 import { Failure } from '../../failure.ts'
-import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
-import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
-import { isGatewayEventType } from '../event.ts'
-import { readRecord } from '../read-event.ts'
-import { pendingRollups } from '../rollups/pending-rollups.ts'
 import {
   appendStatements,
   brokenConstraint,
@@ -22,30 +16,15 @@ import {
   headAfter,
   isBusy,
   readChainHead,
-  timeOf,
-} from './append.ts'
-import type { QuarantineReason } from './quarantine.ts'
-import { readChain } from './read-records.ts'
-import type { LogRecord } from './record.ts'
-import { blockRecords, type NewRecord } from './segment.ts'
-import { readChainRows } from './segment-rows.ts'
+} from '../log/append.ts'
+import { readChain } from '../log/read-records.ts'
+import type { LogRecord } from '../log/record.ts'
+import type { NewRecord } from '../log/segment.ts'
+import { readChainRows } from '../log/segment-rows.ts'
+import { pendingRollups } from '../rollups/pending-rollups.ts'
+import { type ReceivedBatch, readBatch } from './read-batch.ts'
 
-/** Consecutive records as a worker ships them: the exact texts, and the chain's digest after the last. */
-export interface ShippedBatch {
-  /** The number of the first. */
-  first: number
-  texts: readonly string[]
-  digest: string
-}
-
-interface Batch extends ShippedBatch {
-  /** The worker's chain: `gateway_id/instance_id/n`. */
-  chain: string
-  /** The gateway of the posting session. */
-  gatewayId: string
-  /** Milliseconds since the epoch. */
-  receivedAt: number
-  newId: NewId
+interface Batch extends ReceivedBatch {
   log: Log
   /** Further statements for the transaction that appends these records; called once for each attempt. */
   bookingStatements(records: readonly LogRecord[]): readonly Statement[]
@@ -89,7 +68,7 @@ export async function ingestEvents(ledger: Database, batch: Batch): Promise<Chai
   if (!Number.isSafeInteger(batch.first) || batch.first < 1) throw new Failure('chain_gap')
   // The log keeps one record a line.
   if (texts.some((text) => text.includes('\n'))) throw new Failure('invalid_parameter', { message: oneLine })
-  const records = await readTexts(batch)
+  const records = await readBatch(ledger, batch)
   for (let attempt = 1; ; attempt += 1) {
     const head = await readChainHead(ledger, chain)
     await requireSameHistory(ledger, batch, head)
@@ -142,53 +121,6 @@ async function write(
     if (quarantine === undefined) continue
     const { seq, reason } = quarantine
     batch.log.error({ chain, n: seq, reason }, 'A record of a gateway was quarantined: it is not valid')
-  }
-}
-
-/** Parses a batch, some records at a time, so that other work waits for a part of it only. */
-async function readTexts(batch: Batch): Promise<NewRecord[]> {
-  const seen = new Set<string>()
-  const records: NewRecord[] = []
-  for (const [index, text] of batch.texts.entries()) {
-    records.push(readText(batch, { seq: batch.first + index, text, seen }))
-    if (index % blockRecords === blockRecords - 1) await yieldToEventLoop()
-  }
-  return records
-}
-
-function readText(
-  { chain, gatewayId, receivedAt, newId }: Batch,
-  { seq, text, seen }: { seq: number; text: string; seen: Set<string> },
-): NewRecord {
-  const quarantined = (reason: QuarantineReason): NewRecord => ({
-    text,
-    at: receivedAt,
-    record: null,
-    quarantine: { reason, event_id: newId(), chain, seq, bytes: Buffer.byteLength(text) },
-  })
-  const record = readRecord(parseJson(text))
-  const own =
-    record !== null && isGatewayEventType(record.event_type) && record.event_attribution.gateway_id === gatewayId
-  if (!own) return quarantined('event.not_valid')
-  for (const id of idsOf(record)) {
-    if (seen.has(id)) return quarantined('event.repeated_id')
-    seen.add(id)
-  }
-  return { text, at: timeOf(record.timestamp, receivedAt), record }
-}
-
-function* idsOf({ event_id, attempts: tried, decisions }: LogRecord): Generator<string> {
-  yield event_id
-  for (const inner of tried ?? []) yield inner.event_id
-  for (const inner of decisions ?? []) yield inner.event_id
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Invalid JSON is not a record.
-    return undefined
   }
 }
 

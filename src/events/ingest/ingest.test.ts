@@ -4,13 +4,14 @@ import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
 import { type Event, noAttribution } from '../event.ts'
+import { chainStart } from '../log/chain.ts'
+import { quarantinedType } from '../log/quarantine.ts'
+import type { LogRecord } from '../log/record.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import { recordedEvents, recordedTexts } from '../testing/recorded.ts'
 import { WorkerChain } from '../testing/worker-chain.ts'
-import { chainStart } from './chain.ts'
-import { announcedHead, chainHead, ingestEvents, type ShippedBatch } from './ingest.ts'
-import { quarantinedType } from './quarantine.ts'
-import type { LogRecord } from './record.ts'
+import { announcedHead, chainHead, ingestEvents } from './ingest.ts'
+import type { ShippedBatch } from './read-batch.ts'
 
 let databases: TestDatabases
 beforeAll(async () => {
@@ -189,10 +190,36 @@ describe('a batch', () => {
     expect(await stored()).toEqual([])
   })
 
-  test('takes a record of 10 MiB', async () => {
-    const lines = chainOf([gatewayEvent({ details: { model: 'x'.repeat(10 * 1024 * 1024) } })])
-    expect(await ingest(lines.batch())).toMatchObject({ seq: 1 })
+  test.each([
+    ['of 10 MiB', { model: 'x'.repeat(10 * 1024 * 1024) }],
+    ['with 100 000 policies', { policy_results: Array.from({ length: 100_000 }, () => ({ policy_id: newId() })) }],
+    ['nested 40 000 deep', null],
+  ])('keeps a record %s, shown as quarantined', async (_, given) => {
+    const details = given === null ? `{"deep":${'['.repeat(40_000)}${']'.repeat(40_000)}}` : JSON.stringify(given)
+    const text = JSON.stringify(gatewayEvent({ details: {} })).replace('"details":{}', `"details":${details}`)
+    const lines = new WorkerChain([text, JSON.stringify(gatewayEvent())], chain)
+    expect(await ingest(lines.batch())).toMatchObject({ seq: 2 })
+    expect((await shown()).map(({ reason_code }) => reason_code)).toEqual(['event.not_valid', 'ok'])
     expect((await stored()).map(({ length }) => length)).toEqual(lines.texts.map(({ length }) => length))
+  })
+
+  test('keeps a record that was carried over once, if the former chain of its worker has it', async () => {
+    const former = `${gatewayId}/01900000-0000-7000-8000-000000000009/0`
+    const events = [gatewayEvent(), gatewayEvent(), gatewayEvent()]
+    await ingest(chainOf(events.slice(0, 2), former).batch(), former)
+    const carried = events.map((event, index) =>
+      gatewayEvent({
+        ...event,
+        details: { carried_from: { instance_id: '01900000-0000-7000-8000-000000000009', n: index + 1 } },
+      }),
+    )
+    // The ledger has another record at the number of the second.
+    const other = gatewayEvent({ details: { ...carried[1]?.details } })
+    const lines = chainOf([...carried, other])
+    expect(await ingest(lines.batch())).toMatchObject({ seq: 4 })
+    expect((await shown()).map(({ reason_code }) => reason_code)).toEqual([
+      ...['ok', 'ok', 'event.repeated_id', 'event.repeated_id', 'ok', 'ok'],
+    ])
   })
 
   test('books what it reports in the transaction that appends it, each record once', async () => {
