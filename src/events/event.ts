@@ -97,3 +97,7 @@ export const noAttribution: Attribution = {
   session_id: null,
   key_class: null,
 }
+
+/** Milliseconds that a request or a call of a provider took; a decision's `latency_ms` is that of its policy. */
+export const latencyOf = ({ event_type: type, details }: Event): unknown =>
+  type === 'decision' ? undefined : details?.latency_ms

@@ -21,7 +21,9 @@ import { seriesRoute } from './rollups/series-route.ts'
 /** Of CSV only: JSON has all of an event. */
 const columnsSchema = z
   .string()
-  .refine((text) => readColumns(text) !== null, { message: `Write some of ${extraColumnNames.join(',')}, each once` })
+  .refine((text) => readColumns(text) !== null, {
+    message: `Name one or more of ${extraColumnNames.join(',')}, with commas and without blanks between them`,
+  })
   .transform((text) => readColumns(text) ?? [])
   .optional()
   .meta({ type: 'string', description: `More columns of CSV, of ${extraColumnNames.join(',')}` })

@@ -51,7 +51,7 @@ export const eventLine = (event: ListedEvent): string =>
 
 /** Timestamp, event type, verdict, model, policy and reason. */
 export function wideEventLine(event: ListedEvent): string {
-  const { model, policy_results: results } = event.details ?? {}
+  const { model, policy_results: results = [event.details] } = event.details ?? {}
   const policies = Array.isArray(results) ? results.map(policyOf).filter((id) => id !== null) : []
   const cells = [
     event.timestamp,

@@ -54,6 +54,9 @@ const tail = (terminal: Terminal) =>
         ...filterQuery(args),
       }
       const seconds = whole('--follow-interval-secs', args['follow-interval-secs'] ?? '5', 1, 86_400)
+      if (args.follow && args.order !== undefined) {
+        throw new Failure('invalid_parameter', { message: '--follow shows events as they arrive: leave --order out' })
+      }
       const line = args.wide ? wideEventLine : eventLine
       const api = createApi(findConnection(args, terminal), fetch)
       if (args.follow) {

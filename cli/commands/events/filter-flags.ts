@@ -6,7 +6,7 @@ export const filterFlags = {
   'event-type': { type: 'string', description: 'Only events of this type' },
   'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
   verdict: { type: 'string', description: 'Only events with this verdict' },
-  'request-id': { type: 'string', description: 'Only events of the request that its caller labelled so' },
+  'request-id': { type: 'string', description: 'Only events of requests with this x-request-id' },
   'exchange-id': { type: 'string', description: 'Only events of this request', valueHint: 'UUID' },
   'session-id': { type: 'string', description: 'Only events of this session' },
   token: { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },
@@ -20,8 +20,16 @@ export const filterFlags = {
   'reason-code': { type: 'string', description: 'Only events with this reason' },
   'reason-text': { type: 'string', description: 'Only events with this text in their reason' },
   status: { type: 'string', description: 'Only events with an HTTP status of this class', valueHint: '2xx|4xx|5xx' },
-  'min-cost': { type: 'string', description: 'Only requests that cost so many US dollars or more', valueHint: '0.25' },
-  'min-latency-ms': { type: 'string', description: 'Only requests that took so long or longer', valueHint: 'N' },
+  'min-cost': {
+    type: 'string',
+    description: 'Only requests that cost at least this much, in US dollars',
+    valueHint: '0.25',
+  },
+  'min-latency-ms': {
+    type: 'string',
+    description: 'Only requests and attempts that took at least this long, in milliseconds',
+    valueHint: 'N',
+  },
 } as const
 
 /** The parameters of the flags that were given. Throws `usage` for an unknown verdict. */

@@ -1,5 +1,5 @@
 /** Events as CSV (RFC 4180): the columns that every export has, and those that can be asked for. */
-import type { Event } from '../event.ts'
+import { type Event, latencyOf } from '../event.ts'
 import { facetValues } from '../log/record.ts'
 
 type Cell = string | number | null | undefined
@@ -26,7 +26,7 @@ const extraColumns = {
     output_tokens: (event) => event.event_cost_attribution?.output_tokens,
   },
   cost: { cost: (event) => event.event_cost_attribution?.cost },
-  latency: { latency_ms: (event) => textOf(event.details?.latency_ms) },
+  latency: { latency_ms: (event) => textOf(latencyOf(event)) },
   policy: {
     policy_ids: (event) =>
       facetValues(event, 'policy')

@@ -34,6 +34,7 @@ interface Batch extends ReceivedBatch {
   onHeld?(milliseconds: number): void
 }
 
+const wrongDigest = 'The digest of the batch does not follow from its records and the head of the chain'
 const beyondItsEnd = 'The ledger has records of this chain beyond where it says that the chain ends'
 const oneLine = 'A record has a line feed'
 const attempts = 5
@@ -138,5 +139,5 @@ async function requireSameHistory(ledger: Database, batch: Batch, head: ChainHea
 }
 
 function requireChained(head: ChainHead, fresh: readonly NewRecord[], digest: string): void {
-  if (headAfter(head, fresh).digest !== digest) throw new Failure('chain_fork')
+  if (headAfter(head, fresh).digest !== digest) throw new Failure('chain_fork', { message: wrongDigest })
 }

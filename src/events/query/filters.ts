@@ -1,7 +1,7 @@
 /** What events are filtered by: the parameters of queries and exports, and what each asks of the log. */
 import { z } from 'zod'
 import type { Database } from '../../store/open.ts'
-import { type Event, verdicts } from '../event.ts'
+import { type Event, latencyOf, verdicts } from '../event.ts'
 import { eventTypes } from '../event-types.ts'
 import type { FacetFilter, LogQuery } from '../log/log-query.ts'
 import type { FacetName } from '../log/record.ts'
@@ -35,12 +35,12 @@ export const eventFilters = {
     .string()
     .regex(/^\d{1,9}(\.\d{1,12})?$/, 'Write US dollars as a decimal number, such as 0.25')
     .optional()
-    .describe('Requests that cost so many US dollars or more'),
+    .describe('Requests that cost at least this much, in US dollars'),
   min_latency_ms: z
     .string()
     .regex(/^\d{1,9}$/, 'Write a whole number of milliseconds')
     .optional()
-    .describe('Requests and attempts that took so long or longer'),
+    .describe('Requests and attempts that took at least this long, in milliseconds'),
 }
 
 /** As the caller wrote them. */
@@ -106,7 +106,7 @@ function exactMatch(filters: EventFilters): (event: Event) => boolean {
     (session_id === undefined || event.event_attribution.session_id === session_id) &&
     (text === undefined || event.reason_code.toLowerCase().includes(text)) &&
     (cost === undefined || isAtLeast(event.event_cost_attribution?.cost, cost)) &&
-    (latency === undefined || isAtLeast(event.details?.latency_ms, latency))
+    (latency === undefined || isAtLeast(latencyOf(event), latency))
 }
 
 const isAtLeast = (value: unknown, least: number): boolean => typeof value === 'number' && value >= least

@@ -30,7 +30,7 @@ export async function idsOfName(ledger: Database, caller: Caller, kind: NamedKin
     ...args,
   ])
   if (rows.length > 0) return rows.map(({ id }) => id)
-  throw new Failure('invalid_parameter', { param: kind, message: `You see no ${what}` })
+  throw new Failure('invalid_parameter', { param: kind, message: `There is no ${what}, or you may not see it` })
 }
 
 const everyRecord: Statement = { sql: 'true', args: [] }

@@ -18,7 +18,7 @@ const findings = {
   'segment.index_altered': 'The index of a segment does not say what its records say',
   'segment.missing': 'No segment holds these positions of the log',
   'segment.unknown': 'A row belongs to no segment, or is not of those of its segment',
-  'log.head_altered': 'What the ledger says of the whole log is not so',
+  'log.head_altered': 'The head of the event log (the table event_log) was altered',
   'rollup.differs': 'A sum that charts show is not that of the events',
   'floor.altered': 'The record of what retention removed is not what was signed',
   'checkpoint.altered': 'A checkpoint differs from what was signed',

@@ -107,14 +107,17 @@ async function readSegment(ledger: Reader, tail: string, args: Statement['args']
   }
 }
 
+/** A segment elsewhere is beyond the end of the log (`hasSegmentsBeyond`), or before its beginning. */
+const isPosition = `s.first_position between 0 and ${Number.MAX_SAFE_INTEGER}`
+
 /** The segment that begins at a position or before it, or the first one; null if there is none. */
 export const readSegmentAt = async (ledger: Reader, position: number): Promise<SegmentRows | null> =>
-  (await readSegment(ledger, 'where s.first_position <= ? order by s.first_position desc', [position])) ??
-  (await readSegment(ledger, 'order by s.first_position', []))
+  (await readSegment(ledger, `where ${isPosition} and s.first_position <= ? order by s.first_position desc`, [position])) ??
+  (await readSegment(ledger, `where ${isPosition} order by s.first_position`, []))
 
 /** The segment that begins behind a position; null if there is none. */
 export const readSegmentBehind = (ledger: Reader, position: number): Promise<SegmentRows | null> =>
-  readSegment(ledger, 'where s.first_position > ? order by s.first_position', [position])
+  readSegment(ledger, `where ${isPosition} and s.first_position > ? order by s.first_position`, [position])
 
 /** Whether a segment is still there as it was read. Merging and retention remove it; nothing changes it. */
 export async function isStillThere(

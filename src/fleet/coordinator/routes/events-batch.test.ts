@@ -80,9 +80,9 @@ const bad: Record<string, { body: Uint8Array; encoding?: string | null; says: Re
   'no records': { body: packed(batchHead(1, 0, digest)), says: /first line/ },
   'fewer records than it says': {
     body: packed(`${batchHead(1, 2, digest)}{}\n`),
-    says: /1 records and says that it has 2/,
+    says: /1 lines after the first, which announces 2/,
   },
-  'more records than it says': { body: packed(`${one}{}\n{}\n`), says: /2 records and says that it has 1/ },
+  'more records than it says': { body: packed(`${one}{}\n{}\n`), says: /2 lines after the first, which announces 1/ },
   'a last line that does not end': { body: packed(`${one}{}`), says: /does not end/ },
   'a body that was cut off': { body: packed(`${one}{"text":"x"}\n`).subarray(0, -3), says: null },
   'bytes that are not UTF-8': {

@@ -48,7 +48,7 @@ export function parseBatch(bytes: Uint8Array): ShippedBatch {
   if (Number(records) > eventBatchLimit) throw malformed(`A batch has at most ${eventBatchLimit} records`)
   if (texts.pop() !== '') throw malformed('The last line of the batch does not end')
   if (texts.length !== Number(records)) {
-    throw malformed(`The batch has ${texts.length} records and says that it has ${records}`)
+    throw malformed(`The batch holds ${texts.length} lines after the first, which announces ${records}`)
   }
   return { first: Number(first), texts, digest }
 }
