@@ -151,7 +151,7 @@ test('answers every refusal below /v1/messages in the messages form', async () =
   expect(await ask(post('{}'))).toEqual([422, invalid, 'invalid_parameter'])
   expect(await ask(post('{"model":"..","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
   expect(await ask({ headers: json })).toEqual([405, invalid, 'method_not_allowed'])
-  expect(await ask(post('{}'), '/v1/messages/count_tokens')).toEqual([404, 'not_found_error', 'not_found'])
+  expect(await ask(post('{}'), '/v1/messages/batches')).toEqual([404, 'not_found_error', 'not_found'])
   const narrow = { ...json, authorization: `Bearer ${running.worker.addToken({ modelFilter: ['other'] })}` }
   expect(await ask(post('{"model":"simulator/echo","messages":[]}', narrow))).toEqual([
     403,

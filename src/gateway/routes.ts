@@ -10,13 +10,14 @@ import type { Dialect } from '../languages/dialect.ts'
 import { families, modelFamilies, routeOf } from '../languages/families.ts'
 import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
+import { countTokens, countTokensPath } from '../languages/messages/count-tokens.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, inferenceStages } from './pipeline.ts'
+import { discoveryStages, inferenceStages, tokenCountStages } from './pipeline.ts'
 import {
   answerProcessEndpoint,
   type ProcessEndpoint,
@@ -40,13 +41,22 @@ export interface RouteHandlers {
   untracked(request: Request, answer: Promise<Response> | Response): Promise<Response>
 }
 
-const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = modelFamilies.map((family) => ({
-  route: routeOf(family),
-  path: families[family].path,
-  family,
-  dialect: dialects[family],
-  stages: inferenceStages,
-}))
+const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
+  ...modelFamilies.map((family) => ({
+    route: routeOf(family),
+    path: families[family].path,
+    family,
+    dialect: dialects[family],
+    stages: inferenceStages,
+  })),
+  {
+    route: `POST ${countTokensPath}`,
+    path: countTokensPath,
+    family: 'count_tokens',
+    dialect: countTokens,
+    stages: tokenCountStages,
+  },
+]
 
 const discovery: GovernedRoute = {
   route: `GET ${modelsPath}`,

@@ -191,6 +191,11 @@ export interface AnswerFacts {
 
 export interface Dialect {
   family: Family
+  /**
+   * Its requests ask only how many tokens the input has. The answer is `{input_tokens}`; nothing is generated, and
+   * nothing is charged or counted against a limit.
+   */
+  countsTokens?: true
   /** Reads a parsed body. Throws `invalid_parameter`, naming the field, for a value that the gateway cannot act on. */
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /** The texts of a request's parsed body, in order. */

@@ -37,6 +37,8 @@ export interface UpstreamCall {
   /** The model's name as the provider knows it. */
   model: string
   stream: boolean
+  /** Only the tokens of the input are wanted: the answer is `{input_tokens}` (ProviderKind.countsTokens). */
+  countTokens?: true
   body: Uint8Array
   contentType: string
   /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
@@ -83,6 +85,8 @@ export interface ProviderKind {
    * the model has only the given name.
    */
   modelNames?(name: string): ModelNames | null
+  /** Counts the tokens of a messages request, in the body that it would get to answer it. */
+  countsTokens?: true
   /** For a kind that translates a family itself: throws for a field that the model does not support, and names it. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */

@@ -25,11 +25,13 @@ export const anthropic: ProviderKind = {
   addressProblem: () => null,
   families: ['messages'],
   language: 'messages',
+  countsTokens: true,
   address: (provider) => addressOf(provider).base,
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     const version = call.headers['anthropic-version'] ?? defaultVersion
-    return post(`${base}/messages`, { 'anthropic-version': version, ...headers }, call, fetch)
+    const path = call.countTokens ? '/messages/count_tokens' : '/messages'
+    return post(base + path, { 'anthropic-version': version, ...headers }, call, fetch)
   },
 }
 

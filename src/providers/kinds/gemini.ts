@@ -13,6 +13,7 @@ import { errorBytes, heldBody } from '../held-body.ts'
 import { collection, type ModelNames, withoutCollection } from '../model-name.ts'
 import type { ProviderKind } from '../provider.ts'
 import { addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
+import { countOf, enclosed } from '../token-count.ts'
 
 const defaultBase = 'https://generativelanguage.googleapis.com/v1beta'
 
@@ -30,6 +31,7 @@ export const gemini: ProviderKind = {
   addressProblem: () => null,
   families: ['embeddings'],
   language: 'gemini',
+  countsTokens: true,
   address: (provider) => addressOf(provider).base,
   takesName,
   modelNames(name) {
@@ -49,6 +51,12 @@ export const gemini: ProviderKind = {
       return await embed(geminiEmbeddings(modelName(call.model)), call, async (body) =>
         withRetryAfter(await post(url, headers, { ...call, body }, fetch)),
       )
+    }
+    if (call.countTokens) {
+      const body = enclosed(call.body, 'generateContentRequest', { model: modelName(call.model) })
+      const url = `${modelAddress(base, call.model)}:countTokens`
+      const answer = await post(url, headers, { ...call, body }, fetch)
+      return await countOf(await withRetryAfter(answer), 'totalTokens')
     }
     const method = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
     return withRetryAfter(await post(`${modelAddress(base, call.model)}:${method}`, headers, call, fetch))

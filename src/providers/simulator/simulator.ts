@@ -9,7 +9,7 @@ import type { JsonObject } from '../../languages/reading/json-value.ts'
 import type { Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { answerSpeech, answerTranscription } from './audio.ts'
 import { answerChat, answerCompletion } from './chat.ts'
-import { answerMessages } from './messages.ts'
+import { answerMessages, countMessages } from './messages.ts'
 import { answerResponses } from './responses.ts'
 import { parsedBody, refusal, type SimulatedModel, simulatedModel } from './text.ts'
 import { answerEmbeddings, answerModerations } from './vectors.ts'
@@ -35,6 +35,7 @@ export const simulator: ProviderKind = {
   takesCacheKey: true,
   addressProblem: () => null,
   families: modelFamilies,
+  countsTokens: true,
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
@@ -42,7 +43,7 @@ export const simulator: ProviderKind = {
     if (call.family === 'mcp') return noSuchModel(call.family)
     const body = parsedBody(call)
     if (body === null) return refusal(400, 'invalid_request_body', 'The body is not an object')
-    return answers[call.family](call, body, model)
+    return call.countTokens ? countMessages(body) : answers[call.family](call, body, model)
   },
 }
 
