@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { z } from 'zod'
 import { gatewayRouteDescriptions } from './openapi/http-routes.ts'
 import { completion, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
 import { testModel, testProvider } from './testing/worker.ts'
@@ -22,6 +23,30 @@ const get = (path: string, secret = running.secret) =>
 test('answers HEAD on the process endpoints', async () => {
   const answer = await fetch(`${running.url}/healthz`, { method: 'HEAD' })
   expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
+test('answers HEAD / with 200, because agents try a connection with it', async () => {
+  const answer = await fetch(running.url, { method: 'HEAD' })
+  expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
+test('hints at a missing or a doubled /v1 in the message of the 404, in the language of the path', async () => {
+  const message = async (path: string) => {
+    const answer = await fetch(`${running.url}${path}`, { method: 'POST' })
+    expect(answer.status).toBe(404)
+    const { error } = z.object({ error: z.object({ message: z.string() }) }).parse(await answer.json())
+    return error.message
+  }
+  expect(await message('/chat/completions')).toBe(
+    'This path has no /v1 at its beginning: send the request to /v1/chat/completions, by changing the base URL of the client',
+  )
+  expect(await message('/v1/v1/messages')).toStartWith('This path has /v1 twice: send the request to /v1/messages')
+  expect(await message('/models/a')).toContain('send the request to /v1/models,')
+  for (const path of ['/v1/files', '/files', '/v1/v1/files']) {
+    expect(await message(path)).toBe('There is nothing at this path: see /v1/openapi.json')
+  }
+  const answer = await fetch(`${running.url}/messages`, { method: 'POST' })
+  expect(await answer.json()).toMatchObject({ type: 'error', error: { type: 'not_found_error' } })
 })
 
 test('lists the models of the token on GET /v1/models in the form both clients read', async () => {

@@ -58,6 +58,11 @@ const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
   },
 ]
 
+const versionedPaths: ReadonlySet<string> = new Set([
+  ...inferenceRoutes.map(({ path }) => path),
+  ...modelFamilies.flatMap((family) => (families[family].webSockets ?? []).map(({ path }) => path)),
+])
+
 const discovery: GovernedRoute = {
   route: `GET ${modelsPath}`,
   family: 'models',
@@ -78,9 +83,9 @@ export function createRoutes({
     if (arrival === undefined) throw new Error('The request did not come through the listener')
     return arrival
   }
-  const refused = (routed: Request, failure: Failure, allow?: string) => {
+  const refused = (routed: Request, failure: Failure, allow?: string, dialect?: Dialect) => {
     const { request, requestId } = arrivalOf(routed)
-    const answer = failureResponse(dialectOf(pathOf(request.url)), failure, requestId, null)
+    const answer = failureResponse(dialect ?? dialectOf(pathOf(request.url)), failure, requestId, null)
     if (allow !== undefined) answer.headers.set('allow', allow)
     return untracked(request, answer)
   }
@@ -93,6 +98,8 @@ export function createRoutes({
     .onError(({ request, error }) => refused(request, asFailure(error)))
     .all(modelsPath, ({ request }) => discover(request), raw)
     .all(`${modelsPath}/*`, ({ request, params }) => (params['*'] === '' ? notFound(request) : discover(request)), raw)
+    // Agents try the connection with it. It answers for nothing else.
+    .head('/', ({ request }) => untracked(arrivalOf(request).request, new Response(null)), raw)
     .all(mcpPath, ({ request }) => mcp(arrivalOf(request)), raw)
     .all('/*', ({ request }) => notFound(request), raw)
   for (const route of inferenceRoutes) {
@@ -122,8 +129,21 @@ export function createRoutes({
   }
 
   function notFound(request: Request) {
-    return refused(request, new Failure('not_found'))
+    const path = pathOf(request.url)
+    const meant = meantPath(path)
+    if (meant === null) return refused(request, new Failure('not_found'))
+    const problem = path.startsWith('/v1/') ? 'This path has /v1 twice' : 'This path has no /v1 at its beginning'
+    const message = `${problem}: send the request to ${meant}, by changing the base URL of the client`
+    return refused(request, new Failure('not_found', { message }), undefined, dialectOf(meant))
   }
+}
+
+/** The path of a route that a client meant, whose base URL has no `/v1` or one too many; null if there is none. */
+function meantPath(path: string): string | null {
+  const meant = `/v1${path.replace(/^(?:\/v1)+(?=\/)/, '')}`
+  if (meant === path) return null
+  if (meant === modelsPath || meant.startsWith(`${modelsPath}/`)) return modelsPath
+  return versionedPaths.has(meant) ? meant : null
 }
 
 /** At a family's path, and below it where nothing is, a caller is answered in the language of the family. */

@@ -47,7 +47,9 @@ export function fieldReader(
       choices: 1,
       sessionId: null,
     }
-    for (const name of choices) fields.choices = Math.max(fields.choices, wholeNumber(body, name, 1) ?? 1)
+    for (const name of choices) {
+      fields.choices = Math.max(fields.choices, wholeNumber(body, name, table[name]?.least ?? 1) ?? 1)
+    }
     for (const name of tiers) {
       const value = body[name]
       // A tier that is not a string is unknown.
