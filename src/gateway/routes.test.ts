@@ -94,6 +94,7 @@ test('records an outcome for model discovery', async () => {
 })
 
 test('answers 404 to an unknown path and 405 to another method, and forwards nothing', async () => {
+  const forwarded = running.seen.length
   for (const path of ['/', '/v1/files', '/v1/models/', '/v1/chat/completions/']) {
     const response = await get(path)
     expect([path, response.status]).toEqual([path, 404])
@@ -102,7 +103,7 @@ test('answers 404 to an unknown path and 405 to another method, and forwards not
   const wrong = await get('/v1/chat/completions?x=1')
   expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
   expect((await fetch(`${running.url}/healthz`, { method: 'DELETE' })).status).toBe(405)
-  expect(running.seen.length).toBe(0)
+  expect(running.seen.length).toBe(forwarded)
 })
 
 test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {

@@ -11,6 +11,7 @@ import { families, modelFamilies, routeOf } from '../languages/families.ts'
 import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
 import { countTokens, countTokensPath } from '../languages/messages/count-tokens.ts'
+import { messages } from '../languages/messages/dialect.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
@@ -63,12 +64,18 @@ const versionedPaths: ReadonlySet<string> = new Set([
   ...modelFamilies.flatMap((family) => (families[family].webSockets ?? []).map(({ path }) => path)),
 ])
 
-const discovery: GovernedRoute = {
+const discoveryIn = (dialect: Dialect): GovernedRoute => ({
   route: `GET ${modelsPath}`,
   family: 'models',
-  dialect: chat,
+  dialect,
   stages: discoveryStages,
-}
+})
+const discovery = discoveryIn(chat)
+const messagesDiscovery = discoveryIn(messages)
+
+/** Anthropic's clients send their version with every request, and read lists and errors in their own form. */
+const discoveryFor = ({ headers }: Request): GovernedRoute =>
+  headers.has('anthropic-version') ? messagesDiscovery : discovery
 
 /** Takes an arrival to its route. */
 export function createRoutes({
@@ -91,7 +98,7 @@ export function createRoutes({
   }
   const notAllowed = (request: Request, allow: string) => refused(request, new Failure('method_not_allowed'), allow)
   const discover = (request: Request) =>
-    request.method === 'GET' ? govern(discovery, arrivalOf(request)) : notAllowed(request, 'GET')
+    request.method === 'GET' ? govern(discoveryFor(request), arrivalOf(request)) : notAllowed(request, 'GET')
 
   const raw = { parse: 'none' } as const
   const routes = new Elysia({ name: 'gateway', normalize: false, strictPath: true })

@@ -5,6 +5,7 @@
  */
 import { type Family, isTranslated } from '../languages/families.ts'
 import type { LanguageName } from '../languages/neutral.ts'
+import type { JsonObject } from '../languages/reading/json-value.ts'
 import type { ModelNames } from './model-name.ts'
 import type { Price } from './prices/price.ts'
 
@@ -55,6 +56,14 @@ export interface UpstreamCall {
   counted?(reported: number | null, unreported: number): void
 }
 
+/** A model as its provider lists it. */
+export interface OfferedModel {
+  name: string
+  displayName: string | null
+  /** Milliseconds since the epoch; null if the provider does not say. */
+  createdAt: number | null
+}
+
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>
 
 export interface ProviderKind {
@@ -91,6 +100,11 @@ export interface ProviderKind {
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
+  /** How the provider is asked which models it offers (`catalog/offered-models.ts`); absent if it has no such list. */
+  offered?: {
+    request(provider: Provider): { url: string; headers: Readonly<Record<string, string>> }
+    read(body: Readonly<JsonObject>): readonly OfferedModel[]
+  }
   /** Sends the call. Resolves when the headers of the answer are there; rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }

@@ -77,7 +77,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     method: 'GET',
     path: '/v1/models',
     family: 'models',
-    summary: 'Lists the models that this token may use',
+    summary: "Lists the models that this token may use; in Anthropic's form for a request with anthropic-version",
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelPageReply,

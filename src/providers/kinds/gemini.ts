@@ -7,7 +7,7 @@
 import { writeEmbeddings } from '../../languages/embeddings/translation.ts'
 import { geminiRetryDelay } from '../../languages/gemini/answers.ts'
 import { geminiEmbeddings } from '../../languages/gemini/embeddings.ts'
-import { parseObject } from '../../languages/reading/json-value.ts'
+import { objectsOf, parseObject, textOf } from '../../languages/reading/json-value.ts'
 import { embed } from '../embeddings.ts'
 import { errorBytes, heldBody } from '../held-body.ts'
 import { collection, type ModelNames, withoutCollection } from '../model-name.ts'
@@ -44,6 +44,16 @@ export const gemini: ProviderKind = {
   check(family, body, model) {
     if (family === 'embeddings') writeEmbeddings(body, geminiEmbeddings(modelName(model)))
   },
+  offered: {
+    request(provider) {
+      const { base, headers } = addressOf(provider)
+      return { url: `${base}/models?pageSize=1000`, headers }
+    },
+    read: ({ models }) =>
+      objectsOf(models).flatMap(({ name, displayName, supportedGenerationMethods: methods }) =>
+        typeof name === 'string' && isAsked(methods) ? { name, displayName: textOf(displayName), createdAt: null } : [],
+      ),
+  },
   async send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     if (call.family === 'embeddings') {
@@ -73,6 +83,10 @@ export function geminiBaseOf(url: string): string {
 const modelName = (model: string): string => (model.includes('/') ? model : collection + model)
 
 const modelAddress = (base: string, model: string): string => addressUnder(base, ...modelName(model).split('/'))
+
+/** Whether a model has a method that is called here. */
+const isAsked = (methods: unknown): boolean =>
+  !Array.isArray(methods) || methods.some((method) => method === 'generateContent' || method === 'embedContent')
 
 /** The one other collection that a caller may name; a record of the catalog may name any. */
 const tunedCollection = 'tunedModels/'
