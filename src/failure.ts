@@ -154,6 +154,11 @@ export const failures = {
     'invalid_request_error',
     "The model's provider has no equivalent of this field: leave it out, or use another model",
   ),
+  token_count_unsupported: row(
+    501,
+    'invalid_request_error',
+    'The provider of this model counts no tokens, and the gateway does not estimate: use a model whose provider does',
+  ),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   'mcp.unknown_name': row(
     404,
@@ -305,8 +310,9 @@ const retryableClientErrors = new Set([408, 409, 429])
 
 /**
  * Whether an answer must carry `x-should-retry: false` (handbook/reference/errors.md): every 4xx but 408, 409 and 429,
- * and the two usage refusals that waiting does not mend.
+ * the usage refusal that waiting does not mend, and 501.
  */
 export const mustNotRetry = (status: number, code: string | null): boolean =>
   (status >= 400 && status < 500 && !retryableClientErrors.has(status)) ||
-  code === 'usage_authorization_request_limit_exceeded'
+  code === 'usage_authorization_request_limit_exceeded' ||
+  status === 501

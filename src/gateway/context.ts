@@ -6,6 +6,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import type { McpSessions } from '../mcp/surface/sessions.ts'
+import type { OfferedModels } from '../providers/catalog/offered-models.ts'
 import type { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Tracer } from '../telemetry/tracer.ts'
@@ -40,6 +41,7 @@ export interface Gateway {
   /** The gateway is draining: it refuses new requests and finishes running ones. */
   draining: boolean
   readonly circuits: Circuits
+  readonly offeredModels: OfferedModels
   readonly mcp: McpPart
 }
 

@@ -1,29 +1,57 @@
 /**
- * Lists the catalog models that the token may use, in one page that the OpenAI and the Anthropic client both read
- * (gateway/README.md). It calls no provider, so there is no open record; the outcome is recorded.
+ * Lists the models that the token may use: those of the catalog, and those that providers offer which take models that
+ * the catalog does not list (providers/catalog/offered-models.ts). No model is called, so there is no open record; the outcome
+ * is recorded. Anthropic's clients get their own form, all others one page that any client reads (gateway/README.md).
  */
 import { Failure } from '../failure.ts'
-import type { CatalogModel, StateView } from '../fleet/protocol/worker.ts'
+import type { StateView } from '../fleet/protocol/worker.ts'
 import { timestamp } from '../lib/clock.ts'
 import { pathOf } from '../lib/http/request-path.ts'
+import { offeredId } from '../providers/catalog/offered-models.ts'
 import { providerKinds } from '../providers/kinds/index.ts'
+import type { OfferedModel, Provider, ProviderKind } from '../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../tokens/governed-token.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate/rate-demands.ts'
 import { finishExchange } from './accounting/exchange-record.ts'
+import { checkToken } from './admission/authenticate.ts'
 import type { Gateway } from './context.ts'
 import { type Exchange, required } from './exchange.ts'
 
 export const modelsPath = '/v1/models'
 
 export async function answerModels(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const { view } = gateway.worker
-  const token = required(exchange.token)
   const id = modelInPath(exchange.request.url)
-  const body = id === null ? modelPage(view, token) : oneModel(view, token, id)
+  const offers = await offersFor(required(exchange.token), gateway)
+  if (exchange.cut !== null) throw exchange.cut.failure
+  checkToken(exchange, gateway)
+  const listing: Listing = { view: gateway.worker.view, token: required(exchange.token), offers }
+  const shown = exchange.dialect.family === 'messages' ? anthropicModel : model
+  const body = id === null ? page(modelsOf(listing), shown) : shown(oneModel(listing, id))
   await finishExchange(exchange, gateway, { verdict: 'allow', reason: 'ok', status: 200 })
-  exchange.answer = Response.json(body, {
-    headers: { 'x-request-id': exchange.requestId, 'x-service-verdict': 'ALLOW' },
-  })
+  const headers: Record<string, string> = { 'x-request-id': exchange.requestId, 'x-service-verdict': 'ALLOW' }
+  if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
+  exchange.answer = Response.json(body, { headers })
+}
+
+/** What one provider offers; `models` is null if its list is not known. */
+interface Offer {
+  provider: Provider
+  kind: ProviderKind
+  models: ReadonlyMap<string, OfferedModel> | null
+}
+
+interface Listing {
+  view: StateView
+  token: GovernedToken
+  offers: readonly Offer[]
+}
+
+/** A model that the token may use. */
+interface Entry {
+  id: string
+  displayName: string
+  provider: string
+  createdAt: number
 }
 
 /** The id after `/v1/models/`, with slashes plain or as %2F; null for the whole list. */
@@ -37,44 +65,100 @@ function modelInPath(url: string): string | null {
   }
 }
 
-function oneModel(view: StateView, token: GovernedToken, id: string) {
-  const model = view.model(id)
-  const entry = model === null ? null : modelEntry(view, token, model)
-  if (entry === null) throw new Failure('model_not_found', { param: 'model' })
-  return entry
-}
-
-function modelPage(view: StateView, token: GovernedToken) {
-  const data = view
-    .models()
-    .map((model) => modelEntry(view, token, model))
-    .filter((entry) => entry !== null)
-  return {
-    object: 'list',
-    data,
-    has_more: false,
-    first_id: data.at(0)?.id ?? null,
-    last_id: data.at(-1)?.id ?? null,
-  }
-}
-
-/** A model in the form of both clients; null when the token may not use it or this gateway cannot serve it. */
-function modelEntry(view: StateView, token: GovernedToken, { id, providerId, createdAt }: CatalogModel) {
-  const provider = view.provider(providerId)
-  if (provider === null || !providerKinds.has(provider.kind)) return null
-  if (token.provider !== null && token.provider !== provider.name) return null
-  if (!modelAllowed(token.modelFilter, id)) return null
-  const forbidden = accessPoliciesOf(token, view.limits).some(
-    (policy) => forbiddenBy(policy, { id, provider }) !== null,
+/** Asks the providers that take unlisted models and that the token may use, all at once. */
+function offersFor(token: GovernedToken, { worker, offeredModels }: Gateway): Promise<Offer[]> {
+  const { view } = worker
+  const asked = view.providers().flatMap((provider) => {
+    const kind = providerKinds.get(provider.kind)
+    const isUsable = provider.allowUnlistedModels && view.provider(provider.id) !== null && isBoundTo(token, provider)
+    return isUsable && kind?.offered !== undefined ? [{ provider, kind }] : []
+  })
+  return Promise.all(
+    asked.map(async ({ provider, kind }) => ({ provider, kind, models: await offeredModels.of(provider, kind) })),
   )
-  if (forbidden) return null
+}
+
+const isBoundTo = (token: GovernedToken, { name }: Provider): boolean =>
+  token.provider === null || token.provider === name
+
+function oneModel(listing: Listing, id: string): Entry {
+  const { view, offers } = listing
+  const listed = view.model(id)
+  if (listed !== null) {
+    const entry = entryOf(listing, id, view.provider(listed.providerId), listed)
+    if (entry === null) throw new Failure('model_not_found', { param: 'model' })
+    return entry
+  }
+  for (const { provider, kind, models } of offers) {
+    const name = offeredId(kind, id)
+    const offered = name === null ? undefined : models?.get(name)
+    const entry = name === null || offered === undefined ? null : entryOf(listing, name, provider, offered)
+    if (entry !== null) return entry
+  }
+  throw new Failure('model_not_found', { param: 'model', ...unknownOffers(offers) })
+}
+
+/** A model may exist at a provider whose list is not known. */
+function unknownOffers(offers: readonly Offer[]): { message?: string } {
+  const unknown = offers.filter(({ models }) => models === null).map(({ provider }) => provider.name)
+  if (unknown.length === 0) return {}
+  return { message: `No such model is known here. These providers did not list their models: ${unknown.join(', ')}` }
+}
+
+/** The catalog's models, then those that providers offer beside it, each id once. */
+function modelsOf(listing: Listing): Entry[] {
+  const { view, offers } = listing
+  const entries = view
+    .models()
+    .flatMap((listed) => entryOf(listing, listed.id, view.provider(listed.providerId), listed) ?? [])
+  const seen = new Set<string>()
+  for (const { provider, models } of offers) {
+    for (const [id, offered] of models ?? []) {
+      if (seen.has(id) || view.model(id) !== null) continue
+      const entry = entryOf(listing, id, provider, offered)
+      if (entry === null) continue
+      seen.add(id)
+      entries.push(entry)
+    }
+  }
+  return entries
+}
+
+/** Null when the token may not use the model or this gateway cannot serve it. */
+function entryOf(
+  { view, token }: Listing,
+  id: string,
+  provider: Provider | null,
+  { createdAt, displayName }: { createdAt: number | null; displayName?: string | null },
+): Entry | null {
+  if (provider === null || !providerKinds.has(provider.kind)) return null
+  if (!isBoundTo(token, provider) || !modelAllowed(token.modelFilter, id)) return null
+  const policies = accessPoliciesOf(token, view.limits)
+  if (policies.some((policy) => forbiddenBy(policy, { id, provider }) !== null)) return null
+  return { id, displayName: displayName ?? id, provider: provider.name, createdAt: createdAt ?? 0 }
+}
+
+const anthropicModel = ({ id, displayName, createdAt }: Entry) => ({
+  type: 'model',
+  id,
+  display_name: displayName,
+  created_at: timestamp(createdAt),
+})
+
+/** The members that either client reads. */
+const model = (entry: Entry) => ({
+  object: 'model',
+  created: Math.floor(entry.createdAt / 1000),
+  owned_by: entry.provider,
+  ...anthropicModel(entry),
+})
+
+function page(entries: readonly Entry[], shown: typeof model | typeof anthropicModel) {
   return {
-    id,
-    object: 'model',
-    created: Math.floor(createdAt / 1000),
-    owned_by: provider.name,
-    type: 'model',
-    display_name: id,
-    created_at: timestamp(createdAt),
+    ...(shown === model && { object: 'list' }),
+    data: entries.map(shown),
+    has_more: false,
+    first_id: entries.at(0)?.id ?? null,
+    last_id: entries.at(-1)?.id ?? null,
   }
 }

@@ -13,6 +13,7 @@ import { selectChain } from './admission/policy-chain.ts'
 import { takeRates } from './admission/rate-limit.ts'
 import { reserveUsage } from './admission/reserve.ts'
 import { matchSession } from './admission/session.ts'
+import { requireTokenCount } from './admission/token-count.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
@@ -42,6 +43,23 @@ export const inferenceStages: readonly Stage[] = [
   evaluateRequest,
   translateRequest,
   reserveUsage,
+  openRecord,
+  dispatch,
+]
+
+/** Counting tokens takes nothing from rates, budgets or request limits; the text still passes the policies. */
+export const tokenCountStages: readonly Stage[] = [
+  authenticate,
+  readRequest,
+  matchSession,
+  admitToken,
+  checkDepletion,
+  resolveModel,
+  requireTokenCount,
+  selectChain,
+  translateFields,
+  evaluateRequest,
+  translateRequest,
   openRecord,
   dispatch,
 ]

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { z } from 'zod'
 import { gatewayRouteDescriptions } from './openapi/http-routes.ts'
 import { completion, question, startTestGateway, type TestGateway } from './testing/gateway.ts'
 import { testModel, testProvider } from './testing/worker.ts'
@@ -22,6 +23,30 @@ const get = (path: string, secret = running.secret) =>
 test('answers HEAD on the process endpoints', async () => {
   const answer = await fetch(`${running.url}/healthz`, { method: 'HEAD' })
   expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
+test('answers HEAD / with 200, because agents try a connection with it', async () => {
+  const answer = await fetch(running.url, { method: 'HEAD' })
+  expect([answer.status, await answer.text()]).toEqual([200, ''])
+})
+
+test('hints at a missing or a doubled /v1 in the message of the 404, in the language of the path', async () => {
+  const message = async (path: string) => {
+    const answer = await fetch(`${running.url}${path}`, { method: 'POST' })
+    expect(answer.status).toBe(404)
+    const { error } = z.object({ error: z.object({ message: z.string() }) }).parse(await answer.json())
+    return error.message
+  }
+  expect(await message('/chat/completions')).toBe(
+    'This path has no /v1 at its beginning: send the request to /v1/chat/completions, by changing the base URL of the client',
+  )
+  expect(await message('/v1/v1/messages')).toStartWith('This path has /v1 twice: send the request to /v1/messages')
+  expect(await message('/models/a')).toContain('send the request to /v1/models,')
+  for (const path of ['/v1/files', '/files', '/v1/v1/files']) {
+    expect(await message(path)).toBe('There is nothing at this path: see /v1/openapi.json')
+  }
+  const answer = await fetch(`${running.url}/messages`, { method: 'POST' })
+  expect(await answer.json()).toMatchObject({ type: 'error', error: { type: 'not_found_error' } })
 })
 
 test('lists the models of the token on GET /v1/models in the form both clients read', async () => {
@@ -69,6 +94,7 @@ test('records an outcome for model discovery', async () => {
 })
 
 test('answers 404 to an unknown path and 405 to another method, and forwards nothing', async () => {
+  const forwarded = running.seen.length
   for (const path of ['/', '/v1/files', '/v1/models/', '/v1/chat/completions/']) {
     const response = await get(path)
     expect([path, response.status]).toEqual([path, 404])
@@ -77,7 +103,7 @@ test('answers 404 to an unknown path and 405 to another method, and forwards not
   const wrong = await get('/v1/chat/completions?x=1')
   expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
   expect((await fetch(`${running.url}/healthz`, { method: 'DELETE' })).status).toBe(405)
-  expect(running.seen.length).toBe(0)
+  expect(running.seen.length).toBe(forwarded)
 })
 
 test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
@@ -151,7 +177,7 @@ test('answers every refusal below /v1/messages in the messages form', async () =
   expect(await ask(post('{}'))).toEqual([422, invalid, 'invalid_parameter'])
   expect(await ask(post('{"model":"..","messages":[]}'))).toEqual([404, 'not_found_error', 'model_not_found'])
   expect(await ask({ headers: json })).toEqual([405, invalid, 'method_not_allowed'])
-  expect(await ask(post('{}'), '/v1/messages/count_tokens')).toEqual([404, 'not_found_error', 'not_found'])
+  expect(await ask(post('{}'), '/v1/messages/batches')).toEqual([404, 'not_found_error', 'not_found'])
   const narrow = { ...json, authorization: `Bearer ${running.worker.addToken({ modelFilter: ['other'] })}` }
   expect(await ask(post('{"model":"simulator/echo","messages":[]}', narrow))).toEqual([
     403,

@@ -10,13 +10,15 @@ import type { Dialect } from '../languages/dialect.ts'
 import { families, modelFamilies, routeOf } from '../languages/families.ts'
 import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
+import { countTokens, countTokensPath } from '../languages/messages/count-tokens.ts'
+import { messages } from '../languages/messages/dialect.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, inferenceStages } from './pipeline.ts'
+import { discoveryStages, inferenceStages, tokenCountStages } from './pipeline.ts'
 import {
   answerProcessEndpoint,
   type ProcessEndpoint,
@@ -40,20 +42,40 @@ export interface RouteHandlers {
   untracked(request: Request, answer: Promise<Response> | Response): Promise<Response>
 }
 
-const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = modelFamilies.map((family) => ({
-  route: routeOf(family),
-  path: families[family].path,
-  family,
-  dialect: dialects[family],
-  stages: inferenceStages,
-}))
+const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
+  ...modelFamilies.map((family) => ({
+    route: routeOf(family),
+    path: families[family].path,
+    family,
+    dialect: dialects[family],
+    stages: inferenceStages,
+  })),
+  {
+    route: `POST ${countTokensPath}`,
+    path: countTokensPath,
+    family: 'count_tokens',
+    dialect: countTokens,
+    stages: tokenCountStages,
+  },
+]
 
-const discovery: GovernedRoute = {
+const versionedPaths: ReadonlySet<string> = new Set([
+  ...inferenceRoutes.map(({ path }) => path),
+  ...modelFamilies.flatMap((family) => (families[family].webSockets ?? []).map(({ path }) => path)),
+])
+
+const discoveryIn = (dialect: Dialect): GovernedRoute => ({
   route: `GET ${modelsPath}`,
   family: 'models',
-  dialect: chat,
+  dialect,
   stages: discoveryStages,
-}
+})
+const discovery = discoveryIn(chat)
+const messagesDiscovery = discoveryIn(messages)
+
+/** Anthropic's clients send their version with every request, and read lists and errors in their own form. */
+const discoveryFor = ({ headers }: Request): GovernedRoute =>
+  headers.has('anthropic-version') ? messagesDiscovery : discovery
 
 /** Takes an arrival to its route. */
 export function createRoutes({
@@ -68,21 +90,23 @@ export function createRoutes({
     if (arrival === undefined) throw new Error('The request did not come through the listener')
     return arrival
   }
-  const refused = (routed: Request, failure: Failure, allow?: string) => {
+  const refused = (routed: Request, failure: Failure, allow?: string, dialect?: Dialect) => {
     const { request, requestId } = arrivalOf(routed)
-    const answer = failureResponse(dialectOf(pathOf(request.url)), failure, requestId, null)
+    const answer = failureResponse(dialect ?? dialectOf(pathOf(request.url)), failure, requestId, null)
     if (allow !== undefined) answer.headers.set('allow', allow)
     return untracked(request, answer)
   }
   const notAllowed = (request: Request, allow: string) => refused(request, new Failure('method_not_allowed'), allow)
   const discover = (request: Request) =>
-    request.method === 'GET' ? govern(discovery, arrivalOf(request)) : notAllowed(request, 'GET')
+    request.method === 'GET' ? govern(discoveryFor(request), arrivalOf(request)) : notAllowed(request, 'GET')
 
   const raw = { parse: 'none' } as const
   const routes = new Elysia({ name: 'gateway', normalize: false, strictPath: true })
     .onError(({ request, error }) => refused(request, asFailure(error)))
     .all(modelsPath, ({ request }) => discover(request), raw)
     .all(`${modelsPath}/*`, ({ request, params }) => (params['*'] === '' ? notFound(request) : discover(request)), raw)
+    // Agents try the connection with it. It answers for nothing else.
+    .head('/', ({ request }) => untracked(arrivalOf(request).request, new Response(null)), raw)
     .all(mcpPath, ({ request }) => mcp(arrivalOf(request)), raw)
     .all('/*', ({ request }) => notFound(request), raw)
   for (const route of inferenceRoutes) {
@@ -112,8 +136,21 @@ export function createRoutes({
   }
 
   function notFound(request: Request) {
-    return refused(request, new Failure('not_found'))
+    const path = pathOf(request.url)
+    const meant = meantPath(path)
+    if (meant === null) return refused(request, new Failure('not_found'))
+    const problem = path.startsWith('/v1/') ? 'This path has /v1 twice' : 'This path has no /v1 at its beginning'
+    const message = `${problem}: send the request to ${meant}, by changing the base URL of the client`
+    return refused(request, new Failure('not_found', { message }), undefined, dialectOf(meant))
   }
+}
+
+/** The path of a route that a client meant, whose base URL has no `/v1` or one too many; null if there is none. */
+function meantPath(path: string): string | null {
+  const meant = `/v1${path.replace(/^(?:\/v1)+(?=\/)/, '')}`
+  if (meant === path) return null
+  if (meant === modelsPath || meant.startsWith(`${modelsPath}/`)) return modelsPath
+  return versionedPaths.has(meant) ? meant : null
 }
 
 /** At a family's path, and below it where nothing is, a caller is answered in the language of the family. */

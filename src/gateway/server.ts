@@ -14,6 +14,7 @@ import type { McpServers } from '../mcp/connection.ts'
 import { noMcpServers } from '../mcp/no-servers.ts'
 import { McpSessions } from '../mcp/surface/sessions.ts'
 import { gatewayResources } from '../oauth/metadata/protected-resource.ts'
+import { OfferedModels } from '../providers/catalog/offered-models.ts'
 import { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator/simulator.ts'
@@ -126,6 +127,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     running,
     memory,
     circuits: new Circuits(settings),
+    offeredModels: new OfferedModels({ fetch, clock, log }),
     draining: false,
     mcp: {
       servers: mcpServers,

@@ -29,6 +29,8 @@ export interface RequestFacts {
   beyondBody: boolean
   /** The member whose cost has no bound (usage/pricing/README.md); null if there is none. */
   unbounded: string | null
+  /** What has no bound in that member and what to do about it, as a message says it. */
+  unboundedWhy?: string
   /**
    * The most uses of the tools that the provider runs and charges for itself. Each use may cost the model's whole
    * context window again. Absent if the tools have no maximum or there are none.
@@ -191,8 +193,19 @@ export interface AnswerFacts {
 
 export interface Dialect {
   family: Family
+  /**
+   * Its requests ask only how many tokens the input has. The answer is `{input_tokens}`; nothing is generated, and
+   * nothing is charged or counted against a limit.
+   */
+  countsTokens?: true
   /** Reads a parsed body. Throws `invalid_parameter`, naming the field, for a value that the gateway cannot act on. */
   read(body: Readonly<Record<string, unknown>>): RequestFacts
+  /**
+   * Gives the provider's own tools a maximum of uses where they have none, by changing the parsed body, and returns the
+   * names of the changed members. Only tools that providers charge by the use at a listed price get one. Absent if the
+   * language has no such maximum.
+   */
+  limitTools?(body: Record<string, unknown>, uses: number): readonly string[]
   /** The texts of a request's parsed body, in order. */
   requestText(body: Record<string, unknown>): readonly TextSlot[]
   /**

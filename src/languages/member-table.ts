@@ -18,6 +18,8 @@ export interface Member {
   readonly text?: MemberText
   /** How the gateway uses it. */
   readonly role?: MemberRole
+  /** The smallest number that the language allows, for a role that the gateway reads as a number; absent: 1. */
+  readonly least?: number
   /** The service tier value that requests nothing special. */
   readonly usual?: string
   /** Its name among the settings of the neutral form. */

@@ -5,6 +5,7 @@
  */
 import { type Family, isTranslated } from '../languages/families.ts'
 import type { LanguageName } from '../languages/neutral.ts'
+import type { JsonObject } from '../languages/reading/json-value.ts'
 import type { ModelNames } from './model-name.ts'
 import type { Price } from './prices/price.ts'
 
@@ -37,6 +38,8 @@ export interface UpstreamCall {
   /** The model's name as the provider knows it. */
   model: string
   stream: boolean
+  /** Only the tokens of the input are wanted: the answer is `{input_tokens}` (ProviderKind.countsTokens). */
+  countTokens?: true
   body: Uint8Array
   contentType: string
   /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
@@ -51,6 +54,14 @@ export interface UpstreamCall {
    * reported (null if it reported none), and an estimate of the input tokens that were sent without a report.
    */
   counted?(reported: number | null, unreported: number): void
+}
+
+/** A model as its provider lists it. */
+export interface OfferedModel {
+  name: string
+  displayName: string | null
+  /** Milliseconds since the epoch; null if the provider does not say. */
+  createdAt: number | null
 }
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>
@@ -83,10 +94,17 @@ export interface ProviderKind {
    * the model has only the given name.
    */
   modelNames?(name: string): ModelNames | null
+  /** Counts the tokens of a messages request, in the body that it would get to answer it. */
+  countsTokens?: true
   /** For a kind that translates a family itself: throws for a field that the model does not support, and names it. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */
   address?(provider: Provider): string | null
+  /** How the provider is asked which models it offers (`catalog/offered-models.ts`); absent if it has no such list. */
+  offered?: {
+    request(provider: Provider): { url: string; headers: Readonly<Record<string, string>> }
+    read(body: Readonly<JsonObject>): readonly OfferedModel[]
+  }
   /** Sends the call. Resolves when the headers of the answer are there; rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }

@@ -84,7 +84,10 @@ function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | 
   return found
 }
 
-/** The error for a refused reservation. `resource` names the token and never contains its secret. */
+/**
+ * The error for a refused reservation. Each message says first what is wrong, and names the token at its end.
+ * `resource` names the token and never contains its secret.
+ */
 export function usageFailure(
   { account, reason, retryAfter, left }: UsageRefused,
   keyClass: GovernedToken['keyClass'],
@@ -93,29 +96,29 @@ export function usageFailure(
   detail?: string,
 ): Failure {
   if (reason === 'unknown') {
-    const message = `Part of a limit of ${resource} cannot be reached: retry shortly`
+    const message = `A part of a limit cannot be reached: retry shortly. The limit is of ${resource}`
     return new Failure('usage_authority_unavailable', { message, retryAfter: retryAfter ?? 1 })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${limitName(account)} of ${resource} is held by running requests: retry shortly`
+    const message = `What is left of ${limitName(account)} is held by running requests: retry shortly. The limit is of ${resource}`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
     return new Failure(code, { message, retryAfter: retryAfter ?? 1 })
   }
   const ownsIt = keyClass === 'disposable' && account.startsWith('token/')
   if (requests) {
-    const message = `max_requests of ${resource} are used up`
+    const message = `The requests of the token (max_requests) are used up: ${resource}`
     return new Failure(ownsIt ? 'tokens.request_limit_exhausted' : 'usage_authorization_request_limit_exceeded', {
       message,
     })
   }
   if (reason === 'exhausted' && ownsIt) {
-    const message = `max_budget of ${resource} is used up: what is left of it pays for no request`
+    const message = `The budget of the token (max_budget) is used up, and what is left pays for no request: ${resource}`
     return new Failure('tokens.budget_exhausted', { message })
   }
-  const rest = left === null ? 'What is left' : `$${fromNano(left)} is left`
-  const short = `${rest} of ${limitName(account)} of ${resource}, which does not pay for this request`
-  const message = detail === undefined ? short : `${short}: ${detail}`
+  const rest = left === null ? 'too little is left' : `$${fromNano(left)} is left`
+  const short = `The budget cannot pay for this request: ${rest} of ${limitName(account)}`
+  const message = `${detail === undefined ? short : `${short}; ${detail}`}. The limit is of ${resource}`
   return new Failure('usage_authorization_budget_exceeded', { message, ...(retryAfter !== null && { retryAfter }) })
 }
 

@@ -160,6 +160,7 @@ test('policies are tried on a request and an answer, and nothing is stored', asy
     200,
     {
       verdict: 'redact',
+      family: 'chat',
       findings: [
         { name: 'mail', verdict: 'redact', stage: 'pre_request' },
         { name: 'looked at', verdict: 'block', mode: 'monitor' },
@@ -168,6 +169,10 @@ test('policies are tried on a request and an answer, and nothing is stored', asy
     },
   ])
   expect(eventsInLedger(gatehouse)).toHaveLength(before)
+  const system = await api(gatehouse, '/v1/policies/test', {
+    body: { policies: [policies[0]], request: { ...request, max_tokens: 5, system: 'Ask anna@example.com' } },
+  })
+  expect(system.body).toMatchObject({ family: 'messages', request: { system: 'Ask [EMAIL]' } })
   const wrong = { policies: [terms('x', { when: 'nonsense' })], request }
   expect((await api(gatehouse, '/v1/policies/test', { body: wrong })).body).toMatchObject({
     error: { param: 'policies.0.when' },

@@ -36,6 +36,7 @@ export const policyCommands = (terminal: Terminal) =>
 
 const findingsSchema = z.looseObject({
   verdict: z.string(),
+  family: z.string(),
   reason_code: z.string(),
   findings: z.array(
     z.looseObject({
@@ -62,7 +63,7 @@ const test = (terminal: Terminal) =>
         description: 'Or a policy that exists (repeatable)',
         valueHint: 'ID',
       },
-      family: { type: 'string', description: 'The language of both (default chat)', valueHint: 'NAME' },
+      family: { type: 'string', description: 'The language of both (default: recognized)', valueHint: 'NAME' },
       ...recordFlags,
     },
     async run({ args }) {
@@ -89,6 +90,8 @@ const test = (terminal: Terminal) =>
       const head = ['POLICY', 'STAGE', 'MODE', 'VERDICT', 'REASON', 'FOUND']
       if (rows.length > 0) await terminal.write(columns([head, ...rows]))
       await terminal.write(`Verdict: ${tried.verdict} (${tried.reason_code})\n`)
+      if (family === undefined)
+        terminal.note(`The request was read as ${tried.family}: --family names another language`)
     },
   })
 

@@ -80,7 +80,8 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   if (event.details !== undefined) event.details.dispatched = true
-  if (exchange.mcp === null) event.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
+  const isFree = exchange.mcp !== null || exchange.dialect.countsTokens === true
+  if (!isFree) event.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
   bookInterruptedGrant(exchange, event)
   return event

@@ -47,8 +47,8 @@ const chargedByEstimate: ReadonlySet<ReasonCode> = new Set([
 
 /** Returns null when nothing was used. */
 export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
-  const { facts, model, usage } = exchange
-  if (facts === null || model === null || !exchange.opened) return null
+  const { facts, model, usage, dialect } = exchange
+  if (facts === null || model === null || !exchange.opened || dialect.countsTokens) return null
   const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (chargedByEstimate.has(reason) || exchange.relayedCharacters > 0)
   if (usage === null && !estimable && earlier === 0) return null

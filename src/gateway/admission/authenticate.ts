@@ -42,7 +42,7 @@ export function authenticateDraining(exchange: Exchange, gateway: Gateway): void
 }
 
 /** Routes that Anthropic clients call with `x-api-key`. */
-const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'models'])
+const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'count_tokens', 'models'])
 
 /** Read only on routes whose clients send it, and only without an Authorization header (gateway/README.md). */
 function apiKey({ request: { headers }, family }: Exchange): string | null {

@@ -271,7 +271,7 @@ describe('the refusal code of a used-up limit', () => {
       const refused = await ask()
       expect(refused.status).toBe(status)
       expect(await refused.json()).toMatchObject({
-        error: { code, message: expect.stringMatching(/vrn:gatehouse:[^ ]+:token\//) },
+        error: { code, message: expect.stringMatching(/^(?:The|A|What) [a-z].* vrn:gatehouse:[^ ]+:token\//) },
       })
       expect(refused.headers.get('retry-after')).toBe(retryAfter)
       expect(refused.headers.get('x-should-retry')).toBe(status === 503 ? null : 'false')

@@ -23,6 +23,7 @@ import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
 import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type PricedPath, required } from '../exchange.ts'
+import { limitTools } from '../request/limit-tools.ts'
 import { translateRequest } from '../request/translate.ts'
 import { checkToken } from './authenticate.ts'
 import { type BoundedPath, boundPaths, limitMembers, minCost } from './bound-paths.ts'
@@ -52,6 +53,7 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   exchange.spendOwner = owner
   exchange.bodyLength = required(exchange.body).length
   if (money.length > 0) {
+    limitTools(exchange, priced)
     return reserveDemand(exchange, gateway, {
       requests,
       money,

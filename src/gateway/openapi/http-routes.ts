@@ -2,8 +2,9 @@
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { type Family, families, modelFamilies } from '../../languages/families.ts'
+import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
-import { familySchemas } from './route-schemas.ts'
+import { familySchemas, tokenCount } from './route-schemas.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
 
 const modelReply = z.object({
@@ -64,10 +65,19 @@ const aboutItself: readonly GatewayRouteDescription[] = [
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
   ...modelFamilies.map(posted),
   {
+    method: 'POST',
+    path: countTokensPath,
+    family: 'count_tokens',
+    permission: families.messages.permission,
+    policyStages: families.messages.policyStages,
+    failures: [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429, 501, 502, 503],
+    ...tokenCount,
+  },
+  {
     method: 'GET',
     path: '/v1/models',
     family: 'models',
-    summary: 'Lists the models that this token may use',
+    summary: "Lists the models that this token may use; in Anthropic's form for a request with anthropic-version",
     permission: 'gateway:invoke',
     policyStages: [],
     reply: modelPageReply,

@@ -127,6 +127,14 @@ const messages: Described = {
   errors: 'messages',
 }
 
+export const tokenCount: Described = {
+  summary: 'Counts the tokens of a messages request by its own provider; 501 where the provider counts none',
+  request: z.looseObject({ model, system: content, messages: z.array(message) }),
+  reply: z.looseObject({ input_tokens: whole }),
+  takesApiKey: true,
+  errors: 'messages',
+}
+
 const tokens = z.array(whole)
 
 const embeddings: Described = {

@@ -46,11 +46,12 @@ function queue(exchange: Exchange, gateway: Gateway, { policy }: PolicyEvaluatio
 
 /**
  * The digest under which a request is queued and granted: an HMAC by the installation's key over the received body and
- * its language, because the same bytes mean something else in another language.
+ * its route's family, because the same bytes mean something else in another language, and a grant to send a request is
+ * not used up by counting its tokens.
  */
 export function digestOf(exchange: Exchange, { worker }: Gateway): string {
   exchange.promptHash ??= worker.status.promptHash(exchange.body ?? new Uint8Array(0))
-  return `${exchange.dialect.family}/${exchange.promptHash}`
+  return `${exchange.family}/${exchange.promptHash}`
 }
 
 /** The decisions of an exchange. */

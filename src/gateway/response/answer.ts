@@ -4,6 +4,7 @@
  */
 
 import { Failure } from '../../failure.ts'
+import type { Dialect } from '../../languages/dialect.ts'
 import { type Family, families } from '../../languages/families.ts'
 import { isGiven, isObject, type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
 import { readArgumentsExactly } from '../../languages/reading/texts/exact-arguments.ts'
@@ -78,7 +79,7 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   }
   if (!exchange.inspectedUpstream) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
-  const reason = unusableBody(exchange.dialect.family, body)
+  const reason = unusableBody(exchange.dialect, body)
   if (reason !== null) throw discardAnswer(exchange, gateway, reason)
   const sent = isAnswerEvaluated(exchange) ? await evaluated(exchange, gateway, upstream, body, text) : null
   const outcome = outcomeOf(exchange, upstream.status, body)
@@ -111,9 +112,9 @@ function isAnswer(family: Family, body: JsonObject): boolean {
 }
 
 /** The reason why a body with a success status is no answer; null when it is one. */
-function unusableBody(family: Family, body: unknown): ReasonCode | null {
+function unusableBody({ family, countsTokens }: Dialect, body: unknown): ReasonCode | null {
   if (!isObject(body)) return 'provider.invalid_answer'
-  if (isAnswer(family, body)) return null
+  if (countsTokens ? Number.isSafeInteger(body.input_tokens) : isAnswer(family, body)) return null
   const { error } = body
   if (isObject(error) || typeof error === 'string') return 'provider.error'
   // A failed or waiting response may have no output yet and says so itself.

@@ -9,6 +9,7 @@ import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
 import { McpSessions } from '../../mcp/surface/sessions.ts'
+import { OfferedModels } from '../../providers/catalog/offered-models.ts'
 import { PriceBook } from '../../providers/prices/price-book.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
 import { interruptedEvent } from '../accounting/exchange-record.ts'
@@ -103,6 +104,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     running,
     memory: testMemory(),
     circuits: new Circuits(settings),
+    offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
     mcp: {
       servers: noMcpServers,

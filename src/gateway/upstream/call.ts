@@ -183,6 +183,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     family: exchange.dialect.family,
     model: upstreamModel,
     stream: required(exchange.facts).stream,
+    ...(exchange.dialect.countsTokens && { countTokens: true as const }),
     body,
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(
@@ -211,6 +212,8 @@ async function sendTranslated(
   const { family } = exchange.dialect
   const spoken = language === 'gemini' || language === 'converse' ? family : language
   const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
+  // A kind gives a count in the caller's form; an error is in its own language.
+  if (exchange.dialect.countsTokens && answer.ok) return answer
   return translated(inspectedUpstream(exchange, gateway, answer, language), {
     from: providerLanguageOf(language),
     to: callerLanguageOf(family),

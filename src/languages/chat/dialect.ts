@@ -6,9 +6,10 @@
 import { envelope, type Verdictan } from '../../failure.ts'
 import { type Dialect, estimateTokens, type RequestFacts } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
+import { hostedTools } from '../reading/hosted-tools.ts'
 import { isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { checkResponseFormat } from '../reading/output-format.ts'
-import { fieldReader, hostedTools, modelOf, plainId, reachesBeyond, startedAt } from '../reading/request-fields.ts'
+import { fieldReader, modelOf, plainId, reachesBeyond, startedAt } from '../reading/request-fields.ts'
 import { tokenMember } from '../reading/request-only.ts'
 import { addMember, textReader } from '../reading/texts/request-texts.ts'
 import { spelledTexts } from '../reading/texts/text-members.ts'
@@ -27,14 +28,13 @@ export const chat: Dialect = {
   read(body) {
     const model = modelOf(body)
     checkResponseFormat(body.response_format)
-    const tools = hostedTools(body.tools, isHosted)
     return {
       model,
       ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.messages)),
       beyondBody: reachesBeyond(body.messages) || refersToAudio(body.messages),
-      unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
-      ...(tools.uses > 0 && { toolUses: tools.uses }),
+      ...hostedTools(body.tools, isHosted),
+      ...unboundedMember(body),
     }
   },
 
@@ -72,10 +72,17 @@ function refersToAudio(messages: unknown): boolean {
 }
 
 /** A member that makes the cost impossible to bound in advance. */
-function unboundedMember(body: Readonly<JsonObject>): string | null {
-  if (isObject(body.web_search_options)) return 'web_search_options'
-  if (Array.isArray(body.modalities) && body.modalities.includes('audio')) return 'modalities'
-  return null
+function unboundedMember(body: Readonly<JsonObject>) {
+  if (isObject(body.web_search_options)) {
+    const why =
+      'The provider searches as often as the model asks for it: leave web_search_options out, or send the request to /v1/responses with the tool web_search and max_tool_calls'
+    return { unbounded: 'web_search_options', unboundedWhy: why }
+  }
+  if (!Array.isArray(body.modalities) || !body.modalities.includes('audio')) return null
+  return {
+    unbounded: 'modalities',
+    unboundedWhy: 'The length of an answer in audio has no limit: leave audio out of modalities',
+  }
 }
 
 function addMessages(slots: TextSlot[], body: JsonObject): void {

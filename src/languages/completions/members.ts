@@ -6,7 +6,8 @@ export const completionsMembers = {
   prompt: { text: 'user', role: 'tokens' },
   max_tokens: { role: 'output limit' },
   n: { role: 'choices' },
-  best_of: { role: 'choices' },
+  // Providers read 0 as their default, which is 1.
+  best_of: { role: 'choices', least: 0 },
   stream: { text: 'none', role: 'stream' },
   stream_options: { role: 'usage frame' },
 } as const satisfies MemberTable

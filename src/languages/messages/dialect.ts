@@ -5,8 +5,9 @@
 import { Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
+import { hostedTools, limitHostedTools } from '../reading/hosted-tools.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
-import { fieldReader, hostedTools, modelOf, reachesBeyond } from '../reading/request-fields.ts'
+import { fieldReader, modelOf, reachesBeyond } from '../reading/request-fields.ts'
 import { tokenMember } from '../reading/request-only.ts'
 import { textReader } from '../reading/texts/request-texts.ts'
 import { spelledTexts } from '../reading/texts/text-members.ts'
@@ -29,16 +30,17 @@ export const messages: Dialect = {
       const message = 'response_format is not accepted on this route'
       throw new Failure('invalid_parameter', { param: 'response_format', message })
     }
-    const tools = hostedTools(body.tools, isHosted)
     return {
       model,
       ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.system) + textLength(body.messages)),
       beyondBody: isGiven(body.container) || reachesBeyond(body.messages),
-      unbounded: tools.unbounded ? 'tools' : unboundedMember(body),
-      ...(tools.uses > 0 && { toolUses: tools.uses }),
+      ...hostedTools(body.tools, isHosted),
+      ...unboundedMember(body),
     }
   },
+
+  limitTools: ({ tools }, uses) => (limitHostedTools(tools, isHosted, uses) ? ['tools'] : []),
 
   requestText: textReader(messagesMembers, {
     system(slots, body) {
@@ -84,7 +86,8 @@ const spelledSlots = (content: unknown): TextSlot[] =>
 const runByCaller = /^(?:custom|bash_|text_editor_|computer_|memory_)/
 const isHosted = (type: string): boolean => !runByCaller.test(type)
 
-function unboundedMember(body: Readonly<JsonObject>): string | null {
-  if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) return 'mcp_servers'
-  return null
+function unboundedMember(body: Readonly<JsonObject>) {
+  if (!Array.isArray(body.mcp_servers) || body.mcp_servers.length === 0) return null
+  const why = 'The provider calls the tools of mcp_servers as often as the model asks for them: leave mcp_servers out'
+  return { unbounded: 'mcp_servers', unboundedWhy: why }
 }

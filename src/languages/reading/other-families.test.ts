@@ -68,6 +68,7 @@ test('the texts of a request are found and replaced wherever they stand', () => 
 
 test('reads the members that bound the cost: prompts, answers for each, their limit', () => {
   const read = (body: object) => completions.read({ model: 'm', ...body })
+  expect(read({ prompt: 'a', best_of: 0 })).toMatchObject({ choices: 1 })
   expect(read({ prompt: 'a', max_tokens: 5, n: 2, best_of: 3 })).toMatchObject({ outputLimit: 5, choices: 3 })
   expect(read({ prompt: ['a', 'b'], n: 2 })).toMatchObject({ outputLimit: null, choices: 4 })
   expect(read({ prompt: [1, 2, 3] })).toMatchObject({ choices: 1, inputEstimate: 3 })

@@ -2,7 +2,7 @@
 import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../dialect.ts'
 import { type MemberRole, type MemberTable, membersWhere } from '../member-table.ts'
-import { isGiven, isObject, type JsonObject, objectsOf } from './json-value.ts'
+import { isGiven, isObject, type JsonObject } from './json-value.ts'
 
 const invalid = (param: string, message: string) => new Failure('invalid_parameter', { param, message })
 
@@ -47,7 +47,9 @@ export function fieldReader(
       choices: 1,
       sessionId: null,
     }
-    for (const name of choices) fields.choices = Math.max(fields.choices, wholeNumber(body, name, 1) ?? 1)
+    for (const name of choices) {
+      fields.choices = Math.max(fields.choices, wholeNumber(body, name, table[name]?.least ?? 1) ?? 1)
+    }
     for (const name of tiers) {
       const value = body[name]
       // A tier that is not a string is unknown.
@@ -115,26 +117,6 @@ export function reachesBeyond(value: unknown, depth = 0): boolean {
 /** A document whose text is in the body. */
 const isPlainDocument = ({ type, source }: JsonObject): boolean =>
   type === 'document' && isObject(source) && (source.type === 'text' || source.type === 'content')
-
-/** The limits of the tools that the provider runs itself. */
-export interface HostedTools {
-  /** The most uses of all of them; 0 if there are none. */
-  uses: number
-  /** One of them has no maximum. */
-  unbounded: boolean
-}
-
-/** Adds up the `max_uses` of the provider's own tools; `isHosted` separates them from the caller's tools. */
-export function hostedTools(tools: unknown, isHosted: (type: string) => boolean): HostedTools {
-  let uses = 0
-  let unbounded = false
-  for (const { type, max_uses: most } of objectsOf(tools)) {
-    if (typeof type !== 'string' || !isHosted(type)) continue
-    if (typeof most === 'number' && Number.isSafeInteger(most) && most >= 0) uses += most
-    else unbounded = true
-  }
-  return { uses, unbounded }
-}
 
 /** Seconds since the epoch at which an exchange began, from its id (UUIDv7, RFC 9562 section 5.7). */
 export const startedAt = (exchangeId: string): number =>

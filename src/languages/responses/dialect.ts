@@ -5,6 +5,7 @@
 import { envelope, Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
+import { hasListedPrice, unboundedTool } from '../reading/hosted-tools.ts'
 import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { checkResponseFormat, checkTextFormat } from '../reading/output-format.ts'
 import { fieldReader, modelOf, reachesBeyond, wholeNumber } from '../reading/request-fields.ts'
@@ -28,17 +29,17 @@ export const responses: Dialect = {
   read(body) {
     const model = modelOf(body)
     checkFormat(body)
-    const uses = wholeNumber(body, 'max_tool_calls', 0)
-    const hosted = objectsOf(body.tools).some(({ type }) => !runByCaller.has(textOf(type) ?? ''))
     return {
       model,
       ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.instructions) + textLength(body.input)),
       beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
-      unbounded: hosted && uses === null ? 'tools' : unboundedMember(body),
-      ...(hosted && uses !== null && { toolUses: uses }),
+      ...toolFacts(body),
+      ...unboundedMember(body),
     }
   },
+
+  limitTools,
 
   requestText: textReader(responsesMembers, { input: addInput }),
   tokenInput: (body) => tokenMember(body),
@@ -79,7 +80,34 @@ const runByCaller = new Set([
   'computer_use_preview',
 ])
 
-const unboundedMember = (body: Readonly<JsonObject>): string | null => (body.background === true ? 'background' : null)
+const isHosted = ({ type }: JsonObject): boolean => !runByCaller.has(textOf(type) ?? '')
+
+const unboundedMember = (body: Readonly<JsonObject>) =>
+  body.background === true
+    ? {
+        unbounded: 'background',
+        unboundedWhy: 'The usage of a response in the background is not seen: leave background out',
+      }
+    : null
+
+/** The provider's own tools; `max_tool_calls` is their maximum of uses together. */
+function toolFacts(body: Readonly<JsonObject>) {
+  const uses = wholeNumber(body, 'max_tool_calls', 0)
+  const tools = objectsOf(body.tools)
+  const index = tools.findIndex(isHosted)
+  if (index < 0) return { unbounded: null }
+  if (uses !== null) return { unbounded: null, toolUses: uses }
+  const named = tools.findIndex((tool) => isHosted(tool) && !hasListedPrice(tool))
+  const at = named < 0 ? index : named
+  return unboundedTool(textOf(tools[at]?.type) ?? '', at, 'set max_tool_calls')
+}
+
+function limitTools(body: JsonObject, uses: number): readonly string[] {
+  const hosted = objectsOf(body.tools).filter(isHosted)
+  if (isGiven(body.max_tool_calls) || hosted.length === 0 || !hosted.every(hasListedPrice)) return []
+  body.max_tool_calls = uses
+  return ['max_tool_calls']
+}
 
 /**
  * `response_format` is `text.format` by another name: both may be given only where they say the same

@@ -8,6 +8,7 @@ import { visibilityFor } from '../../events/query/visibility-filter.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { familyNames, policyStages } from '../../languages/families.ts'
+import { familyOfBody } from '../../languages/family-of-body.ts'
 import { dialects } from '../../languages/index.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -35,7 +36,7 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
       async ({ body, principal, request: { signal } }) => {
         requireMayCall(principal, body.policies)
         const policies = await policiesToTry({ state, ledger }, body)
-        const { token, family } = body
+        const { token, family = familyOfBody(body.request) } = body
         const outcome = await tryPolicies(
           policies.map(({ stored }) => stored),
           {
@@ -57,7 +58,7 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         const byId = new Map(policies.map((policy) => [policy.stored.id, policy]))
         const { verdict, reasonCode: reason_code } = outcome
         const findings = outcome.findings.map((finding) => shown(finding, byId.get(finding.policy_id)))
-        return { verdict, reason_code, findings, request: body.request, response: body.response ?? null }
+        return { verdict, reason_code, family, findings, request: body.request, response: body.response ?? null }
       },
       {
         access: 'policies:read',
@@ -98,7 +99,10 @@ const testBody = z.strictObject({
   request: object.describe("A request's body as an application would send it"),
   response: object.optional().describe("A whole answer's body, for the stages after the request"),
   response_status: z.number().int().min(100).max(599).default(200),
-  family: z.enum(familyNames).default('chat').describe('The language of request and response'),
+  family: z
+    .enum(familyNames)
+    .optional()
+    .describe('The language of request and response; recognized by the members of the request if it is left out'),
   headers: z.record(z.string(), z.string()).default({}).describe("The request's headers"),
   provider: z.string().max(200).default('').describe('Who would answer, as conditions see it'),
   token: z
@@ -131,6 +135,7 @@ const findingSchema = z.object({
 const testReply = z.object({
   verdict: z.enum(verdicts),
   reason_code: z.string(),
+  family: z.enum(familyNames).describe('The language in which the bodies were read'),
   findings: z.array(findingSchema).describe('One for each stage of each policy whose condition held'),
   request: object.describe('The request as policies would have changed it'),
   response: object.nullable(),

@@ -5,6 +5,7 @@
  * clients send is.
  */
 
+import { objectsOf, textOf } from '../../languages/reading/json-value.ts'
 import type { ProviderKind } from '../provider.ts'
 import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'
 
@@ -25,12 +26,29 @@ export const anthropic: ProviderKind = {
   addressProblem: () => null,
   families: ['messages'],
   language: 'messages',
+  countsTokens: true,
   address: (provider) => addressOf(provider).base,
+  offered: {
+    request(provider) {
+      const { base, headers } = addressOf(provider)
+      return { url: `${base}/models?limit=1000`, headers: { 'anthropic-version': defaultVersion, ...headers } }
+    },
+    read: ({ data }) =>
+      objectsOf(data).flatMap(({ id, display_name: displayName, created_at: created }) =>
+        typeof id === 'string' ? { name: id, displayName: textOf(displayName), createdAt: instantOf(created) } : [],
+      ),
+  },
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     const version = call.headers['anthropic-version'] ?? defaultVersion
-    return post(`${base}/messages`, { 'anthropic-version': version, ...headers }, call, fetch)
+    const path = call.countTokens ? '/messages/count_tokens' : '/messages'
+    return post(base + path, { 'anthropic-version': version, ...headers }, call, fetch)
   },
+}
+
+function instantOf(created: unknown): number | null {
+  const instant = typeof created === 'string' ? Date.parse(created) : Number.NaN
+  return Number.isNaN(instant) ? null : instant
 }
 
 /**

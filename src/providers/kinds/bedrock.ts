@@ -20,6 +20,7 @@ import { errorBytes, heldBody } from '../held-body.ts'
 import type { ModelNames } from '../model-name.ts'
 import type { Fetch, Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
+import { countOf, onlyMembersOf } from '../token-count.ts'
 
 const regionHeader = 'region'
 const hostOfRegion = /^bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\./
@@ -73,6 +74,7 @@ export const bedrock: ProviderKind = {
       : null,
   families: ['embeddings'],
   language: 'converse',
+  countsTokens: true,
   address(provider) {
     const region = regionOf(provider.baseUrl, provider.headers)
     return region === null ? null : baseOf(provider.baseUrl, region)
@@ -89,11 +91,22 @@ export const bedrock: ProviderKind = {
         readable(await ask(url, address, { ...call, body }, fetch)),
       )
     }
+    if (call.countTokens) {
+      // CountTokens takes the name of a model, not of an inference profile.
+      const url = addressUnder(address.base, 'model', call.model.replace(routing, ''), 'count-tokens')
+      const body = encoder.encode(JSON.stringify({ input: { converse: onlyMembersOf(call.body, counted) } }))
+      return await countOf(await readable(await ask(url, address, { ...call, body }, fetch)), 'inputTokens')
+    }
     const action = call.stream ? 'converse-stream' : 'converse'
     const url = addressUnder(address.base, 'model', call.model, action)
     return readable(await ask(url, address, call, fetch))
   },
 }
+
+const encoder = new TextEncoder()
+
+/** The members of a Converse request that CountTokens takes. */
+const counted = ['messages', 'system', 'toolConfig', 'additionalModelRequestFields']
 
 const modelArn = /^arn:[^:/]*:bedrock:[^:/]*:[^:/]*:(?:foundation-model|inference-profile)\/([^/]+)$/
 const routing = /^(?:global|apac|us-gov|[a-z]{2})\./

@@ -7,12 +7,13 @@
 import { writeEmbeddings } from '../../languages/embeddings/translation.ts'
 import { geminiRetryDelay } from '../../languages/gemini/answers.ts'
 import { geminiEmbeddings } from '../../languages/gemini/embeddings.ts'
-import { parseObject } from '../../languages/reading/json-value.ts'
+import { objectsOf, parseObject, textOf } from '../../languages/reading/json-value.ts'
 import { embed } from '../embeddings.ts'
 import { errorBytes, heldBody } from '../held-body.ts'
 import { collection, type ModelNames, withoutCollection } from '../model-name.ts'
 import type { ProviderKind } from '../provider.ts'
 import { addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
+import { countOf, enclosed } from '../token-count.ts'
 
 const defaultBase = 'https://generativelanguage.googleapis.com/v1beta'
 
@@ -30,6 +31,7 @@ export const gemini: ProviderKind = {
   addressProblem: () => null,
   families: ['embeddings'],
   language: 'gemini',
+  countsTokens: true,
   address: (provider) => addressOf(provider).base,
   takesName,
   modelNames(name) {
@@ -42,6 +44,16 @@ export const gemini: ProviderKind = {
   check(family, body, model) {
     if (family === 'embeddings') writeEmbeddings(body, geminiEmbeddings(modelName(model)))
   },
+  offered: {
+    request(provider) {
+      const { base, headers } = addressOf(provider)
+      return { url: `${base}/models?pageSize=1000`, headers }
+    },
+    read: ({ models }) =>
+      objectsOf(models).flatMap(({ name, displayName, supportedGenerationMethods: methods }) =>
+        typeof name === 'string' && isAsked(methods) ? { name, displayName: textOf(displayName), createdAt: null } : [],
+      ),
+  },
   async send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
     if (call.family === 'embeddings') {
@@ -49,6 +61,12 @@ export const gemini: ProviderKind = {
       return await embed(geminiEmbeddings(modelName(call.model)), call, async (body) =>
         withRetryAfter(await post(url, headers, { ...call, body }, fetch)),
       )
+    }
+    if (call.countTokens) {
+      const body = enclosed(call.body, 'generateContentRequest', { model: modelName(call.model) })
+      const url = `${modelAddress(base, call.model)}:countTokens`
+      const answer = await post(url, headers, { ...call, body }, fetch)
+      return await countOf(await withRetryAfter(answer), 'totalTokens')
     }
     const method = call.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
     return withRetryAfter(await post(`${modelAddress(base, call.model)}:${method}`, headers, call, fetch))
@@ -65,6 +83,10 @@ export function geminiBaseOf(url: string): string {
 const modelName = (model: string): string => (model.includes('/') ? model : collection + model)
 
 const modelAddress = (base: string, model: string): string => addressUnder(base, ...modelName(model).split('/'))
+
+/** Whether a model has a method that is called here. */
+const isAsked = (methods: unknown): boolean =>
+  !Array.isArray(methods) || methods.some((method) => method === 'generateContent' || method === 'embedContent')
 
 /** The one other collection that a caller may name; a record of the catalog may name any. */
 const tunedCollection = 'tunedModels/'

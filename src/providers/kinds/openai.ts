@@ -3,6 +3,7 @@
  * clients' `OPENAI_BASE_URL`, which includes `/v1`; a base that is only an origin gets it, a trailing slash is ignored.
  */
 import type { Family } from '../../languages/families.ts'
+import { objectsOf } from '../../languages/reading/json-value.ts'
 import { withoutCollection } from '../model-name.ts'
 import type { ProviderKind } from '../provider.ts'
 import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'
@@ -45,6 +46,18 @@ export const openai: ProviderKind = {
   modelNames(name) {
     const short = withoutCollection(name)
     return { id: name, aliases: short === name ? [] : [short] }
+  },
+  offered: {
+    request(provider) {
+      const { base, headers } = addressOf(provider)
+      return { url: `${base}/models`, headers }
+    },
+    read: ({ data }) =>
+      objectsOf(data).flatMap(({ id, created }) =>
+        typeof id === 'string'
+          ? { name: id, displayName: null, createdAt: typeof created === 'number' ? created * 1000 : null }
+          : [],
+      ),
   },
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)

@@ -3,6 +3,7 @@ import type { JsonObject } from '../../languages/reading/json-value.ts'
 import type { UpstreamCall } from '../provider.ts'
 import {
   contentText,
+  countWords,
   eventStream,
   idOf,
   limitOf,
@@ -24,6 +25,12 @@ export function answerMessages(call: UpstreamCall, body: JsonObject, model: Simu
     stop_reason: stopOf(said),
     usage: usageOf(said, said.words.length),
   })
+}
+
+/** The count that `usage.input_tokens` of the answer would have. */
+export function countMessages(body: JsonObject): Response {
+  const { texts } = readMessages(body.messages)
+  return Response.json({ input_tokens: countWords([contentText(body.system), ...texts]) })
 }
 
 function* frames(call: UpstreamCall, said: Said): Generator<string> {

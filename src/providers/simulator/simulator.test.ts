@@ -68,3 +68,8 @@ test('an unknown model is refused in the language of the family', async () => {
   expect(response.status).toBe(404)
   expect(await response.json()).toMatchObject({ error: { code: 'model_not_found' } })
 })
+
+test('refuses an input of another form in the language of the family', async () => {
+  const refused = await ask('simulator/echo', { messages: 1 })
+  expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_type' } }])
+})

@@ -5,11 +5,11 @@
  * `system_fingerprint`; a token is a word. It stands in for no model: it understands nothing of what it is sent.
  */
 import { type Family, type ModelFamily, modelFamilies } from '../../languages/families.ts'
-import type { JsonObject } from '../../languages/reading/json-value.ts'
+import { isGiven, type JsonObject } from '../../languages/reading/json-value.ts'
 import type { Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { answerSpeech, answerTranscription } from './audio.ts'
 import { answerChat, answerCompletion } from './chat.ts'
-import { answerMessages } from './messages.ts'
+import { answerMessages, countMessages } from './messages.ts'
 import { answerResponses } from './responses.ts'
 import { parsedBody, refusal, type SimulatedModel, simulatedModel } from './text.ts'
 import { answerEmbeddings, answerModerations } from './vectors.ts'
@@ -35,6 +35,7 @@ export const simulator: ProviderKind = {
   takesCacheKey: true,
   addressProblem: () => null,
   families: modelFamilies,
+  countsTokens: true,
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
@@ -42,12 +43,28 @@ export const simulator: ProviderKind = {
     if (call.family === 'mcp') return noSuchModel(call.family)
     const body = parsedBody(call)
     if (body === null) return refusal(400, 'invalid_request_body', 'The body is not an object')
-    return answers[call.family](call, body, model)
+    const wrong = wrongInput(call.family, body)
+    if (wrong !== null) return refused(call.family, 400, 'invalid_type', wrong)
+    return call.countTokens ? countMessages(body) : answers[call.family](call, body, model)
   },
 }
 
-function noSuchModel(family: Family): Response {
-  const message = 'The simulator has the models echo and lorem'
-  if (family !== 'messages') return refusal(404, 'model_not_found', message)
-  return Response.json({ type: 'error', error: { type: 'not_found_error', message } }, { status: 404 })
+/** Says what is wrong with the input; null if it has the form of its family, or is left out. */
+function wrongInput(family: Family, { messages, input, prompt }: JsonObject): string | null {
+  if (family === 'chat' || family === 'messages') {
+    return isGiven(messages) && !Array.isArray(messages) ? 'messages must be a list' : null
+  }
+  const [name, given] = family === 'completions' ? ['prompt', prompt] : ['input', input]
+  return isGiven(given) && !Array.isArray(given) && typeof given !== 'string'
+    ? `${name} must be a string or a list`
+    : null
+}
+
+const noSuchModel = (family: Family): Response =>
+  refused(family, 404, 'model_not_found', 'The simulator has the models echo and lorem')
+
+function refused(family: Family, status: 400 | 404, code: string, message: string): Response {
+  if (family !== 'messages') return refusal(status, code, message)
+  const type = status === 404 ? 'not_found_error' : 'invalid_request_error'
+  return Response.json({ type: 'error', error: { type, message } }, { status })
 }

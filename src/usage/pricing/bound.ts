@@ -95,9 +95,10 @@ export function boundOf(
   const { facts, parsed, family } = request
   if (list === null) throw new Failure('tokens.model_unpriced', { param: 'model' })
   const price = dearestInTier(list, facts)
-  if (facts.unbounded !== null) throw boundless(facts.unbounded)
+  if (facts.unbounded !== null) throw boundless(facts.unbounded, facts.unboundedWhy)
   // A surcharge without a list price.
-  if (parsed?.inference_geo !== undefined) throw boundless('inference_geo')
+  if (parsed?.inference_geo !== undefined)
+    throw boundless('inference_geo', 'The surcharge of inference_geo has no listed price: leave it out')
   const { takes, gives } = families[family]
   if (takes === 'audio' && price.audioHour !== null) {
     return fixedBound(price.request + audioCost(price.audioHour, request.body.length / minAudioBytesPerSecond))
@@ -115,14 +116,16 @@ export function boundOf(
 function dearestInTier(price: Price, { serviceTier }: RequestFacts): Price {
   if (serviceTier === undefined) return price
   const multiple = multipleOf(price, serviceTier.name)
-  if (multiple === null) throw boundless(serviceTier.param)
+  if (multiple === null)
+    throw boundless(serviceTier.param, `The service tier has no listed price: leave ${serviceTier.param} out`)
   return multiple > 1 ? priceInTier(price, serviceTier.name) : price
 }
 
-const boundless = (param: string): Failure =>
+/** `why` says what has no bound, and what to set. */
+const boundless = (param: string, why = `The cost of ${param} has no bound`): Failure =>
   new Failure('tokens.cost_unbounded', {
     param,
-    message: `The cost of ${param} has no bound, so the budget of the token cannot be kept`,
+    message: `${why}. A token with a budget cannot send a request whose cost has no upper bound`,
   })
 
 const fixedBound = (fixed: number): CostBound => ({ fixed, output: 0, choices: 1, most: 0, least: 0, input: null })
@@ -160,7 +163,10 @@ function inputBound(
 ): InputBound {
   const { takes, manyInputs } = families[family]
   if (facts.beyondBody || toolUses > 0 || takes === 'audio') {
-    if (window === null) throw boundless(toolUses > 0 ? 'tools' : takes === 'audio' ? 'file' : 'input')
+    if (window === null) {
+      const param = toolUses > 0 ? 'tools' : takes === 'audio' ? 'file' : 'input'
+      throw boundless(param, `${param} may bring any amount of input, and the context window of the model is not known`)
+    }
     return { tokens: window * (toolUses + 1), of: 'window' }
   }
   const tools = hasTools(parsed) ? toolAllowance : 0
@@ -182,7 +188,8 @@ function outputBound({ family, facts }: BoundedRequest, window: number | null, m
   if (families[family].gives === 'numbers') return 0
   const { outputLimit } = facts
   if (outputLimit === null && maxOutputTokens === null && window === null) {
-    throw boundless(membersWith(family, 'output limit').at(-1) ?? 'input')
+    const param = membersWith(family, 'output limit').at(-1) ?? 'input'
+    throw boundless(param, `The answer may have any length: set ${param}`)
   }
   const none = Number.POSITIVE_INFINITY
   return Math.min(outputLimit ?? none, maxOutputTokens ?? none, window ?? none)

@@ -117,20 +117,20 @@ function groupsOf(
   return found
 }
 
-/** The error for a refused rate limit (usage/README.md). `resource` names the token. */
+/** The error for a refused rate limit (usage/README.md). `resource` names the token, at the end of each message. */
 export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
   if (reason === 'unknown') {
-    const message = `The limits a minute of ${resource} cannot be checked at the moment: retry shortly`
+    const message = `The limits a minute cannot be checked at the moment: retry shortly. They are of ${resource}`
     return new Failure('usage_authority_unavailable', { message, retryAfter })
   }
   const what = countsTokens(account) ? 'tokens' : 'requests'
   const why =
     absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
   if (account.startsWith('group/')) {
-    const message = `A consumer group of ${resource} has used its ${what} of this minute${why}`
+    const message = `A consumer group has used its ${what} of this minute${why}. The token in it is ${resource}`
     return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
   }
-  const whose = account.startsWith('token/') ? 'Its own limit, or that of its source,' : 'An access policy'
-  const message = `${resource} has used its ${what} of this minute: ${whose} allows no more${why}`
+  const whose = account.startsWith('token/') ? 'its own limit, or that of its source,' : 'an access policy'
+  const message = `The token has used its ${what} of this minute: ${whose} allows no more${why}. The token is ${resource}`
   return new Failure('usage_authorization_rate_limited', { message, retryAfter })
 }

@@ -1,0 +1,14 @@
+/** Admits a request that counts tokens (gateway/README.md, Counting tokens). */
+import { Failure } from '../../failure.ts'
+import type { Exchange } from '../exchange.ts'
+import { required } from '../exchange.ts'
+
+/**
+ * Only the requested model counts, because a fallback has another tokenizer. A provider that counts no tokens is refused
+ * with 501: clients rely on the number, and an estimate would mislead them.
+ */
+export function requireTokenCount(exchange: Exchange): void {
+  const model = required(exchange.model)
+  exchange.paths = [model]
+  if (model.kind.countsTokens !== true) throw new Failure('token_count_unsupported', { param: 'model' })
+}
