@@ -112,8 +112,9 @@ const isPosition = `s.first_position between 0 and ${Number.MAX_SAFE_INTEGER}`
 
 /** The segment that begins at a position or before it, or the first one; null if there is none. */
 export const readSegmentAt = async (ledger: Reader, position: number): Promise<SegmentRows | null> =>
-  (await readSegment(ledger, `where ${isPosition} and s.first_position <= ? order by s.first_position desc`, [position])) ??
-  (await readSegment(ledger, `where ${isPosition} order by s.first_position`, []))
+  (await readSegment(ledger, `where ${isPosition} and s.first_position <= ? order by s.first_position desc`, [
+    position,
+  ])) ?? (await readSegment(ledger, `where ${isPosition} order by s.first_position`, []))
 
 /** The segment that begins behind a position; null if there is none. */
 export const readSegmentBehind = (ledger: Reader, position: number): Promise<SegmentRows | null> =>
