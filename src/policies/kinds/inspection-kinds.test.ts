@@ -53,6 +53,9 @@ test('pii finds each type by its form and its checks', () => {
     email: [
       ['write to jürgen.o@mail.example.org.', 'EMAIL jürgen.o@mail.example.org'],
       ['a@b', null],
+      ['Co-Authored-By: An Agent <noreply@example.com>', null],
+      ['git clone git@example.com:team/project.git', null],
+      ['no-reply-ann@example.com', 'EMAIL no-reply-ann@example.com'],
     ],
     phone: [
       ['call +46 (0)8 928 571 38 now', 'PHONE +46 (0)8 928 571 38'],
@@ -107,7 +110,9 @@ test('pii finds each type by its form and its checks', () => {
       ['from 192.168.1.254,', 'IP 192.168.1.254'],
       ['from 2001:db8::8a2e:370:7334', 'IP 2001:db8::8a2e:370:7334'],
       ['at fe80::1%eth0', 'IP fe80::1'],
-      ['on [::1]:80', 'IP ::1'],
+      ['on [2001:db8::1]:80', 'IP 2001:db8::1'],
+      ['on [::1]:80, 127.0.0.1:80 and 0.0.0.0, mask 255.255.255.0', null],
+      ['Chrome/138.0.0.0 Safari/537.36', null],
       ['std::vector, a::b, dead::beef, 12::30 and ::', null],
       ['256.1.1.1 and std::sort at 12:30:45', null],
     ],
