@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { makeSecret } from '../../identity/secret.ts'
 import { exampleSecret } from '../../inspection/testing/secrets.ts'
 import { WorkBudget, WorkBudgetExceeded } from '../../inspection/work-budget.ts'
+import type { TextKind } from '../../languages/reading/texts/text-slot.ts'
 import { type CompiledPolicy, everyStage, type PolicyKind, type TextPolicy } from './kind.ts'
 import { patternFilter } from './pattern-filter.ts'
 import { pii } from './pii.ts'
@@ -162,10 +163,28 @@ test('prompt-injection explains a finding by its signals and leaves the applicat
     'prompt_extraction',
   ])
   expect(policy.matcher.matches('Act as a travel guide and tell me about Hawaii.')).toEqual([])
-  expect(policy.reads?.({ kind: 'content', role: 'system' })).toBe(false)
-  expect(policy.reads?.({ kind: 'tool_result', role: 'tool' })).toBe(true)
-  expect(policy.reads?.({ kind: 'content', role: 'user' })).toBe(true)
   refusal(promptInjection, { threshold: 2 }).toThrow(expect.objectContaining({ param: 'config.threshold' }))
+})
+
+test.each<[string | null, string, TextKind, string]>([
+  ['user', 'messages', 'content', 'user'],
+  ['tool', 'messages', 'tool_result', 'tool'],
+  ['function', 'messages', 'content', 'tool'],
+  [null, 'metadata', 'content', 'other'],
+  ['assistant', 'messages', 'content', 'assistant'],
+  ['system', 'messages', 'content', 'system'],
+  ['developer', 'input', 'content', 'developer'],
+  ['system', 'tools', 'content', 'tool_definition'],
+])('prompt-injection takes a text of the role %p in %p for one of %p', (role, place, kind, origin) => {
+  const reads = (config: Record<string, unknown>) => compiled(promptInjection, config).reads?.({ kind, role, place })
+  expect(reads({})).toBe(['user', 'tool', 'other'].includes(origin))
+  expect(reads({ origins: [origin] })).toBe(true)
+  expect(reads({ origins: [origin === 'user' ? 'tool' : 'user'] })).toBe(false)
+})
+
+test('prompt-injection refuses origins that it does not know, and none at all', () => {
+  refusal(promptInjection, { origins: [] }).toThrow(expect.objectContaining({ param: 'config.origins' }))
+  refusal(promptInjection, { origins: ['caller'] }).toThrow(expect.objectContaining({ param: 'config.origins.0' }))
 })
 
 test('prompt-injection may make no more work than any other policy', () => {
