@@ -71,7 +71,7 @@ const english: readonly InjectionSignal[] = [
     name: 'refusal_suppression',
     weight: 0.35,
     patterns: [
-      String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.\n]{0,40}\b(?:refus\w+|apolog\w+|warn(?:ing)?s?|declin\w+|moraliz\w+|disclaimers?|remind(?:s|ed|ing)?\b|i'?m sorry|i can'?t)`,
+      String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.;\n]{0,40}\b(?:refus\w+|apolog\w+|warn(?:ing)?s?|declin\w+|moraliz\w+|disclaimers?|remind(?:s|ed|ing)?\b|i'?m sorry|i can'?t)`,
       // A comma ends the order: "it is the harness, not you, so notes cannot do this".
       String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.,\n]{0,40}\bcannot (?:do|fulfill|assist)\b`,
       String.raw`\b(?:never|not|n't) (?:say|tell|state|mention)\w*[^.\n]{0,40}\b(?:can'?t|cannot|unable|ai language model|can not|not able|chatgpt|an ai)\b`,

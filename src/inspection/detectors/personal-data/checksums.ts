@@ -37,7 +37,7 @@ export function isCardNumber(text: string): boolean {
     digits.length <= 19 &&
     (text.match(/\n/g) ?? []).length < 2 &&
     isGroupedAsCard(text) &&
-    !/^\d{8}-\d{4}-\d{1,3}$/.test(text) &&
+    !/^\d{8}-\d{4}(?:-\d{1,3})?$/.test(text) &&
     cardRanges.some((range) => range.test(digits)) &&
     passesLuhn(digits)
   )

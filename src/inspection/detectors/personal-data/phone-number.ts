@@ -189,7 +189,7 @@ function isKnownByForm(text: string, digits: number): boolean {
  * Three and four digits are a local phone number.
  */
 function isQuantity(text: string, digits: number): boolean {
-  if (text.startsWith('0')) return false
+  if (text.startsWith('0')) return padded.test(text)
   const [first = '', second, ...more] = groupsOf(text)
   if (second === undefined) return round.test(first) || (epoch.test(first) && (digits === 10 || digits === 13))
   if (more.length > 0 || !text.includes('-') || (first.length === 3 && second.length === 4)) return false
