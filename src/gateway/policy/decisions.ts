@@ -14,6 +14,7 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, requestedModel } from '../exchange.ts'
 import { recordedName } from '../mcp/recorded-request.ts'
 import type { EscalationNotice } from './escalation-notice.ts'
+import { digestOf } from './request-digest.ts'
 
 const codes = {
   block: 'content_policy_violation',
@@ -42,15 +43,6 @@ function queue(exchange: Exchange, gateway: Gateway, { policy }: PolicyEvaluatio
   const digest = digestOf(exchange, gateway)
   exchange.escalation = { id: gateway.newId(), policyId: policy.id, policyVersion: policy.version, digest }
   return exchange.escalation.id
-}
-
-/**
- * The digest under which a request is queued and granted: an HMAC by the installation's key over the received body and
- * its language, because the same bytes mean something else in another language.
- */
-export function digestOf(exchange: Exchange, { worker }: Gateway): string {
-  exchange.promptHash ??= worker.status.promptHash(exchange.body ?? new Uint8Array(0))
-  return `${exchange.dialect.family}/${exchange.promptHash}`
 }
 
 /** The decisions of an exchange. */
