@@ -5,7 +5,7 @@
  */
 
 import type { InnerEvent } from '../../events/log/record.ts'
-import { Failure, type FailureCode } from '../../failure.ts'
+import { Failure, type FailureCode, waitingWords } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
 import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
 import { recordedResult } from '../accounting/recorded-text.ts'
@@ -31,10 +31,12 @@ export function failureOf(exchange: Exchange, gateway: Gateway, said: PolicyEval
   if (!isFailing(verdict)) return null
   const escalation =
     verdict === 'escalate' ? { id: queue(exchange, gateway, said), status: 'queued' as const } : undefined
-  const verdictan = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
+  const decided = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
+  const verdictan = escalation === undefined ? decided : { ...decided, escalation }
+  const words = message ?? (escalation === undefined ? undefined : waitingWords(verdictan))
   return new Failure(codes[verdict], {
-    verdictan: escalation === undefined ? verdictan : { ...verdictan, escalation },
-    ...(message === undefined ? {} : { message }),
+    verdictan,
+    ...(words === undefined ? {} : { message: words }),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
 }

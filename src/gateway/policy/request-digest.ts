@@ -3,6 +3,7 @@
  * about, and not what a client changes when a person sends the same request again: members that only track, marks of
  * prompt caches, ids of messages, and repeated turns.
  */
+import { isWaitingWords } from '../../failure.ts'
 import { isObject, type JsonObject, objectsOf } from '../../languages/reading/json-value.ts'
 import { parseExactly } from '../../lib/json/exact-json.ts'
 import { isRepetitive } from '../../lib/json/json-members.ts'
@@ -104,8 +105,10 @@ function withoutId(turn: JsonObject): JsonObject {
 
 const emptyMembers: ReadonlySet<string> = new Set(['role', 'type', 'id', 'status', 'content', 'refusal'])
 
+const isOurs = (refusal: unknown): boolean => typeof refusal === 'string' && isWaitingWords(refusal)
+
 const isEmptyAnswer = (turn: JsonObject): boolean =>
   turn.role === 'assistant' &&
   Object.keys(turn).every((name) => emptyMembers.has(name)) &&
-  (turn.refusal ?? null) === null &&
+  (turn.refusal === undefined || turn.refusal === null || isOurs(turn.refusal)) &&
   (turn.content === null || turn.content === '' || (Array.isArray(turn.content) && turn.content.length === 0))
