@@ -255,6 +255,20 @@ export interface Verdictan {
   escalation?: { id: string; status: 'queued' }
 }
 
+/** What a person reads whose request waits: who decides, where, and under which id. */
+export const waitingWords = ({ escalation }: Verdictan): string =>
+  escalation === undefined
+    ? 'A reviewer has to decide about this request.'
+    : `A reviewer has to decide about this request, in the inbox of the Gatehouse console or with: gatehouse escalation claim ${escalation.id}. Once it is allowed, send it again.`
+
+/** Whether a text is the one of `waitingWords` for some escalation. */
+export function isWaitingWords(text: string): boolean {
+  const [id] = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/.exec(text) ?? []
+  return (
+    id !== undefined && text === waitingWords({ verdict: '', reason_code: '', escalation: { id, status: 'queued' } })
+  )
+}
+
 export interface FailureDetails {
   /** Set where a policy decided. */
   verdictan?: Verdictan

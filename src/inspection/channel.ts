@@ -60,10 +60,7 @@ interface WholeText extends ChannelText {
  * Whether a rule may find something in a whole text. The meaning of arguments differs from their letters if they
  * contain an escape, or a number that is printed in another form.
  */
-export const mayFind = (
-  { matcher, reads }: Pick<InspectionRule, 'matcher' | 'reads'>,
-  text: Omit<WholeText, 'place'>,
-): boolean =>
+export const mayFind = ({ matcher, reads }: Pick<InspectionRule, 'matcher' | 'reads'>, text: WholeText): boolean =>
   (reads === undefined || reads(text)) &&
   ((text.kind === 'tool_arguments' && (text.text.includes('\\') || holdsRespelt(text.text))) ||
     matcher.mayMatch(text.text))

@@ -159,7 +159,8 @@ export class RawText {
     for (const rule of this.#rules) {
       const { matcher, policyId, reads, enforced } = rule
       // What puts values back is no policy's: half of a placeholder stays one.
-      if (policyId === '' || reads?.({ kind: 'content', role: null }) === false || !matcher.mayMatch(both)) continue
+      if (policyId === '' || reads?.({ kind: 'content', role: null, place: '' }) === false || !matcher.mayMatch(both))
+        continue
       const alone = new Set(foundIn(this.#since ?? '', rule).map(({ start }) => came.length + start))
       const all = foundIn(both, rule).filter(({ end }) => end > came.length)
       // Without the line ends the same ones stand elsewhere: more of them are others.

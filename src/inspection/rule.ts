@@ -16,8 +16,8 @@ export interface InspectionRule {
   readonly action: TextAction
   /** What is only monitored is told and not applied. */
   readonly enforced: boolean
-  /** The texts it reads; absent: all. */
-  readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
+  /** The texts it reads; absent: all. `place` is the outermost member of a whole text, or a stream's channel. */
+  readonly reads?: (text: { kind: TextKind; role: string | null; place: string }) => boolean
   /** What it may make of work, over all its texts; absent: each text by itself. */
   readonly work?: WorkBudget
   /** What takes a found stretch's place. */

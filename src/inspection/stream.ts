@@ -346,7 +346,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
     let [came, after] = [channel.came.slice(-maxLiveUnits), channel.after]
     for (const [index, rule] of this.#rules.entries()) {
       // What puts values back is no policy's: half of a placeholder stays one.
-      if (rule.policyId === '' || rule.reads?.({ kind, role: null }) === false) continue
+      if (rule.policyId === '' || rule.reads?.({ kind, role: null, place: '' }) === false) continue
       if (kind === 'tool_arguments' && rule.enforced) return unclear(rule)
       const found: Finding[] = []
       const passed = (said: string, findings: Finding[]) =>

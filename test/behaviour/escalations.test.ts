@@ -28,11 +28,11 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(() => gatehouse?.stop())
 
-const ask = (text: string, secret = token.token_value): Promise<Response> =>
+const ask = (text: string, secret = token.token_value, more: object = {}): Promise<Response> =>
   fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'simulator/echo', messages: [{ role: 'user', content: text }] }),
+    body: JSON.stringify({ model: 'simulator/echo', messages: [{ role: 'user', content: text }], ...more }),
   })
 
 const waiting = z.object({
@@ -40,8 +40,8 @@ const waiting = z.object({
 })
 
 /** Sends what has to wait and gives the id that the answer names. */
-async function escalated(text: string, secret = token.token_value): Promise<string> {
-  const answer = await ask(text, secret)
+async function escalated(text: string, secret = token.token_value, more: object = {}): Promise<string> {
+  const answer = await ask(text, secret, more)
   expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
   return waiting.parse(await answer.json()).verdictan.escalation.id
 }
@@ -91,6 +91,22 @@ test('an identical retry joins the same escalation, and another request does not
   expect((await arrived(second)).id).toBe(first)
   expect((await arrived(first)).attempts).toBe(2)
   expect((await arrived(other)).id).toBe(other)
+})
+
+test('a retry with another session joins the same escalation, and its grant lets a third session pass', async () => {
+  const session = (key: string) => ({ prompt_cache_key: key, metadata: { user_id: key } })
+  const first = await escalated('transfer in a session', undefined, session('one'))
+  await arrived(first)
+  const second = await escalated('transfer in a session', undefined, session('two'))
+  expect((await arrived(second)).id).toBe(first)
+  expect((await post(first, 'resolve', { resolution: 'allow', grant_once_seconds: 600 })).status).toBe(200)
+  await eventually(
+    async () => {
+      const answer = await ask('transfer in a session', undefined, session('three'))
+      expect(answer.headers.get('x-service-verdict')).toBe('ALLOW')
+    },
+    { withinMs: 30_000 },
+  )
 })
 
 test('a claimed escalation is decided once, and the decision sends nothing', async () => {

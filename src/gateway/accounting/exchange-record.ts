@@ -12,7 +12,8 @@ import { bookGrant, bookInterruptedGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type Outcome, type ReasonCode, requestedModel } from '../exchange.ts'
 import { mcpDetails } from '../mcp/recorded-request.ts'
-import { decisionEvents, digestOf } from '../policy/decisions.ts'
+import { decisionEvents } from '../policy/decisions.ts'
+import { promptHashOf } from '../policy/request-digest.ts'
 import { capturePrompt } from './prompt-capture.ts'
 import { recordedOrNull, recordedResults, recordedText } from './recorded-text.ts'
 import { maskSecrets, maskSecretsOrNull, overlongText } from './redaction.ts'
@@ -107,7 +108,7 @@ function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, s
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   event.details = details
   // The digest was not needed before if nothing was dispatched. The body of an unauthenticated caller is not read.
-  if (exchange.body !== null && exchange.token !== null) digestOf(exchange, gateway)
+  if (exchange.body !== null && exchange.token !== null) promptHashOf(exchange, gateway)
   if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
   if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
   const metadata = trustedMetadata(exchange)

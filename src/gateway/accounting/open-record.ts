@@ -6,11 +6,11 @@
 import { checkToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
-import { digestOf } from '../policy/decisions.ts'
+import { promptHashOf } from '../policy/request-digest.ts'
 import { interruptedEvent } from './exchange-record.ts'
 
 export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<void> {
-  digestOf(exchange, gateway)
+  promptHashOf(exchange, gateway)
   const interrupted = interruptedEvent(exchange, gateway)
   await gateway.worker.journal.open(exchange.id, interrupted, innerEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true

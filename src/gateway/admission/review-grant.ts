@@ -9,7 +9,7 @@ import { stronger } from '../../policies/verdict.ts'
 import { UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { digestOf } from '../policy/decisions.ts'
+import { digestOf } from '../policy/request-digest.ts'
 
 /** Reserves the grant for this request, if there is one. True when the exchange has a grant. Waits only for a lease. */
 export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {

@@ -5,7 +5,7 @@
  */
 
 import type { InnerEvent } from '../../events/log/record.ts'
-import { Failure, type FailureCode } from '../../failure.ts'
+import { Failure, type FailureCode, waitingWords } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
 import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
 import { recordedResult } from '../accounting/recorded-text.ts'
@@ -14,6 +14,7 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, requestedModel } from '../exchange.ts'
 import { recordedName } from '../mcp/recorded-request.ts'
 import type { EscalationNotice } from './escalation-notice.ts'
+import { digestOf } from './request-digest.ts'
 
 const codes = {
   block: 'content_policy_violation',
@@ -30,10 +31,12 @@ export function failureOf(exchange: Exchange, gateway: Gateway, said: PolicyEval
   if (!isFailing(verdict)) return null
   const escalation =
     verdict === 'escalate' ? { id: queue(exchange, gateway, said), status: 'queued' as const } : undefined
-  const verdictan = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
+  const decided = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
+  const verdictan = escalation === undefined ? decided : { ...decided, escalation }
+  const words = message ?? (escalation === undefined ? undefined : waitingWords(verdictan))
   return new Failure(codes[verdict], {
-    verdictan: escalation === undefined ? verdictan : { ...verdictan, escalation },
-    ...(message === undefined ? {} : { message }),
+    verdictan,
+    ...(words === undefined ? {} : { message: words }),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   })
 }
@@ -42,16 +45,6 @@ function queue(exchange: Exchange, gateway: Gateway, { policy }: PolicyEvaluatio
   const digest = digestOf(exchange, gateway)
   exchange.escalation = { id: gateway.newId(), policyId: policy.id, policyVersion: policy.version, digest }
   return exchange.escalation.id
-}
-
-/**
- * The digest under which a request is queued and granted: an HMAC by the installation's key over the received body and
- * its route's family, because the same bytes mean something else in another language, and a grant to send a request is
- * not used up by counting its tokens.
- */
-export function digestOf(exchange: Exchange, { worker }: Gateway): string {
-  exchange.promptHash ??= worker.status.promptHash(exchange.body ?? new Uint8Array(0))
-  return `${exchange.family}/${exchange.promptHash}`
 }
 
 /** The decisions of an exchange. */

@@ -4,6 +4,6 @@ export interface EscalationNotice {
   readonly id: string
   readonly policyId: string
   readonly policyVersion: number
-  /** The digest of the request by `digestOf`. */
+  /** The digest of the request by `digestOf` (`request-digest.ts`). */
   readonly digest: string
 }

@@ -7,7 +7,7 @@ import type { Reservation } from '../../usage/usage-limits.ts'
 import { reserveUsage } from '../admission/reserve.ts'
 import { reserveGrant } from '../admission/review-grant.ts'
 import { cancelForDisconnect } from '../client-disconnect.ts'
-import { digestOf } from '../policy/decisions.ts'
+import { digestOf } from '../policy/request-digest.ts'
 import { prepareExchange } from '../testing/relay.ts'
 import { testProvider } from '../testing/worker.ts'
 

@@ -266,18 +266,25 @@ test('reads a frame that is not JSON as one text', () => {
 })
 
 test('an escalation is a chunk without content and the end', () => {
-  const verdictan = { verdict: 'ESCALATE', reason_code: 'review' }
+  const escalation = { id: '0192f7a4-5b1e-7d7a-9a55-0c1d2e3f4a5b', status: 'queued' as const }
+  const verdictan = { verdict: 'ESCALATE', reason_code: 'review', escalation }
+  const words = expect.stringContaining(
+    `reviewer has to decide about this request, in the inbox of the Gatehouse console or with: gatehouse escalation claim ${escalation.id}.`,
+  )
   const frames = framesOf(chat.reader(start).escalationFrames(verdictan, false))
   expect(frames.at(-1)?.data).toBe('[DONE]')
   expect(dataOf(frames)).toMatchObject([
     {
       model: 'asked-for',
-      choices: [{ index: 0, delta: { content: null }, finish_reason: 'content_filter' }],
+      choices: [{ index: 0, delta: { content: null, refusal: words }, finish_reason: 'content_filter' }],
       verdictan,
     },
   ])
   const body = chat.escalation(chat.read({ model: 'm' }), verdictan, start.exchangeId)
-  expect(body).toMatchObject({ choices: [{ message: { content: null }, finish_reason: 'content_filter' }], verdictan })
+  expect(body).toMatchObject({
+    choices: [{ message: { content: null, refusal: words }, finish_reason: 'content_filter' }],
+    verdictan,
+  })
 })
 
 test('a finish reason of "null" or "" ends no text', () => {

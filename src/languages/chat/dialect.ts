@@ -3,7 +3,7 @@
  * errors in the product's error envelope. Bodies stay as the provider and the caller wrote them; only fields that the
  * gateway acts on are read.
  */
-import { envelope, type Verdictan } from '../../failure.ts'
+import { envelope, type Verdictan, waitingWords } from '../../failure.ts'
 import { type Dialect, estimateTokens, type RequestFacts } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { hostedTools } from '../reading/hosted-tools.ts'
@@ -116,7 +116,7 @@ function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: s
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: null, refusal: null },
+        message: { role: 'assistant', content: null, refusal: waitingWords(verdictan) },
         logprobs: null,
         finish_reason: 'content_filter',
       },

@@ -9,7 +9,7 @@
  * equal pieces (`da`, `da`) therefore leaves as one of them, `da`; no known provider cuts a name like that. A name
  * that continues after its end is a contradiction.
  */
-import { envelope } from '../../failure.ts'
+import { envelope, waitingWords } from '../../failure.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
 import { done, doneFrame, isDone } from '../reading/frames/done-marker.ts'
@@ -272,7 +272,8 @@ class ChatReader implements StreamReader {
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
     const open = begun ? this.#openChoices() : []
     const waiting = open.length > 0 ? open : [0]
-    const delta = begun ? {} : { role: 'assistant', content: null }
+    const refusal = waitingWords(verdictan)
+    const delta = begun ? { refusal } : { role: 'assistant', content: null, refusal }
     const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
     return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
   }

@@ -248,13 +248,21 @@ test('an escalation opens missing events and closes open blocks', () => {
   const verdictan = { verdict: 'ESCALATE', reason_code: 'review' }
   const fresh = dataOf(framesOf(messages.reader(start).escalationFrames(verdictan, false)))
   expect(fresh.map(({ type }) => type)).toEqual(['message_start', 'message_delta', 'message_stop'])
-  expect(fresh[1]).toMatchObject({ delta: { stop_reason: 'refusal' }, verdictan })
+  const stop_details = { type: 'refusal', explanation: 'A reviewer has to decide about this request.' }
+  expect(fresh[1]).toMatchObject({ delta: { stop_reason: 'refusal', stop_details }, verdictan })
   const reader = messages.reader(start)
   for (const frame of sse(opening, blockStart(0, { type: 'text', text: '' }))) openNext(reader, frame)
   const late = dataOf(framesOf(reader.escalationFrames(verdictan, true)))
   expect(late.map(({ type }) => type)).toEqual(['content_block_stop', 'message_delta', 'message_stop'])
   const body = messages.escalation(messages.read({ model: 'm' }), verdictan, start.exchangeId)
-  expect(body).toMatchObject({ type: 'message', model: 'm', content: [], stop_reason: 'refusal', verdictan })
+  expect(body).toMatchObject({
+    type: 'message',
+    model: 'm',
+    content: [],
+    stop_reason: 'refusal',
+    stop_details,
+    verdictan,
+  })
 })
 
 test('fast mode and the service tier are read of requests and of usage', () => {

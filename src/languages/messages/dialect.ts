@@ -17,7 +17,16 @@ import { topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { errorBody, rewrittenError } from './error.ts'
 import { messagesMembers } from './members.ts'
 import { messagesReader } from './stream-reader.ts'
-import { addContent, addMessages, blockHolder, blockSlots, generatedLength, ownMessage, readUsage } from './texts.ts'
+import {
+  addContent,
+  addMessages,
+  blockHolder,
+  blockSlots,
+  generatedLength,
+  ownMessage,
+  readUsage,
+  waitingDetails,
+} from './texts.ts'
 
 const readFields = fieldReader(messagesMembers)
 
@@ -73,6 +82,7 @@ export const messages: Dialect = {
   escalation: ({ model }, verdictan, exchangeId) => ({
     ...ownMessage(model, exchangeId),
     stop_reason: 'refusal',
+    stop_details: waitingDetails(verdictan),
     verdictan,
   }),
 }

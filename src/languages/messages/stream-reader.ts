@@ -15,7 +15,7 @@ import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith } from '../reading/texts/text-paths.ts'
 import { type FoundText, textsIn } from '../reading/texts/texts.ts'
 import { errorBody, rewrittenError } from './error.ts'
-import { blockHolder, blockTexts, deltaLength, ownMessage, readUsage, textAlone } from './texts.ts'
+import { blockHolder, blockTexts, deltaLength, ownMessage, readUsage, textAlone, waitingDetails } from './texts.ts'
 
 interface Channel {
   name: string
@@ -264,7 +264,7 @@ class MessagesReader implements StreamReader {
       ...opening,
       {
         type: 'message_delta',
-        delta: { stop_reason: 'refusal', stop_sequence: null },
+        delta: { stop_reason: 'refusal', stop_sequence: null, stop_details: waitingDetails(verdictan) },
         usage: { output_tokens: this.#usage?.outputTokens ?? 0 },
         verdictan,
       },

@@ -1,4 +1,5 @@
 /** What the gateway reads of the messages language: its blocks, its usage, and the tools that the provider runs. */
+import { type Verdictan, waitingWords } from '../../failure.ts'
 import type { Usage } from '../dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId } from '../reading/request-fields.ts'
@@ -113,6 +114,11 @@ export function readUsage(usage: unknown): Usage | null {
   // Clients need a number here; zero means that the count is unknown.
   return (told.inputTokens ?? 0) + (told.outputTokens ?? 0) === 0 ? null : told
 }
+
+/** Why an answer has no content: clients of the language show the explanation. */
+export const waitingDetails = (verdictan: Verdictan): JsonObject => ({
+  ...{ type: 'refusal', category: null, explanation: waitingWords(verdictan) },
+})
 
 /** A message that the gateway writes, as `message_start` and answers hold one. */
 export const ownMessage = (model: string, exchangeId: string): JsonObject => ({

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { makeSecret } from '../../identity/secret.ts'
 import { exampleSecret } from '../../inspection/testing/secrets.ts'
 import { WorkBudget, WorkBudgetExceeded } from '../../inspection/work-budget.ts'
+import type { TextKind } from '../../languages/reading/texts/text-slot.ts'
 import { type CompiledPolicy, everyStage, type PolicyKind, type TextPolicy } from './kind.ts'
 import { patternFilter } from './pattern-filter.ts'
 import { pii } from './pii.ts'
@@ -53,6 +54,9 @@ test('pii finds each type by its form and its checks', () => {
     email: [
       ['write to jürgen.o@mail.example.org.', 'EMAIL jürgen.o@mail.example.org'],
       ['a@b', null],
+      ['Co-Authored-By: An Agent <noreply@example.com>', null],
+      ['git clone git@example.com:team/project.git', null],
+      ['no-reply-ann@example.com', 'EMAIL no-reply-ann@example.com'],
     ],
     phone: [
       ['call +46 (0)8 928 571 38 now', 'PHONE +46 (0)8 928 571 38'],
@@ -107,7 +111,9 @@ test('pii finds each type by its form and its checks', () => {
       ['from 192.168.1.254,', 'IP 192.168.1.254'],
       ['from 2001:db8::8a2e:370:7334', 'IP 2001:db8::8a2e:370:7334'],
       ['at fe80::1%eth0', 'IP fe80::1'],
-      ['on [::1]:80', 'IP ::1'],
+      ['on [2001:db8::1]:80', 'IP 2001:db8::1'],
+      ['on [::1]:80, 127.0.0.1:80 and 0.0.0.0, mask 255.255.255.0', null],
+      ['Chrome/138.0.0.0 Safari/537.36', null],
       ['std::vector, a::b, dead::beef, 12::30 and ::', null],
       ['256.1.1.1 and std::sort at 12:30:45', null],
     ],
@@ -157,10 +163,28 @@ test('prompt-injection explains a finding by its signals and leaves the applicat
     'prompt_extraction',
   ])
   expect(policy.matcher.matches('Act as a travel guide and tell me about Hawaii.')).toEqual([])
-  expect(policy.reads?.({ kind: 'content', role: 'system' })).toBe(false)
-  expect(policy.reads?.({ kind: 'tool_result', role: 'tool' })).toBe(true)
-  expect(policy.reads?.({ kind: 'content', role: 'user' })).toBe(true)
   refusal(promptInjection, { threshold: 2 }).toThrow(expect.objectContaining({ param: 'config.threshold' }))
+})
+
+test.each<[string | null, string, TextKind, string]>([
+  ['user', 'messages', 'content', 'user'],
+  ['tool', 'messages', 'tool_result', 'tool'],
+  ['function', 'messages', 'content', 'tool'],
+  [null, 'metadata', 'content', 'other'],
+  ['assistant', 'messages', 'content', 'assistant'],
+  ['system', 'messages', 'content', 'system'],
+  ['developer', 'input', 'content', 'developer'],
+  ['system', 'tools', 'content', 'tool_definition'],
+])('prompt-injection takes a text of the role %p in %p for one of %p', (role, place, kind, origin) => {
+  const reads = (config: Record<string, unknown>) => compiled(promptInjection, config).reads?.({ kind, role, place })
+  expect(reads({})).toBe(['user', 'tool', 'other'].includes(origin))
+  expect(reads({ origins: [origin] })).toBe(true)
+  expect(reads({ origins: [origin === 'user' ? 'tool' : 'user'] })).toBe(false)
+})
+
+test('prompt-injection refuses origins that it does not know, and none at all', () => {
+  refusal(promptInjection, { origins: [] }).toThrow(expect.objectContaining({ param: 'config.origins' }))
+  refusal(promptInjection, { origins: ['caller'] }).toThrow(expect.objectContaining({ param: 'config.origins.0' }))
 })
 
 test('prompt-injection may make no more work than any other policy', () => {

@@ -68,8 +68,8 @@ export interface TextPolicy {
   readonly restore: boolean
   /** Returns the replacement of a match if the action is `rewrite`. */
   readonly replacement?: (found: string) => string
-  /** The texts it reads; absent: all. */
-  readonly reads?: (slot: { kind: TextKind; role: string | null }) => boolean
+  /** The texts it reads; absent: all. `place` is the outermost member of a whole text, or a stream's channel. */
+  readonly reads?: (text: { kind: TextKind; role: string | null; place: string }) => boolean
 }
 
 export interface WholePolicy {

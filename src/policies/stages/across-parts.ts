@@ -52,7 +52,7 @@ function* messagesOf({ slots, rule: { reads } }: AcrossParts): Generator<readonl
   let parts: TextSlot[] = []
   for (const slot of slots) {
     if (slot.message === undefined || slot.text === '' || !readAsOne.has(slot.kind)) continue
-    if (reads !== undefined && !reads(slot)) continue
+    if (reads?.({ kind: slot.kind, role: slot.role, place: slot.member }) === false) continue
     if (parts[0]?.message !== slot.message || parts[0].kind !== slot.kind) {
       if (parts.length > 1) yield parts
       parts = []

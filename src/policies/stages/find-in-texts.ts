@@ -43,9 +43,12 @@ interface Reading {
 /** Whether the policy may find something; true for texts that are long in total, which are not screened here. */
 export function mayMatchIn(compiled: TextPolicy, slots: readonly TextSlot[]): boolean {
   if (isLong(slots)) return true
-  for (const slot of slots) if (slot.text !== '' && mayFind(compiled, slot)) return true
+  for (const slot of slots) if (slot.text !== '' && mayFindIn(compiled, slot)) return true
   return holdsSeveralParts(slots)
 }
+
+const mayFindIn = (compiled: TextPolicy, { kind, role, text, member: place }: TextSlot): boolean =>
+  mayFind(compiled, { kind, role, text, place })
 
 /** Whether a message has several texts: a match may span them. */
 function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
@@ -70,7 +73,7 @@ export function findInTexts(
   const reading: Reading = { compiled, rule, slots, found }
   if (isLong(slots)) return readInTurns(reading, taker)
   for (const slot of slots) {
-    if (slot.text === '' || !mayFind(compiled, slot)) continue
+    if (slot.text === '' || !mayFindIn(compiled, slot)) continue
     if (isEnd(found, slot, readAtOnce(reading, slot))) break
   }
   if (found.stop === null) {
@@ -144,19 +147,19 @@ async function readInTurns(reading: Reading, taker: YieldingTask): Promise<Decis
  * Whether a text may have a match. A long one is screened in windows, because no match is longer than their overlap.
  */
 function mayFindInTurns(compiled: TextPolicy, slot: TextSlot, turns: YieldTimer): boolean | Promise<boolean> {
-  if (slot.text.length <= windowUnits) return mayFind(compiled, slot)
+  if (slot.text.length <= windowUnits) return mayFindIn(compiled, slot)
   if (compiled.matcher.bounded === undefined || slot.kind === 'tool_arguments') return true
   return mayFindInWindows(compiled, slot, turns)
 }
 
 async function mayFindInWindows(
   compiled: TextPolicy,
-  { kind, role, text }: TextSlot,
+  { kind, role, text, member: place }: TextSlot,
   turns: YieldTimer,
 ): Promise<boolean> {
   for (let at = 0; at < text.length; at += windowUnits) {
     if (turns.isDue) await turns.yield()
-    if (mayFind(compiled, { kind, role, text: text.slice(at, at + windowUnits + overlapUnits) })) return true
+    if (mayFind(compiled, { kind, role, place, text: text.slice(at, at + windowUnits + overlapUnits) })) return true
   }
   return false
 }

@@ -60,6 +60,25 @@ test('finds a padded, hidden or invisible attempt together with the hiding chara
   expect(found(`Hello ${hidden}!`)).toEqual([hidden])
 })
 
+test('counts weak signals together only where they are near each other', () => {
+  const [persona, character] = ['From now on write in German.', 'Never break character.']
+  const notes = (length: number) => 'The tests of this project run in one step. '.repeat(40).slice(0, length)
+  expect(found(`${persona} ${character}`)).toHaveLength(2)
+  expect(found(`${persona} ${notes(1300)} ${character}`)).toHaveLength(2)
+  expect(found(`${persona} ${notes(1700)} ${character}`)).toEqual([])
+  expect(found(`${persona} ${notes(1700)} ${character} ${persona}`)).toHaveLength(3)
+  expect(found(`${persona}${'\u200b \u200b'.repeat(900)}${character}`)).not.toEqual([])
+})
+
+test('takes no reminder of an agent for an order never to refuse', () => {
+  for (const text of [
+    'Attribution of commits that you create from here on: do not add lines that this reminder leaves out.',
+    'Use it for ("from now on when X") hooks: the harness runs these, not the model, so notes cannot fulfill them.',
+  ]) {
+    expect(found(text)).toEqual([])
+  }
+})
+
 test('joins close findings in a text full of them', () => {
   const text = `${attempt} `.repeat(9000)
   const places = matcher.matches(text)

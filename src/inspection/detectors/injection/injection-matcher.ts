@@ -6,7 +6,8 @@
  * 1. `injection-text.ts` converts the source into the text that the signals read.
  * 2. That is read in windows, each overlapping the next by half: a phrase up to half a window long is whole in one. A
  *   signal whose words are not in a window is not searched there.
- * 3. The places are joined as windows pass. In a text with very many of them, nearby places are joined too.
+ * 3. The score is the sum of the signals that are near each other, where it is highest.
+ * 4. The places are joined as windows pass. In a text with very many of them, nearby places are joined too.
  */
 
 import { patternDetector } from '../../regex/pattern-detector.ts'
@@ -34,6 +35,11 @@ const invisibleWeight = 0.4
 const halfWindow = 512
 /** How many places a text may have before nearby ones are joined. */
 const mostPlaces = 4096
+/**
+ * Signals count together if they are this close, in converted characters. In a long text, such as a project's notes or
+ * a list of skills, single weak signals far apart say nothing.
+ */
+const near = 3 * halfWindow
 /** Tolerance for comparing a score with a threshold: sums of tenths are not exact. */
 const least = (threshold: number): number => threshold - 1e-9
 
@@ -42,6 +48,12 @@ const weights: ReadonlyMap<string, number> = new Map([
   ['repeated_word', repeatedWeight],
   ['hidden_writing', invisibleWeight],
 ])
+
+function weightOf(names: Iterable<string>): number {
+  let sum = 0
+  for (const name of names) sum += weights.get(name) ?? 0
+  return sum
+}
 
 interface Signals {
   /** The signals that a text may contain, by index; it contains none of the others. */
@@ -105,7 +117,12 @@ class InjectionFollower implements TextFollower {
   readonly #text = new InjectionText()
   /** Where the next window begins in the converted text. */
   #window = 0
-  readonly #names = new Set<string>()
+  /** The last place of each signal in the converted text. */
+  readonly #last = new Map<string, number>()
+  /** Signals of the text as a whole. */
+  readonly #general = new Set<string>()
+  /** The highest sum of signals that are near each other. */
+  #densest = 0
   readonly #places = new Places()
   #read = 0
 
@@ -122,15 +139,14 @@ class InjectionFollower implements TextFollower {
     if (!last) return { matches: nothing, safe: 0 }
     this.#take('', true)
     const { hidden } = this.#text
-    if (hidden !== null) this.#add({ ...hidden, label, entry: 'hidden_writing' })
+    if (hidden !== null) this.#addGeneral({ ...hidden, label, entry: 'hidden_writing' })
     const isOne = this.report().score >= least(this.#threshold)
     return { matches: isOne ? this.#places.all() : nothing, safe: this.#read }
   }
 
   report(): InjectionReport {
-    const names = [...this.#names]
-    const sum = names.reduce((score, name) => score + (weights.get(name) ?? 0), 0)
-    return { score: Math.min(1, sum), signals: names }
+    const score = weightOf(this.#general) + this.#densest
+    return { score: Math.min(1, score), signals: [...this.#last.keys(), ...this.#general] }
   }
 
   #take(piece: string, last: boolean): void {
@@ -139,7 +155,7 @@ class InjectionFollower implements TextFollower {
     // The text after a window is known before the window is read, because a signal must see where a word ends.
     while (text.length > this.#window + 2 * halfWindow) this.#readWindow()
     if (last && text.length > this.#window) this.#readWindow()
-    for (const stretch of text.takeRepeated()) this.#add({ ...stretch, label, entry: 'repeated_word' })
+    for (const stretch of text.takeRepeated()) this.#addGeneral({ ...stretch, label, entry: 'repeated_word' })
   }
 
   #readWindow(): void {
@@ -152,16 +168,28 @@ class InjectionFollower implements TextFollower {
       for (const found of signalMatcher(matchers, index).follow(this.#work).push(kept, true).matches) {
         const [start, end] = [text.dropped + found.start, text.dropped + found.end]
         // A match whose first or last character only gives context at the window's edge belongs to another window.
-        if (start >= from && end <= to) this.#add({ ...found, ...text.source(start, end) })
+        if (start >= from && end <= to) this.#add({ ...found, ...text.source(start, end) }, start)
       }
     }
     this.#window += halfWindow
     text.dropBefore(Math.min(text.length, this.#window - 1))
   }
 
-  #add(found: Found): void {
-    this.#names.add(found.entry)
+  #addGeneral(found: Found): void {
+    this.#general.add(found.entry)
     this.#places.add(found)
+  }
+
+  /**
+   * Adds a signal and weighs it with the signals near it. The last place of each signal is enough: it is in the same
+   * window, or the nearest before.
+   */
+  #add(found: Found, at: number): void {
+    this.#last.set(found.entry, at)
+    this.#places.add(found)
+    const close = new Set<string>()
+    for (const [name, place] of this.#last) if (Math.abs(place - at) <= near) close.add(name)
+    this.#densest = Math.max(this.#densest, weightOf(close))
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Signs of attempts to take over a model: named signals, each with its weight. A text's score is the sum of the
- * weights of its signals, at most 1. So every finding can be explained by its signals, and only the plainest signals
+ * Signs of attempts to take over a model: named signals, each with its weight. A score is the sum of
+ * the weights of signals near each other, at most 1. So every finding can be explained by its signals, and only the plainest signals
  * make a text suspicious on their own: people do write "act as a travel guide".
  */
 
@@ -71,7 +71,9 @@ const english: readonly InjectionSignal[] = [
     name: 'refusal_suppression',
     weight: 0.35,
     patterns: [
-      String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.\n]{0,40}\b(?:refus\w+|apolog\w+|warn(?:ing)?s?|declin\w+|moraliz\w+|disclaimers?|remind|i'?m sorry|i can'?t|cannot (?:do|fulfill|assist))`,
+      String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.;\n]{0,40}\b(?:refus\w+|apolog\w+|warn(?:ing)?s?|declin\w+|moraliz\w+|disclaimers?|remind(?:s|ed|ing)?\b|i'?m sorry|i can'?t)`,
+      // A comma ends the order: "it is the harness, not you, so notes cannot do this".
+      String.raw`\b(?:never|not|n't|cannot|without|none)\b[^.,\n]{0,40}\bcannot (?:do|fulfill|assist)\b`,
       String.raw`\b(?:never|not|n't) (?:say|tell|state|mention)\w*[^.\n]{0,40}\b(?:can'?t|cannot|unable|ai language model|can not|not able|chatgpt|an ai)\b`,
       String.raw`\bmust (?:always )?(?:comply|obey|accept|fulfil\w*|answer (?:all|any|every))`,
     ],

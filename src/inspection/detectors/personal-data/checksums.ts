@@ -26,7 +26,10 @@ const cardRanges: readonly RegExp[] = [
   /^(?:50|5[6-9]|6[0-9]|0604)\d{8,17}$/,
 ]
 
-/** Digits and the separators of their groups. One line break is allowed; more make a column of numbers. */
+/**
+ * Digits and the separators of their groups. One line break is allowed; more make a column of numbers. Groups as at the
+ * beginning of a UUID are no card.
+ */
 export function isCardNumber(text: string): boolean {
   const digits = text.replace(/\D/g, '')
   return (
@@ -34,6 +37,7 @@ export function isCardNumber(text: string): boolean {
     digits.length <= 19 &&
     (text.match(/\n/g) ?? []).length < 2 &&
     isGroupedAsCard(text) &&
+    !/^\d{8}-\d{4}(?:-\d{1,3})?$/.test(text) &&
     cardRanges.some((range) => range.test(digits)) &&
     passesLuhn(digits)
   )
@@ -80,6 +84,7 @@ const ibanLengths = new Map(
 export function isIban(text: string): boolean {
   const characters = text.replace(/[^0-9A-Za-z]/g, '').toUpperCase()
   if (characters.length !== (ibanLengths.get(characters.slice(0, 2)) ?? unlistedLength(text))) return false
+  if (uuidPart.test(text)) return false
   if (/[a-z]/.test(text) && text.length > characters.length && isMostlyLetters(characters)) return false
   let remainder = 0
   for (let index = 0; index < characters.length; index++) {
@@ -87,6 +92,8 @@ export function isIban(text: string): boolean {
   }
   return remainder === 1
 }
+
+const uuidPart = /^[\da-f]{8}-[\da-f]{4}-|^[\da-f]{4}-[\da-f]{12}$/
 
 /** An unlisted country is accepted with any length if it is in capitals, without spaces or in groups of four. */
 const unlistedLength = (text: string): number | null =>
@@ -106,13 +113,24 @@ export function isSocialSecurityNumber(text: string): boolean {
 }
 
 /**
+ * Addresses that belong to no host of a person: the loopback and the unspecified address, masks, and a program's
+ * version with three zeros (`Chrome/138.0.0.0`).
+ */
+export const isHostIpv4 = (text: string): boolean => !/^(?:127\.|0\.|255\.255\.)|\.0\.0\.0\.?$/.test(text)
+
+const noReply = /^(?:no|do-?not)[-_.]?reply@/i
+
+/** Addresses that reach nobody (`noreply@`), and the user of Git over SSH (`git@`), belong to no person. */
+export const isPersonalEmail = (text: string): boolean => !noReply.test(text) && !/^git@/i.test(text)
+
+/**
  * Link-local, unique local and the assigned part of the global addresses (RFC 4291 section 2.5, RFC 4193 section 3).
  */
 const addressBegin = /^(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|2[0-9a-f]{3})$/i
 
 /**
  * RFC 4291 section 2.2, without the mixed form. A form as short as `a::b` counts only if it begins like addresses in
- * use; the loopback address counts too.
+ * use; the loopback address does not count.
  */
 export function isIpv6(text: string): boolean {
   const halves = text.split('::')
@@ -120,7 +138,7 @@ export function isIpv6(text: string): boolean {
   const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')))
   if (groups.some((group) => !/^[0-9A-Fa-f]{1,4}$/.test(group))) return false
   if (halves.length !== 2) return groups.length === 8
-  if (text === '::1') return true
+  if (text === '::1') return false
   const [first = ''] = groups
   if (groups.length === 2) return halves[0] === first && addressBegin.test(first)
   return groups.length > 2 && groups.length <= 7 && /\d/.test(text)

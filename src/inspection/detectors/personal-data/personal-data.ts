@@ -6,7 +6,7 @@
 import { type PatternSource, patternDetector } from '../../regex/pattern-detector.ts'
 import { combinedDetector } from '../combined-detector.ts'
 import type { Detector } from '../detector.ts'
-import { isCardNumber, isIban, isIpv6, isSocialSecurityNumber } from './checksums.ts'
+import { isCardNumber, isHostIpv4, isIban, isIpv6, isPersonalEmail, isSocialSecurityNumber } from './checksums.ts'
 import { phoneDetector } from './phone-detector.ts'
 
 export const personalDataTypes = ['email', 'phone', 'card', 'iban', 'ssn', 'ip', 'date_of_birth'] as const
@@ -15,6 +15,7 @@ export type PersonalDataType = (typeof personalDataTypes)[number]
 /** Hyphens, dashes and the minus sign, within a class. */
 const dashes = String.raw`\-\u2010-\u2015\u2212`
 const cardSeparators = String.raw`[ \t\r\n._/·${dashes}]{1,3}`
+const cardDigits = String.raw`(?:\d{12,19}|\d{0,12}\d{3}${cardSeparators}\d{3}\d{0,12}(?:${cardSeparators}\d{3,15}){0,4}(?:${cardSeparators}\d{1,7})?)`
 const octet = String.raw`(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
 const months =
   '(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)'
@@ -29,12 +30,14 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
       label: 'EMAIL',
       // RFC 5321 section 4.5.3.1: 64 before the @; labels of at most 63 after it, as many as 512 characters allow.
       pattern: String.raw`(?<![\p{L}\p{N}._%+\-])[\p{L}\p{N}._%+\-]{1,64}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}\-]{0,62})\.){1,6}[\p{L}]{2,24}`,
+      check: isPersonalEmail,
     },
   ],
   card: [
     {
       label: 'CARD',
-      pattern: String.raw`(?<![\d.\-])(?:\d{12,19}|\d{0,12}\d{3}${cardSeparators}\d{3}\d{0,12}(?:${cardSeparators}\d{3,15}){0,4}(?:${cardSeparators}\d{1,7})?)(?!\d)`,
+      // Not in a hash or a UUID: beside a hexadecimal digit on the one side, and a digit or a hyphen on the other.
+      pattern: String.raw`(?<![\da-fA-F.\-])${cardDigits}(?!\d)|(?<![\d.\-])${cardDigits}(?![\da-fA-F\-])`,
       check: isCardNumber,
     },
   ],
@@ -53,9 +56,14 @@ export const personalData: Readonly<Record<Exclude<PersonalDataType, 'phone'>, r
     },
   ],
   ip: [
-    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?![\w.])` },
+    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}(?![\w.])`, check: isHostIpv4 },
     // A point after an address ends a sentence; with a digit after it, it is a version number of five parts.
-    { label: 'IP', pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}\.(?!\d)`, endsBefore: true },
+    {
+      label: 'IP',
+      pattern: String.raw`(?<![\w.])(?:${octet}\.){3}${octet}\.(?!\d)`,
+      check: isHostIpv4,
+      endsBefore: true,
+    },
     {
       label: 'IP',
       pattern: String.raw`(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])`,

@@ -46,12 +46,39 @@ const counted = [
   ...['commit', 'pid', 'bytes', 'offset', 'line', 'lines', 'row', 'rows', 'iteration', 'seed', 'epoch', 'date'],
 ]
 
-export type NumberRole = 'dialled' | 'counted' | 'unsaid'
+/** Words of `dialled` that are common in other meanings: "each call", "the message". A quantity beside them stays one. */
+const ambiguous: ReadonlySet<string> = new Set([
+  ...['call', 'calls', 'called', 'calling', 'ring', 'reach', 'reached', 'text', 'texts', 'signal', 'message'],
+  ...['messages', 'answer', 'answering', 'contact', 'extension', 'cell', 'portable', 'fixe', 'numer', 'liga', 'bel'],
+])
+
+/** Units after a number: it is then a quantity. No unit has one letter, because a word may begin like that. */
+const units: ReadonlySet<string> = new Set([
+  ...['ns', 'us', 'ms', 'msec', 'msecs', 'sec', 'secs', 'mins', 'hrs', 'nanoseconds', 'microseconds', 'milliseconds'],
+  ...['millisecond', 'second', 'seconds', 'minutes', 'hours', 'bit', 'bits', 'byte', 'bytes', 'kb', 'mb', 'gb', 'tb'],
+  ...['kib', 'mib', 'gib', 'tib', 'hz', 'khz', 'mhz', 'ghz', 'px', 'pixels', 'tokens', 'chars', 'characters', 'words'],
+  ...[
+    'lines',
+    'rows',
+    'items',
+    'entries',
+    'files',
+    'requests',
+    'iterations',
+    'retries',
+    'attempts',
+    'users',
+    'records',
+  ],
+])
+
+/** `mentioned`: the only word that marks a phone number has other common meanings. */
+export type NumberRole = 'dialled' | 'mentioned' | 'counted' | 'unsaid'
 
 const asFolded = (words: readonly string[]): readonly string[] => words.map((word) => word.normalize('NFKC'))
 const isPlace = new Set(asFolded(places))
 const roles = new Map<string, NumberRole>([
-  ...asFolded(dialled).map((word) => [word, 'dialled'] as const),
+  ...asFolded(dialled).map((word) => [word, ambiguous.has(word) ? 'mentioned' : 'dialled'] as const),
   ...asFolded(counted).map((word) => [word, 'counted'] as const),
 ])
 
@@ -64,6 +91,8 @@ const money = /\p{Sc}\s*$/u
 const general =
   /(?:^|[^\p{L}\p{M}\p{N}])(?:number|num|no|nr|nummer|número|numéro|numero|номер)[.:]?\s*(?:is|ist|es|est|è|é)?[:\s]*$/u
 
+const isDialled = (role: NumberRole | undefined): boolean => role === 'dialled' || role === 'mentioned'
+
 /** How many folded characters before and after a number are considered. */
 export const charactersBefore = 48
 export const charactersBehind = 16
@@ -71,18 +100,19 @@ export const charactersBehind = 16
 /** Whether a parenthesis opens directly after an identifier, as in a call: `foo(`; not `tel(`. */
 export function isArgument(before: string): boolean {
   const name = /([A-Za-z_]\w*)\($/.exec(before)?.[1]?.toLowerCase()
-  return name !== undefined && roles.get(name) !== 'dialled' && !isPlace.has(name)
+  return name !== undefined && !isDialled(roles.get(name)) && !isPlace.has(name)
 }
 
 /** The meaning that the words beside a number give it: the word directly after it, or the nearest before it. */
 export function roleOf(before: string, after: string): NumberRole {
   const behind = firstBehind.exec(after.toLowerCase())?.[1] ?? ''
-  if (roles.get(behind) === 'dialled' || isPlace.has(behind)) return 'dialled'
+  if (isDialled(roles.get(behind)) || isPlace.has(behind)) return 'dialled'
   const text = before.toLowerCase()
   if (isPlace.has(lastBeside.exec(text)?.[1] ?? '')) return 'dialled'
   if (money.test(text)) return 'counted'
   let role: NumberRole = 'unsaid'
   for (const [word] of text.matchAll(words)) role = roles.get(word) ?? role
+  if (units.has(behind) && role !== 'counted') return 'unsaid'
   if (role === 'unsaid' && (unspaced.test(text) || general.test(text))) return 'dialled'
   return role
 }

@@ -56,6 +56,25 @@ const noNumbers = [
   ],
 ]
 
+/** They stand beside words that can also mark a phone number. */
+const quantities = [
+  ...['calls wait 250-30000 ms', 'each call is held for 5000-300000 ms by default', 'a call takes 100-1000000 steps'],
+  ...['the message has 8192-131072 bytes', 'text of 1048576 characters', 'call timeout: 3600000', 'reach 1000000 rows'],
+  ...['message at 1732341210', 'last call 1732341210123', 'call 78454736-fc6d-4a9e-bc60-7064ee550960 failed'],
+  ...['digits = "0123456789"', 'job 0000012345 ended', 'contact sheet of 2500000 pixels'],
+]
+
+test('takes no range, quantity, time or identifier beside a word such as "call" for a phone number', () => {
+  for (const text of quantities) expect([text, ...found(text)]).toEqual([text])
+})
+
+test('finds phone numbers beside a word such as "call" that look like ranges or end with zeros', () => {
+  for (const number of ['555-1200', '250-3100', '13800138000', '9498777106', '723-813-2600', '0171 2000000']) {
+    expect(found(`Please call ${number} tomorrow`)).toEqual([number])
+  }
+  for (const number of ['250-30000', '7200000', '1732341210']) expect(found(`Phone: ${number}`)).toEqual([number])
+})
+
 test('finds whole numbers with a country code, area code, extension or known grouping', () => {
   for (const number of byThemselves) expect(found(`I saw ${number} yesterday.`)).toEqual([number])
 })
@@ -99,6 +118,7 @@ const fragment = fc.constantFrom(
     ...byThemselves,
     ...besideAWord,
     ...noNumbers,
+    ...quantities,
     'call ',
     ' ',
     '\n',

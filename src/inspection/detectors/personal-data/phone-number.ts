@@ -74,7 +74,8 @@ function chunksOf(row: string, after: string): Chunk[] {
     if (chunk.digits > 0) chunks.push(chunk)
   }
   const last = chunks.at(-1)
-  if (last !== undefined && last.end === row.length && continues.test(after) && !extension.test(after)) chunks.pop()
+  const isIdentifier = row.endsWith('-') && identifierRest.test(after)
+  if (isIdentifier || (last?.end === row.length && continues.test(after) && !extension.test(after))) chunks.pop()
   return chunks
 }
 
@@ -99,6 +100,8 @@ function count(word: string, wanted: string, start: number, end: number): number
   return times
 }
 
+/** What follows the first digits and the hyphen of an identifier such as a UUID. */
+const identifierRest = /^(?:\w*\d|[0-9a-f]{4}-)/i
 const continues = /^(?:[\p{L}_%°@=:\\]|,\d)/u
 
 interface Candidate {
@@ -144,7 +147,9 @@ const nationalOf = (candidates: readonly Candidate[], role: NumberRole, isExtend
   candidates.find(
     ({ text, digits, isRow }) =>
       (role !== 'counted' && (isKnownByForm(text, digits) || (isRow && isExtended && digits <= 13))) ||
-      (role === 'dialled' && isRow && isPlausible(text, digits)),
+      (isRow &&
+        (role === 'dialled' || (role === 'mentioned' && !isQuantity(text, digits))) &&
+        isPlausible(text, digits)),
   )
 
 /** A last group that may belong to the number is included, so that no part of a number remains. */
@@ -168,7 +173,7 @@ const isLikeInternational = (text: string): boolean => {
 
 /** Whether digits are grouped as only a phone number is. */
 function isKnownByForm(text: string, digits: number): boolean {
-  if (digits > 13 || isOtherNumber(text) || zipCode.test(text)) return false
+  if (digits > 13 || isOtherNumber(text) || zipCode.test(text) || padded.test(text)) return false
   if (text.startsWith('(')) return /^\(\d{2,5}\)[ .\-/]{0,2}\d/.test(text)
   if (text.startsWith('0')) {
     const groups = groupsOf(text)
@@ -178,6 +183,26 @@ function isKnownByForm(text: string, digits: number): boolean {
   if (digits < 10) return false
   return northAmerican.test(text) || localBehindCode.test(text)
 }
+
+/**
+ * Whether digits are rather a range (`250-30000`), a round number or a time in seconds or milliseconds since 1970.
+ * Three and four digits are a local phone number.
+ */
+function isQuantity(text: string, digits: number): boolean {
+  if (text.startsWith('0')) return padded.test(text)
+  const [first = '', second, ...more] = groupsOf(text)
+  if (second === undefined) return round.test(first) || (epoch.test(first) && (digits === 10 || digits === 13))
+  if (more.length > 0 || !text.includes('-') || (first.length === 3 && second.length === 4)) return false
+  return Number(first) < Number(second) && (second.endsWith('00') || isPowerOfTwo(Number(second)))
+}
+
+/** A number filled up with zeros, or the ten digits in order. */
+const padded = /^000|^0123456789$/
+const round = /^\d{1,3}0{4,}$/
+/** From 2017 to 2033. */
+const epoch = /^1[5-9]/
+const isPowerOfTwo = (value: number): boolean =>
+  Number.isInteger(Math.log2(value)) || Number.isInteger(Math.log2(value + 1))
 
 /** Whether it may be a number if a word beside it says so. */
 const isPlausible = (text: string, digits: number): boolean => {
