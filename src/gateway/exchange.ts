@@ -143,8 +143,11 @@ export interface Exchange extends Placed {
   /** Stable notes of what the gateway changed in the request, recorded as `details.notes`. */
   readonly notes: string[]
   facts: RequestFacts | null
-  /** The neutral form of the request, from which other languages are written; null when no translation is needed. */
-  neutral: NeutralRequest | null
+  /**
+   * The neutral form of the request, from which other languages are written, with notes of what was left out of it;
+   * null when no translation is needed.
+   */
+  neutral: { request: NeutralRequest; notes: readonly string[] } | null
   /** The languages of paths that are called in another language than their first; null when there are none. */
   otherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null

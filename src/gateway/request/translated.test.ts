@@ -70,6 +70,20 @@ describe('a messages client', () => {
     ])
   })
 
+  test('is answered although it sends what a chat provider lacks, and the outcome notes what was left out', async () => {
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    await anthropic.beta.messages.create({
+      model: 'openai',
+      max_tokens: 50,
+      messages: hello,
+      context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
+      tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 8 }],
+    })
+    expect(Object.keys(sentBody(running)).toSorted()).toEqual(['max_completion_tokens', 'messages', 'model'])
+    const notes = ['translation.left_out:context_management', 'translation.left_out:tools.web_search_20250305']
+    expect(running.worker.journal.outcomes()).toMatchObject([{ details: { notes } }])
+  })
+
   test('receives the tool calls of a streamed chat answer', async () => {
     const chunk = (delta: object, finish: string | null = null) =>
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`

@@ -19,23 +19,26 @@ import type {
   Stated,
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import { type Lenience, leaveOut } from '../translation/lenience.ts'
 import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import type { WriteOptions } from '../translation-language.ts'
 import { generationConfigMembers } from './members.ts'
 import { contentsOf, isBeforeThird } from './write-contents.ts'
 
-export function writeGeminiRequest(request: NeutralRequest): JsonObject {
+export function writeGeminiRequest(request: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
   const { model, instructions, turns, tools, extras } = request
   for (const [name, { value, at }] of extras) {
     const isDefault = name === 'service_tier' && (value === 'auto' || value === 'default')
-    if (!isDefault) throw unsupported(at, 'this provider has no member like this one')
+    if (name === 'verbosity') leaveOut(lenience, at, 'this provider has no member like this one')
+    else if (!isDefault) throw unsupported(at, 'this provider has no member like this one')
   }
   const generationConfig = generationConfigOf(request)
   return {
     contents: contentsOf(turns, model),
     ...(instructions.length > 0 && { systemInstruction: { parts: instructions.map(({ text }) => ({ text })) } }),
     ...(tools.length > 0 && { tools: [{ functionDeclarations: tools.map(declarationOf) }] }),
-    ...toolConfigOf(request),
+    ...toolConfigOf(request, lenience),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
   }
 }
@@ -47,9 +50,12 @@ const declarationOf = ({ name, description, parameters }: NeutralTool): JsonObje
 })
 
 /** Arguments match their schemas if a call is required, and in the mode VALIDATED (FunctionCallingConfig.Mode). */
-function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
+function toolConfigOf(
+  { toolChoice, parallelTools, tools }: NeutralRequest,
+  lenience: Lenience | undefined,
+): JsonObject {
   if (parallelTools !== null && !parallelTools.value && tools.length > 0) {
-    throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
+    leaveOut(lenience, parallelTools.at, 'this provider cannot be kept to one call at a time')
   }
   const chosen = toolChoice?.value ?? 'auto'
   if (tools.length === 0 && (chosen === 'auto' || chosen === 'none')) return {}
