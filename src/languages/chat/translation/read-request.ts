@@ -37,8 +37,9 @@ import { broughtOpaque } from '../../translation/signature.ts'
 import { malformed, unsupported } from '../../translation/translation-errors.ts'
 import { chatMembers, spokenNames } from '../members.ts'
 import { annotationsIn } from './annotations.ts'
-import { contentParts, textsOf } from './read-parts.ts'
+import { contentParts, isThinkingPart, textsOf } from './read-parts.ts'
 import { broughtCallSignature, readThoughts } from './reasoning.ts'
+import { wordsIn } from './spoken-parts.ts'
 
 const readNumbers = numberReader(chatMembers)
 
@@ -167,7 +168,13 @@ function assistantParts(message: JsonObject, at: FieldPath, calls: Map<string, s
   onlyMembers(message, at, assistantMembers)
   const parts: NeutralPart[] = [...readThoughts(message, at, broughtOpaque)]
   const { content } = message
-  const spoken = isGiven(content) && content !== '' ? contentParts(content, `${at}.content`) : []
+  for (const text of Array.isArray(content)
+    ? content.filter(isThinkingPart).map(({ thinking }) => wordsIn(thinking))
+    : []) {
+    if (text !== null) parts.push({ kind: 'thought', text, ...broughtOpaque(null, 'chat', false), at: `${at}.content` })
+  }
+  const rest = Array.isArray(content) ? content.filter((part) => !isThinkingPart(part)) : content
+  const spoken = isGiven(rest) && rest !== '' ? contentParts(rest, `${at}.content`) : []
   const citations = annotationsIn(message.annotations)
   const cited = spoken.findIndex(({ kind }) => kind === 'text')
   for (const [index, part] of spoken.entries()) {
