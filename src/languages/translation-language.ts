@@ -59,6 +59,8 @@ export interface AnswerStart {
   exchangeId: string
   /** The caller asked for a usage frame (`stream_options.include_usage`), or the gateway did. */
   includeUsage: boolean
+  /** The caller's body, for a language whose answers repeat it. */
+  request?: Readonly<JsonObject>
 }
 
 /** Follows a provider's stream. `data` is the text of one SSE frame, or the JSON of one frame of an event stream. */

@@ -110,8 +110,9 @@ function neutralOf(exchange: Exchange): NonNullable<Exchange['neutral']> {
   // An output limit that the budget lowered later is only in the body.
   if (exchange.neutral !== null && exchange.maxOutputTokens === null) return exchange.neutral
   const lenience = new Lenience()
-  const request = callerLanguageOf(exchange.dialect.family).readRequest(editedBody(exchange), lenience)
-  exchange.neutral = { request, notes: lenience.notes }
+  const body = editedBody(exchange)
+  const request = callerLanguageOf(exchange.dialect.family).readRequest(body, lenience)
+  exchange.neutral = { request, body, notes: lenience.notes }
   return exchange.neutral
 }
 

@@ -6,6 +6,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import type OpenAI from 'openai'
 import { messagesAnswer, messagesStream } from '../../../test/fakes/messages.ts'
+import { responseForm } from '../../languages/testing/response-form.ts'
 import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { completion, type TestGateway } from '../testing/gateway.ts'
 import {
@@ -274,5 +275,12 @@ describe('a responses client', () => {
     answers['/v1/messages'] = sse(messagesStream())
     const final = await openai.responses.stream({ model: 'anthropic', input: 'Hello' }).finalResponse()
     expect([final.status, final.output_text, final.usage?.total_tokens]).toEqual(['completed', words, 20])
+  })
+
+  test('reads its own settings in the answer', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const settings = { instructions: 'Be brief', max_output_tokens: 64, metadata: { team: 'a' }, temperature: 0.5 }
+    const answer = await openai.responses.create({ model: 'anthropic', input: 'Hello', ...settings })
+    expect(responseForm.parse(answer)).toMatchObject({ ...settings, tool_choice: 'auto', store: false })
   })
 })
