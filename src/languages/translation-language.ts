@@ -32,6 +32,9 @@ export interface ProviderLanguage {
   streamReader(): NeutralStreamReader
 }
 
+/** Whether a translation refuses or leaves out what answers do not need (`translation/lenience.ts`). */
+export const translationManners = ['lenient', 'strict'] as const
+
 export interface WriteOptions {
   /** The model's most output tokens, for languages that need a limit if the caller gives none. */
   catalogMaximum?: number | null

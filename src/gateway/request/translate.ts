@@ -96,14 +96,17 @@ interface Written {
 }
 
 function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): Written {
-  const { request: read, notes } = neutralOf(exchange)
-  const lenience = new Lenience()
+  const { request: read, body: asked, notes } = neutralOf(exchange)
+  const isStrict = path.listed?.isTranslatedStrictly === true
+  // A strict reading names the first field that a lenient one left out.
+  if (isStrict && notes.length > 0) callerLanguageOf(exchange.dialect.family).readRequest(asked)
+  const lenience = isStrict ? undefined : new Lenience()
   const request = { ...read, model: path.upstreamModel }
   const body = providerLanguageOf(language).writeRequest(
     markersOf.has(language) && asksForCaching(exchange, gateway) ? withMarker(request, exchange) : request,
     { catalogMaximum: path.listed?.maxOutputTokens ?? null, lenience },
   )
-  return { body, notes: [...notes, ...lenience.notes] }
+  return { body, notes: [...notes, ...(lenience?.notes ?? [])] }
 }
 
 function neutralOf(exchange: Exchange): NonNullable<Exchange['neutral']> {

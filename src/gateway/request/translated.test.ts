@@ -85,6 +85,18 @@ describe('a messages client', () => {
     expect(running.worker.journal.outcomes()).toMatchObject([{ details: { notes } }])
   })
 
+  test('is refused for what a chat provider lacks if the model is translated strictly', async () => {
+    const strict = { upstreamModel: 'up-openai', price: price(1), isTranslatedStrictly: true }
+    running.worker.catalog.push(testModel({ id: 'strict', providerId: 'openai', ...strict }))
+    const ask = (more: object) =>
+      anthropic.messages.create({ model: 'strict', max_tokens: 50, messages: hello, ...more }).catch((error) => error)
+    const clears = { context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] } }
+    expect(await ask(clears)).toMatchObject({ status: 400, message: expect.stringContaining('context_management') })
+    expect(running.seen).toEqual([])
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    expect(await ask({})).toMatchObject({ type: 'message' })
+  })
+
   test('receives the tool calls of a streamed chat answer', async () => {
     const chunk = (delta: object, finish: string | null = null) =>
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`

@@ -1,6 +1,7 @@
 /**
  * A lenient translation leaves out what the answer hardly depends on, and notes it; a strict one refuses it. Functions
- * that read and write requests take the `Lenience` of the translation: without one they are strict.
+ * that read and write requests take the `Lenience` of the translation: without one they are strict. The record of a model
+ * decides (`translation`).
  */
 
 import type { FieldPath, NeutralOutput, NeutralText, Stated } from '../neutral.ts'
