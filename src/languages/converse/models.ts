@@ -7,7 +7,7 @@
 import { thinkingOf } from '../messages/translation/thinking-budget.ts'
 import type { NeutralReasoning, NeutralRequest, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { type Lenience, leaveOut } from '../translation/lenience.ts'
+import { type Lenience, leaveOut, nearestEffort } from '../translation/lenience.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 
 type Maker = 'anthropic' | 'nova' | 'gpt-oss' | 'other'
@@ -43,7 +43,7 @@ function topKField(maker: Maker, { value, at }: Stated<number>): JsonObject {
   throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
 }
 
-const openEfforts: ReadonlySet<string> = new Set(['low', 'medium', 'high'])
+const openEfforts = ['low', 'medium', 'high'] as const
 
 function reasoningField(
   model: string,
@@ -55,12 +55,13 @@ function reasoningField(
   const { value, at } = reasoning
   const { effort, budgetTokens, visible } = value
   if (maker === 'anthropic') {
-    const { thinking, config } = thinkingOf(model, reasoning, most)
+    const { thinking, config } = thinkingOf(model, reasoning, most, lenience)
     return { thinking, ...(Object.keys(config).length > 0 && { output_config: config }) }
   }
   if (maker === 'gpt-oss' && effort !== null && budgetTokens === null) {
-    if (!openEfforts.has(effort)) throw unsupported(at, 'this model takes low, medium or high')
-    return { reasoning_effort: effort }
+    return {
+      reasoning_effort: nearestEffort(lenience, effort, openEfforts, at, 'this model takes low, medium or high'),
+    }
   }
   if (effort === 'none' || (effort === null && budgetTokens === null && visible !== true)) return {}
   leaveOut(lenience, at, 'this model of Bedrock is not known to take it: leave it out')

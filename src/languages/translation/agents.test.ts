@@ -185,6 +185,26 @@ test('JSON without a schema becomes an instruction where the provider has JSON b
   expect(translate('chat', body, 'gemini').notes).toEqual([])
 })
 
+describe('an effort that the model does not have', () => {
+  const asking = { model: 'm', messages: [{ role: 'user', content: 'hi' }], max_tokens: 32_000 }
+
+  test('becomes the nearest one, and is noted', () => {
+    const cases = [
+      ['messages', 'claude-opus-4-6', 'minimal', '"effort":"low"'],
+      ['gemini', 'gemini-2.5-pro', 'max', '"thinkingBudget":24576'],
+      ['gemini', 'gemini-3-pro', 'xhigh', '"thinkingLevel":"HIGH"'],
+      ['gemini', 'gemini-3-pro', 'none', '"thinkingLevel":"MINIMAL"'],
+      ['converse', 'openai.gpt-oss-120b-1:0', 'xhigh', '"reasoning_effort":"high"'],
+      ['converse', 'openai.gpt-oss-120b-1:0', 'minimal', '"reasoning_effort":"low"'],
+    ] as const
+    for (const [to, model, reasoning_effort, expected] of cases) {
+      const { text, notes } = translate('chat', { ...asking, reasoning_effort }, to, model)
+      expect(text).toContain(expected)
+      expect(notes).toEqual(['translation.replaced:reasoning_effort'])
+    }
+  })
+})
+
 test('refuses edits of the conversation that a provider cannot make', () => {
   const body = { ...claudeCode, context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] } }
   expect(() => translate('messages', body, 'chat')).toThrow(expect.objectContaining({ param: 'context_management' }))

@@ -4,7 +4,7 @@
  * decides (`translation`).
  */
 
-import type { FieldPath, NeutralOutput, NeutralText, Stated } from '../neutral.ts'
+import { type Effort, efforts, type FieldPath, type NeutralOutput, type NeutralText, type Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { unsupported } from './translation-errors.ts'
 
@@ -56,3 +56,19 @@ export const withJsonInstruction = (
   output?.value.form === 'json'
     ? [...instructions, { kind: 'text', text: jsonInstruction, at: output.at }]
     : instructions
+
+/** The nearest of the efforts that a model has, in rising order. Throws if the translation is strict. */
+export function nearestEffort<Known extends Effort>(
+  lenience: Lenience | undefined,
+  effort: Effort,
+  known: readonly [Known, ...Known[]],
+  at: FieldPath,
+  message: string,
+): Known {
+  const same = known.find((each) => each === effort)
+  if (same !== undefined) return same
+  if (lenience === undefined) throw unsupported(at, message)
+  lenience.note('replaced', at)
+  const wanted = efforts.indexOf(effort)
+  return known.findLast((each) => efforts.indexOf(each) < wanted) ?? known[0]
+}

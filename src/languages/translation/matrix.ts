@@ -23,7 +23,8 @@ What is left out and noted is in the \`details.notes\` of the outcome event, as 
 tracks, tunes or asks for something that the provider does not have, and the answer does not need it: a tool that only
 its own provider runs is left out unless \`tool_choice\` requires it, and so are \`defer_loading\` of a tool,
 \`verbosity\`, and \`parallel_tool_calls: false\` where calls cannot be kept apart. \`json_object\` becomes an instruction
-where the provider has JSON by a schema only (\`translation.replaced:FIELD\`).
+where the provider has JSON by a schema only, and an effort that the model lacks the nearest one
+(\`translation.replaced:FIELD\`).
 
 Of the other families embeddings are translated for gemini, and at bedrock for Amazon Titan Text Embeddings and Cohere
 Embed; elsewhere a family that a provider does not speak is 400 \`model_family_unsupported\`, \`param\` \`model\`. So is

@@ -25,7 +25,7 @@ export function writeMessagesRequest(
   const settings = settingsOf(request.sampling)
   refuseExtras(request, lenience)
   const { model, instructions, turns, tools, sampling, endUser, stream } = request
-  const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null)
+  const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null, lenience)
   const output = { ...reasoning.config, ...formatOf(request.output, lenience) }
   const system = withJsonInstruction(instructions, request.output)
   const budget = reasoning.budget ?? 0
