@@ -9,7 +9,13 @@
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { instructJson, type Lenience, leaveOut, withJsonInstruction } from '../translation/lenience.ts'
+import {
+  instructJson,
+  type Lenience,
+  leaveOut,
+  withInstructionsFirst,
+  withJsonInstruction,
+} from '../translation/lenience.ts'
 import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import type { WriteOptions } from '../translation-language.ts'
@@ -17,7 +23,8 @@ import { inferenceConfigMembers } from './members.ts'
 import { modelFields } from './models.ts'
 import { contentBlocks, systemBlocks, withCachePoint } from './write-parts.ts'
 
-export function writeConverseRequest(request: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+export function writeConverseRequest(given: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+  const request = withInstructionsFirst(lenience, given)
   const config = inferenceConfig(request)
   refuseUnheard(request, lenience)
   const system = systemBlocks(withJsonInstruction(request.instructions, request.output))

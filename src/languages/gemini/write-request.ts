@@ -19,14 +19,15 @@ import type {
   Stated,
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
-import { type Lenience, leaveOut, nearestEffort } from '../translation/lenience.ts'
+import { type Lenience, leaveOut, nearestEffort, withInstructionsFirst } from '../translation/lenience.ts'
 import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 import type { WriteOptions } from '../translation-language.ts'
 import { generationConfigMembers } from './members.ts'
 import { contentsOf, isBeforeThird } from './write-contents.ts'
 
-export function writeGeminiRequest(request: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+export function writeGeminiRequest(given: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+  const request = withInstructionsFirst(lenience, given)
   const { model, instructions, turns, tools, extras } = request
   for (const [name, { value, at }] of extras) {
     const isDefault = name === 'service_tier' && (value === 'auto' || value === 'default')

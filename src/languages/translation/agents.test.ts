@@ -22,6 +22,7 @@ const claudeCode = {
         { type: 'text', text: 'List the files', cache_control: { type: 'ephemeral' } },
       ],
     },
+    { role: 'system', content: [{ type: 'text', text: '# Environment' }], output_config: { effort: 'medium' } },
   ],
   tools: [
     { name: 'Bash', description: 'Runs a command', input_schema: parameters, eager_input_streaming: true },
@@ -123,6 +124,7 @@ describe('the opening request of', () => {
 test('notes every member of an agent’s request that is not sent', () => {
   expect(translate('messages', claudeCode, 'chat').notes).toEqual([
     'translation.left_out:context_management',
+    'translation.left_out:messages.output_config',
     'translation.left_out:tools.defer_loading',
     'translation.left_out:tools.web_search_20250305',
   ])
@@ -138,6 +140,15 @@ test('notes every member of an agent’s request that is not sent', () => {
     'translation.left_out:tools.web_search',
   ])
   expect(translate('chat', opencode, 'messages').notes).toEqual([])
+})
+
+test('instructions inside a conversation stand before it where the provider takes them only there', () => {
+  for (const to of ['gemini', 'converse'] as const) {
+    const { sent, notes } = translate('messages', claudeCode, to, models[to]?.[0])
+    expect(JSON.stringify(sent.systemInstruction ?? sent.system)).toContain('# Environment')
+    expect(JSON.stringify(sent.contents ?? sent.messages)).not.toContain('# Environment')
+    expect(notes).toContain('translation.replaced:messages.role')
+  }
 })
 
 test('a cache marker beside the content of a chat message marks its last part', () => {

@@ -4,7 +4,15 @@
  * decides (`translation`).
  */
 
-import { type Effort, efforts, type FieldPath, type NeutralOutput, type NeutralText, type Stated } from '../neutral.ts'
+import {
+  type Effort,
+  efforts,
+  type FieldPath,
+  type NeutralOutput,
+  type NeutralRequest,
+  type NeutralText,
+  type Stated,
+} from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { unsupported } from './translation-errors.ts'
 
@@ -71,4 +79,20 @@ export function nearestEffort<Known extends Effort>(
   lenience.note('replaced', at)
   const wanted = efforts.indexOf(effort)
   return known.findLast((each) => efforts.indexOf(each) < wanted) ?? known[0]
+}
+
+/**
+ * The request with instructions inside its conversation moved before it, for a provider that takes them only there.
+ * Unchanged if the translation is strict: the writer refuses them.
+ */
+export function withInstructionsFirst(lenience: Lenience | undefined, request: NeutralRequest): NeutralRequest {
+  const later = request.turns.filter(({ role, name }) => role === 'system' && name === undefined)
+  if (lenience === undefined || later.length === 0) return request
+  for (const { at } of later) lenience.note('replaced', `${at}.role`)
+  const texts = later.flatMap(({ parts }) => parts.filter((part) => part.kind === 'text'))
+  return {
+    ...request,
+    instructions: [...request.instructions, ...texts],
+    turns: request.turns.filter((turn) => !later.includes(turn)),
+  }
 }

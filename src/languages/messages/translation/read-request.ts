@@ -38,7 +38,7 @@ const readNumbers = numberReader(messagesMembers)
 
 export function readMessagesRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest {
   checkMembers(body, messagesMembers, lenience)
-  const turns = namedResults(turnsOf(body.messages))
+  const turns = namedResults(turnsOf(body.messages, lenience))
   const choice = statedObject(body.tool_choice, 'tool_choice')?.value ?? null
   const metadata = statedObject(body.metadata, 'metadata')?.value ?? {}
   onlyMembers(metadata, 'metadata', metadataMembers)
@@ -63,14 +63,15 @@ export function readMessagesRequest(body: Readonly<JsonObject>, lenience?: Lenie
 
 const metadataMembers = new Set(['user_id'])
 const configMembers = new Set(['effort', 'format'])
-const messageMembers = new Set(['role', 'content'])
+const messageMembers = new Set(['role', 'content', 'output_config'])
 
-function turnsOf(messages: unknown): NeutralTurn[] {
+function turnsOf(messages: unknown, lenience: Lenience | undefined): NeutralTurn[] {
   return arrayAt(messages, 'messages').flatMap((given, index) => {
     const at = `messages.${index}`
     const message = objectAt(given, at)
     onlyMembers(message, at, messageMembers)
-    const { role, content } = message
+    const { role, content, output_config: config } = message
+    if (isGiven(config)) leaveOut(lenience, `${at}.output_config`, 'other providers have one effort for a conversation')
     if (role === 'assistant') return { role, parts: partsOf(content, `${at}.content`), at }
     if (role === 'system') return { role, parts: textsOf(content, `${at}.content`), at }
     if (role === 'user') return userTurns(partsOf(content, `${at}.content`), at)
