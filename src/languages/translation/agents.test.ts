@@ -151,6 +151,17 @@ test('instructions inside a conversation stand before it where the provider take
   }
 })
 
+test('the result of a search for tools names the tools that it found', () => {
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'ToolSearch', input: { query: 'grep' } }
+  const content = [{ type: 'tool_reference', tool_name: 'Grep' }]
+  const turns = [
+    { role: 'assistant', content: [call] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content }] },
+  ]
+  const { sent } = translate('messages', { ...claudeCode, messages: [...claudeCode.messages, ...turns] }, 'chat')
+  expect(sent.messages).toContainEqual({ role: 'tool', tool_call_id: 'toolu_1', content: 'Grep' })
+})
+
 test('a cache marker beside the content of a chat message marks its last part', () => {
   const { sent } = translate('chat', opencode, 'messages')
   const marker = { cache_control: { type: 'ephemeral' } }
