@@ -3,6 +3,7 @@ import { Failure } from '../failure.ts'
 import type { CatalogModel } from '../fleet/protocol/worker.ts'
 import type { Dialect, RequestFacts, StreamReader, Usage } from '../languages/dialect.ts'
 import type { LanguageName, NeutralRequest } from '../languages/neutral.ts'
+import type { JsonObject } from '../languages/reading/json-value.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Placed } from '../lib/short-lived.ts'
@@ -143,8 +144,11 @@ export interface Exchange extends Placed {
   /** Stable notes of what the gateway changed in the request, recorded as `details.notes`. */
   readonly notes: string[]
   facts: RequestFacts | null
-  /** The neutral form of the request, from which other languages are written; null when no translation is needed. */
-  neutral: NeutralRequest | null
+  /**
+   * The neutral form of the request, from which other languages are written, with notes of what was left out of it;
+   * null when no translation is needed.
+   */
+  neutral: { request: NeutralRequest; body: Readonly<JsonObject>; notes: readonly string[] } | null
   /** The languages of paths that are called in another language than their first; null when there are none. */
   otherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null

@@ -82,14 +82,22 @@ export type Setting =
  * - `hint`: carried to the other OpenAI language and left out elsewhere
  * - `withoutEffect` on the answer, and left out
  * - `refused` with 400
+ * - `leftOut`, and noted, by a lenient translation; `refused` by a strict one
  *
  * All but the first give a reason. `onlyAs`: without effect with one of these values, and refused with any other.
+ * `where`: only values for which it holds are left out; `otherwise` says which those are not.
  */
 export type Translation =
   | 'carried'
   | { readonly hint: string }
   | { readonly withoutEffect: string }
   | { readonly refused: string; readonly onlyAs?: readonly unknown[] }
+  | {
+      readonly leftOut: string
+      readonly onlyAs?: readonly unknown[]
+      readonly where?: (value: unknown) => boolean
+      readonly otherwise?: string
+    }
 
 /** The members of a table that match a condition, in the table's order. */
 export const membersWhere = (table: MemberTable, holds: (member: Member) => boolean): readonly string[] =>

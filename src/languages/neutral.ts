@@ -4,8 +4,8 @@
  * writes its own from it.
  *
  * It is a union, not a common denominator: everything that one language can express has a member here. A writer whose
- * language cannot express a member refuses the request and names the caller's own field (`at`). Nothing is dropped or
- * made up. The form is used only if the caller's dialect and the provider's differ; otherwise bodies pass as bytes.
+ * language cannot express a member refuses the request and names the caller's own field (`at`), or leaves out with a
+ * note what the answer hardly depends on (`translation/lenience.ts`). Nothing is made up. The form is used only if the caller's dialect and the provider's differ; otherwise bodies pass as bytes.
  */
 import type { Usage } from './dialect.ts'
 

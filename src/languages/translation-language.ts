@@ -14,16 +14,16 @@
 import type { MemberTable } from './member-table.ts'
 import type { LanguageName, NeutralAnswer, NeutralError, NeutralEvent, NeutralRequest } from './neutral.ts'
 import type { JsonObject } from './reading/json-value.ts'
+import type { Lenience } from './translation/lenience.ts'
 
 /** How to ask a provider and read its answers. */
 export interface ProviderLanguage {
   readonly name: LanguageName
   /**
    * The body for the provider. Throws `translation_unsupported`, naming the caller's field, for what the language
-   * cannot express. `catalogMaximum`: the model's most output tokens, for languages that need a limit if the caller
-   * gives none.
+   * cannot express.
    */
-  writeRequest(request: NeutralRequest, catalogMaximum?: number | null): JsonObject
+  writeRequest(request: NeutralRequest, options?: WriteOptions): JsonObject
   /** Reads a whole JSON answer. Throws if it is not one. */
   readAnswer(body: unknown): NeutralAnswer
   /** Reads an error's body, in any form; the result always has a message. */
@@ -32,11 +32,24 @@ export interface ProviderLanguage {
   streamReader(): NeutralStreamReader
 }
 
+/** Whether a translation refuses or leaves out what answers do not need (`translation/lenience.ts`). */
+export const translationManners = ['lenient', 'strict'] as const
+
+export interface WriteOptions {
+  /** The model's most output tokens, for languages that need a limit if the caller gives none. */
+  catalogMaximum?: number | null
+  /** Collects what is left out; without it that is refused. */
+  lenience?: Lenience | undefined
+}
+
 /** How to read an application's request and write its answer. */
 export interface CallerLanguage {
   readonly name: LanguageName
-  /** Throws `translation_unsupported`, naming the member, for a member that has no place in the neutral form. */
-  readRequest(body: Readonly<JsonObject>): NeutralRequest
+  /**
+   * Throws `translation_unsupported`, naming the member, for a member that has no place in the neutral form.
+   * `lenience`: collects what is left out; without it that is refused.
+   */
+  readRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest
   writeAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject
   writeError(error: NeutralError): JsonObject
   streamWriter(asked: AnswerStart): NeutralStreamWriter
@@ -49,6 +62,8 @@ export interface AnswerStart {
   exchangeId: string
   /** The caller asked for a usage frame (`stream_options.include_usage`), or the gateway did. */
   includeUsage: boolean
+  /** The caller's body, for a language whose answers repeat it. */
+  request?: Readonly<JsonObject>
 }
 
 /** Follows a provider's stream. `data` is the text of one SSE frame, or the JSON of one frame of an event stream. */

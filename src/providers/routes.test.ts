@@ -237,6 +237,7 @@ test('creates a model, finds it by its id with a slash, changes it, deletes it a
     price: { input_per_million: 0.15, output_per_million: 0.6 },
     max_output_tokens: 4096,
     fallbacks: [fallback.id],
+    translation: 'strict',
   }
   const created = await call('POST', models, body)
   expect([created.status, created.json]).toMatchObject([201, body])
@@ -244,8 +245,9 @@ test('creates a model, finds it by its id with a slash, changes it, deletes it a
   expect((await call('GET', path)).json).toEqual(created.json)
   expect(await refused('POST', models, body)).toEqual([409, 'conflict', 'id'])
   expect(await refused('DELETE', `${models}/${fallback.id}`)).toEqual([409, 'conflict', null])
-  const changed = await call('PATCH', path, { upstream_model: null, price: null, families: null, fallbacks: [] })
-  expect(changed.json).toMatchObject({ upstream_model: 'maker/model-1', price: null, families: null, fallbacks: [] })
+  const unset = { price: null, families: null, fallbacks: [] }
+  const changed = await call('PATCH', path, { ...unset, upstream_model: null, translation: null })
+  expect(changed.json).toMatchObject({ ...unset, upstream_model: 'maker/model-1', translation: 'lenient' })
   expect((await call('DELETE', path)).status).toBe(200)
   expect((await call('GET', path)).status).toBe(404)
   expect((await call('POST', models, body)).json.version).toBeGreaterThan(changed.json.version)

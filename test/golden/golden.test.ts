@@ -8,7 +8,7 @@
  *     stream/FEATURE/PROVIDER.sse     → PROVIDER.to-CALLER.sse     an AWS event stream as the frames it becomes
  *     error/FEATURE/PROVIDER.json     → PROVIDER.to-CALLER.json    with its status
  */
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import { join } from 'node:path'
 import { Failure } from '../../src/failure.ts'
 import type { LanguageName } from '../../src/languages/neutral.ts'
@@ -30,6 +30,10 @@ const models: Readonly<Record<LanguageName, string>> = {
   converse: 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0',
 }
 const asked = { model: 'asked-for', exchangeId: '0190a0c0-0000-7000-8000-000000000001', includeUsage: true }
+
+// Responses say when they completed.
+beforeAll(() => void setSystemTime(new Date('2024-07-11T10:30:56Z')))
+afterAll(() => void setSystemTime())
 
 const names: readonly LanguageName[] = ['chat', 'responses', 'messages', 'gemini', 'converse']
 const spoken = names.flatMap((name) => {

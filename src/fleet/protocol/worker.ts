@@ -50,6 +50,8 @@ export interface CatalogModel {
   maxOutputTokens: number | null
   /** Ids of the models to try after it, in order. */
   fallbacks: readonly string[]
+  /** A translation refuses what its provider lacks, also where a lenient one would leave it out. */
+  isTranslatedStrictly: boolean
   createdAt: number
 }
 

@@ -61,6 +61,7 @@ interface ModelRow {
   price: string | null
   max_output_tokens: number | null
   fallbacks: string | null
+  translation: string | null
   created_at: number
 }
 
@@ -71,6 +72,7 @@ const modelColumns = [
   'price',
   'max_output_tokens',
   'fallbacks',
+  'translation',
   'created_at',
 ]
 
@@ -148,6 +150,7 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   price: compilePriceText(row.price, 'operator'),
   maxOutputTokens: row.max_output_tokens,
   fallbacks: idsSchema.parse(JSON.parse(row.fallbacks ?? 'null')) ?? [],
+  isTranslatedStrictly: row.translation === 'strict',
   createdAt: row.created_at,
 })
 

@@ -5,7 +5,7 @@
  *
  * The translated body is the one that would be sent: after policies and the gateway's own edits. Edits for one language
  * are made here for the others: `cache_control` of chat and responses becomes a marker in a language that has markers,
- * and OpenAI's cache key is left out.
+ * and OpenAI's cache key is left out. What the translation leaves out of the body that is sent is noted.
  */
 
 import { Failure } from '../../failure.ts'
@@ -14,6 +14,7 @@ import type { LanguageName, NeutralPart, NeutralRequest } from '../../languages/
 import { isObject, type JsonObject } from '../../languages/reading/json-value.ts'
 import { withCacheAtEnd } from '../../languages/translation/cache-marker.ts'
 import { languages } from '../../languages/translation/languages.ts'
+import { Lenience } from '../../languages/translation/lenience.ts'
 import type { CallerLanguage, ProviderLanguage } from '../../languages/translation-language.ts'
 import { holdsInexact, parseExactly, parseExactObject } from '../../lib/json/exact-json.ts'
 import { languagesFor } from '../../providers/provider.ts'
@@ -75,7 +76,11 @@ export const translatedRequest = (
   gateway: Gateway,
   path: ResolvedModel,
   language: LanguageName,
-): Uint8Array => encoder.encode(JSON.stringify(written(exchange, gateway, path, language)))
+): Uint8Array => {
+  const { body, notes } = written(exchange, gateway, path, language)
+  for (const note of notes) if (!exchange.notes.includes(note)) exchange.notes.push(note)
+  return encoder.encode(JSON.stringify(body))
+}
 
 /** The language of the callers of a text family. Throws `internal` when the language tables disagree. */
 export function callerLanguageOf(family: Family): CallerLanguage {
@@ -84,16 +89,34 @@ export function callerLanguageOf(family: Family): CallerLanguage {
 
 export const providerLanguageOf = (name: LanguageName): ProviderLanguage => languages[name].provider
 
-function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): JsonObject {
-  // An output limit that the budget lowered later is only in the body.
-  if (exchange.neutral === null || exchange.maxOutputTokens !== null) {
-    exchange.neutral = callerLanguageOf(exchange.dialect.family).readRequest(editedBody(exchange))
-  }
-  const request = { ...exchange.neutral, model: path.upstreamModel }
-  return providerLanguageOf(language).writeRequest(
+/** A request for a provider, and notes of what was left out or replaced in it. */
+interface Written {
+  body: JsonObject
+  notes: readonly string[]
+}
+
+function written(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): Written {
+  const { request: read, body: asked, notes } = neutralOf(exchange)
+  const isStrict = path.listed?.isTranslatedStrictly === true
+  // A strict reading names the first field that a lenient one left out.
+  if (isStrict && notes.length > 0) callerLanguageOf(exchange.dialect.family).readRequest(asked)
+  const lenience = isStrict ? undefined : new Lenience()
+  const request = { ...read, model: path.upstreamModel }
+  const body = providerLanguageOf(language).writeRequest(
     markersOf.has(language) && asksForCaching(exchange, gateway) ? withMarker(request, exchange) : request,
-    path.listed?.maxOutputTokens ?? null,
+    { catalogMaximum: path.listed?.maxOutputTokens ?? null, lenience },
   )
+  return { body, notes: [...notes, ...(lenience?.notes ?? [])] }
+}
+
+function neutralOf(exchange: Exchange): NonNullable<Exchange['neutral']> {
+  // An output limit that the budget lowered later is only in the body.
+  if (exchange.neutral !== null && exchange.maxOutputTokens === null) return exchange.neutral
+  const lenience = new Lenience()
+  const body = editedBody(exchange)
+  const request = callerLanguageOf(exchange.dialect.family).readRequest(body, lenience)
+  exchange.neutral = { request, body, notes: lenience.notes }
+  return exchange.neutral
 }
 
 /** The body as the native provider would get it, without alias and cache key; its numbers are exact. */

@@ -6,6 +6,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { EventStreamCodec } from '@smithy/eventstream-codec'
 import type OpenAI from 'openai'
 import { messagesAnswer, messagesStream } from '../../../test/fakes/messages.ts'
+import { responseForm } from '../../languages/testing/response-form.ts'
 import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { completion, type TestGateway } from '../testing/gateway.ts'
 import {
@@ -68,6 +69,32 @@ describe('a messages client', () => {
     expect(running.worker.journal.outcomes()).toMatchObject([
       { event_cost_attribution: { input_tokens: 11, output_tokens: 7, cached_input_tokens: 3, provider: 'openai' } },
     ])
+  })
+
+  test('is answered although it sends what a chat provider lacks, and the outcome notes what was left out', async () => {
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    await anthropic.beta.messages.create({
+      model: 'openai',
+      max_tokens: 50,
+      messages: hello,
+      context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
+      tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 8 }],
+    })
+    expect(Object.keys(sentBody(running)).toSorted()).toEqual(['max_completion_tokens', 'messages', 'model'])
+    const notes = ['translation.left_out:context_management', 'translation.left_out:tools.web_search_20250305']
+    expect(running.worker.journal.outcomes()).toMatchObject([{ details: { notes } }])
+  })
+
+  test('is refused for what a chat provider lacks if the model is translated strictly', async () => {
+    const strict = { upstreamModel: 'up-openai', price: price(1), isTranslatedStrictly: true }
+    running.worker.catalog.push(testModel({ id: 'strict', providerId: 'openai', ...strict }))
+    const ask = (more: object) =>
+      anthropic.messages.create({ model: 'strict', max_tokens: 50, messages: hello, ...more }).catch((error) => error)
+    const clears = { context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] } }
+    expect(await ask(clears)).toMatchObject({ status: 400, message: expect.stringContaining('context_management') })
+    expect(running.seen).toEqual([])
+    answers['/v1/chat/completions'] = () => Response.json(completion)
+    expect(await ask({})).toMatchObject({ type: 'message' })
   })
 
   test('receives the tool calls of a streamed chat answer', async () => {
@@ -260,5 +287,12 @@ describe('a responses client', () => {
     answers['/v1/messages'] = sse(messagesStream())
     const final = await openai.responses.stream({ model: 'anthropic', input: 'Hello' }).finalResponse()
     expect([final.status, final.output_text, final.usage?.total_tokens]).toEqual(['completed', words, 20])
+  })
+
+  test('reads its own settings in the answer', async () => {
+    answers['/v1/messages'] = () => new Response(messagesAnswer(), { headers: { 'content-type': 'application/json' } })
+    const settings = { instructions: 'Be brief', max_output_tokens: 64, metadata: { team: 'a' }, temperature: 0.5 }
+    const answer = await openai.responses.create({ model: 'anthropic', input: 'Hello', ...settings })
+    expect(responseForm.parse(answer)).toMatchObject({ ...settings, tool_choice: 'auto', store: false })
   })
 })

@@ -215,6 +215,7 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   price: null,
   maxOutputTokens: null,
   fallbacks: [],
+  isTranslatedStrictly: false,
   createdAt: 0,
   ...members,
 })

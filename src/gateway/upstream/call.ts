@@ -218,7 +218,12 @@ async function sendTranslated(
     from: providerLanguageOf(language),
     to: callerLanguageOf(family),
     // Chat streams always request usage; the relay removes the frame if the caller did not ask for it.
-    asked: { model: required(exchange.facts).model, exchangeId: exchange.id, includeUsage: true },
+    asked: {
+      model: required(exchange.facts).model,
+      exchangeId: exchange.id,
+      includeUsage: true,
+      request: required(exchange.neutral).body,
+    },
     limit: gateway.settings.answer_limit_bytes,
     heard() {
       if (exchange.silentSince !== null) exchange.silentSince = gateway.clock.monotonic()

@@ -11,6 +11,9 @@ export const hints = {
 
 /** Why both OpenAI languages refuse certain members. */
 export const stateless = 'only the provider that made an answer stores it'
+/** What a provider stores, or how it caches, does not change the answer. */
+export const notStored = 'other providers do not store answers, and a stored answer is no different'
+export const cacheOptions = { leftOut: 'other providers find cached prefixes without it' }
 export const noLogprobs = 'other providers return no log probabilities'
 const oneText = 'other providers can only answer with text'
 const retired = 'is retired: use tools'
@@ -18,7 +21,7 @@ const retired = 'is retired: use tools'
 export const chatMembers = {
   model: { text: 'none', translation: 'carried' },
   messages: { text: 'own', role: 'conversation', translation: 'carried' },
-  prediction: { text: 'assistant', translation: { refused: 'other providers do not accept a prediction' } },
+  prediction: { text: 'assistant', translation: { leftOut: 'it makes the answer faster and does not change it' } },
   tools: { text: 'description', translation: 'carried' },
   tool_choice: { text: 'description', translation: 'carried' },
   function_call: { text: 'description', translation: { refused: retired } },
@@ -56,15 +59,15 @@ export const chatMembers = {
   prompt_cache_key: { text: 'none', translation: hints.prompt_cache_key },
   prompt_cache_retention: { text: 'none', translation: hints.prompt_cache_retention },
 
-  store: { text: 'none', translation: { onlyAs: [false], refused: stateless } },
+  store: { text: 'none', translation: { onlyAs: [false], leftOut: notStored } },
   logprobs: { translation: { onlyAs: [false], refused: noLogprobs } },
   top_logprobs: { translation: { onlyAs: [0], refused: noLogprobs } },
   logit_bias: { translation: { onlyAs: [{}], refused: 'other providers number tokens differently' } },
   modalities: { text: 'none', translation: { onlyAs: [['text']], refused: oneText } },
   audio: { text: 'none', translation: { refused: oneText } },
-  web_search_options: { translation: { refused: 'only providers of this language run the search' } },
+  web_search_options: { translation: { leftOut: 'only providers of this language run the search' } },
   moderation: { translation: { refused: 'only providers of this language do it' } },
-  prompt_cache_options: { translation: { refused: 'only providers of this language know it' } },
+  prompt_cache_options: { translation: cacheOptions },
 } as const satisfies MemberTable
 
 /**

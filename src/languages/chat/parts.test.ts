@@ -46,17 +46,29 @@ const partsOf = (stream: string | Buffer) =>
     part.kind === 'tool_call' ? [part.kind, part.arguments] : [part.kind, 'text' in part ? part.text : ''],
   )
 
-test('splits an answer into the same parts for any order and any frames', () => {
-  const member = fc.constantFrom('content', 'reasoning_content', 'refusal', 'tool_calls')
+const members = [
+  ['in members of the delta', ['content', 'reasoning_content', 'refusal', 'tool_calls']],
+  ['in parts of its content', ['content', 'thinking', 'refusal', 'tool_calls']],
+] as const
+
+/** A delta whose thoughts stand among the parts of its content. */
+function inContent({ thinking, content, ...words }: Readonly<Record<string, string>>): object {
+  if (thinking === undefined) return content === undefined ? words : { ...words, content }
+  const text = content === undefined ? [] : [{ type: 'text', text: content }]
+  return { ...words, content: [{ type: 'thinking', thinking: [{ type: 'text', text: thinking }] }, ...text] }
+}
+
+test.each(members)('splits an answer with thoughts %s into the same parts for any order and frames', (_, names) => {
+  const member = fc.constantFrom(...names)
   const said = fc.dictionary(member, fc.stringMatching(/^[a-z]{1,3}$/), { minKeys: 1, maxKeys: 3 })
   fc.assert(
     fc.property(fc.array(said, { minLength: 1, maxLength: 12 }), (frames) => {
       let calls = 0
       const deltas = frames.map(({ tool_calls: name, ...words }) => {
-        if (name === undefined) return words
+        if (name === undefined) return inContent(words)
         const index = calls++
         const call = { index, id: `call_${index}`, type: 'function', function: { name, arguments: '{"a":1}' } }
-        return { ...words, tool_calls: [call] }
+        return { ...inContent(words), tool_calls: [call] }
       })
       const stream = [...deltas.map((delta) => frame(delta)), frame({}, 'stop'), 'data: [DONE]\n\n'].join('')
       expect(partsOf(heldBack(stream))).toEqual(partsOf(stream))

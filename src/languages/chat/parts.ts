@@ -11,9 +11,10 @@ type Turn = 'thought' | 'text' | 'refusal' | 'call'
 
 /** The order in which the parts of one frame are read. */
 const turns: readonly (readonly [Turn, RegExp])[] = [
-  ['thought', /^\d+\/reasoning/],
-  ['text', /^\d+\/content$/],
-  ['refusal', /^\d+\/refusal$/],
+  // A part of the content has its type after the `~`.
+  ['thought', /^\d+\/(reasoning|content~(thinking|reasoning|summary))/],
+  ['text', /^\d+\/content($|~(?!thinking|reasoning|summary|refusal))/],
+  ['refusal', /^\d+\/(content~)?refusal/],
   ['call', /^\d+\/tool_calls\b/],
 ]
 

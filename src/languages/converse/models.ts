@@ -7,6 +7,7 @@
 import { thinkingOf } from '../messages/translation/thinking-budget.ts'
 import type { NeutralReasoning, NeutralRequest, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import { type Lenience, leaveOut, nearestEffort } from '../translation/lenience.ts'
 import { unsupported } from '../translation/translation-errors.ts'
 
 type Maker = 'anthropic' | 'nova' | 'gpt-oss' | 'other'
@@ -25,12 +26,12 @@ export interface ModelFields {
   answerPaths: readonly string[]
 }
 
-export function modelFields({ model, sampling, reasoning }: NeutralRequest): ModelFields {
+export function modelFields({ model, sampling, reasoning }: NeutralRequest, lenience?: Lenience): ModelFields {
   const maker = makerOf(model)
   const { topK, stop, maxOutputTokens } = sampling
   const fields = {
     ...(topK !== undefined && topKField(maker, topK)),
-    ...(reasoning !== null && reasoningField(model, maker, reasoning, maxOutputTokens?.value ?? null)),
+    ...(reasoning !== null && reasoningField(model, maker, reasoning, maxOutputTokens?.value ?? null, lenience)),
   }
   const asksStop = maker === 'anthropic' && stop !== undefined && stop.value.length > 0
   return { fields, answerPaths: asksStop ? ['/stop_sequence'] : [] }
@@ -42,24 +43,27 @@ function topKField(maker: Maker, { value, at }: Stated<number>): JsonObject {
   throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
 }
 
-const openEfforts: ReadonlySet<string> = new Set(['low', 'medium', 'high'])
+const openEfforts = ['low', 'medium', 'high'] as const
 
 function reasoningField(
   model: string,
   maker: Maker,
   reasoning: Stated<NeutralReasoning>,
   most: number | null,
+  lenience: Lenience | undefined,
 ): JsonObject {
   const { value, at } = reasoning
   const { effort, budgetTokens, visible } = value
   if (maker === 'anthropic') {
-    const { thinking, config } = thinkingOf(model, reasoning, most)
+    const { thinking, config } = thinkingOf(model, reasoning, most, lenience)
     return { thinking, ...(Object.keys(config).length > 0 && { output_config: config }) }
   }
   if (maker === 'gpt-oss' && effort !== null && budgetTokens === null) {
-    if (!openEfforts.has(effort)) throw unsupported(at, 'this model takes low, medium or high')
-    return { reasoning_effort: effort }
+    return {
+      reasoning_effort: nearestEffort(lenience, effort, openEfforts, at, 'this model takes low, medium or high'),
+    }
   }
   if (effort === 'none' || (effort === null && budgetTokens === null && visible !== true)) return {}
-  throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
+  leaveOut(lenience, at, 'this model of Bedrock is not known to take it: leave it out')
+  return {}
 }

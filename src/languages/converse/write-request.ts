@@ -9,20 +9,29 @@
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import {
+  instructJson,
+  type Lenience,
+  leaveOut,
+  withInstructionsFirst,
+  withJsonInstruction,
+} from '../translation/lenience.ts'
 import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import type { WriteOptions } from '../translation-language.ts'
 import { inferenceConfigMembers } from './members.ts'
 import { modelFields } from './models.ts'
 import { contentBlocks, systemBlocks, withCachePoint } from './write-parts.ts'
 
-export function writeConverseRequest(request: NeutralRequest): JsonObject {
+export function writeConverseRequest(given: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+  const request = withInstructionsFirst(lenience, given)
   const config = inferenceConfig(request)
-  refuseUnheard(request)
-  const system = systemBlocks(request.instructions)
+  refuseUnheard(request, lenience)
+  const system = systemBlocks(withJsonInstruction(request.instructions, request.output))
   const tools = toolConfig(request)
-  const { fields, answerPaths } = modelFields(request)
+  const { fields, answerPaths } = modelFields(request, lenience)
   const metadata = requestMetadata(request)
-  const output = outputConfig(request.output)
+  const output = outputConfig(request.output, lenience)
   const tier = serviceTier(request)
   return {
     ...(system.length > 0 && { system }),
@@ -38,12 +47,13 @@ export function writeConverseRequest(request: NeutralRequest): JsonObject {
 }
 
 /** Members of other languages that mean nothing here, or for which Bedrock's models have no common form. */
-function refuseUnheard({ extras, parallelTools }: NeutralRequest): void {
+function refuseUnheard({ extras, parallelTools }: NeutralRequest, lenience: Lenience | undefined): void {
   for (const [name, { at }] of extras) {
-    if (name !== 'service_tier') throw unsupported(at, 'Converse has no such member: leave it out')
+    if (name === 'verbosity') leaveOut(lenience, at, 'Converse has no such member: leave it out')
+    else if (name !== 'service_tier') throw unsupported(at, 'Converse has no such member: leave it out')
   }
   if (parallelTools?.value === false) {
-    throw unsupported(parallelTools.at, 'Converse cannot forbid parallel tool calls: leave it out')
+    leaveOut(lenience, parallelTools.at, 'Converse cannot forbid parallel tool calls: leave it out')
   }
 }
 
@@ -100,9 +110,12 @@ function choiceOf(choice: NonNullable<NeutralRequest['toolChoice']>['value']): J
   return choice === 'required' ? { any: {} } : { auto: {} }
 }
 
-function outputConfig(output: Stated<NeutralOutput> | null): JsonObject | null {
+function outputConfig(output: Stated<NeutralOutput> | null, lenience: Lenience | undefined): JsonObject | null {
   if (output === null || output.value.form === 'text') return null
-  if (output.value.form === 'json') throw unsupported(output.at, 'Converse has JSON by a schema only: give a schema')
+  if (output.value.form === 'json') {
+    instructJson(lenience, output, 'Converse has JSON by a schema only: give a schema')
+    return null
+  }
   const { name, description, schema } = output.value
   const jsonSchema = {
     schema: JSON.stringify(schema),

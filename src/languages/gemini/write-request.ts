@@ -19,23 +19,27 @@ import type {
   Stated,
 } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
+import { type Lenience, leaveOut, nearestEffort, withInstructionsFirst } from '../translation/lenience.ts'
 import { settingWriter } from '../translation/settings.ts'
 import { unsupported } from '../translation/translation-errors.ts'
+import type { WriteOptions } from '../translation-language.ts'
 import { generationConfigMembers } from './members.ts'
 import { contentsOf, isBeforeThird } from './write-contents.ts'
 
-export function writeGeminiRequest(request: NeutralRequest): JsonObject {
+export function writeGeminiRequest(given: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+  const request = withInstructionsFirst(lenience, given)
   const { model, instructions, turns, tools, extras } = request
   for (const [name, { value, at }] of extras) {
     const isDefault = name === 'service_tier' && (value === 'auto' || value === 'default')
-    if (!isDefault) throw unsupported(at, 'this provider has no member like this one')
+    if (name === 'verbosity') leaveOut(lenience, at, 'this provider has no member like this one')
+    else if (!isDefault) throw unsupported(at, 'this provider has no member like this one')
   }
-  const generationConfig = generationConfigOf(request)
+  const generationConfig = generationConfigOf(request, lenience)
   return {
     contents: contentsOf(turns, model),
     ...(instructions.length > 0 && { systemInstruction: { parts: instructions.map(({ text }) => ({ text })) } }),
     ...(tools.length > 0 && { tools: [{ functionDeclarations: tools.map(declarationOf) }] }),
-    ...toolConfigOf(request),
+    ...toolConfigOf(request, lenience),
     ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
   }
 }
@@ -47,9 +51,12 @@ const declarationOf = ({ name, description, parameters }: NeutralTool): JsonObje
 })
 
 /** Arguments match their schemas if a call is required, and in the mode VALIDATED (FunctionCallingConfig.Mode). */
-function toolConfigOf({ toolChoice, parallelTools, tools }: NeutralRequest): JsonObject {
+function toolConfigOf(
+  { toolChoice, parallelTools, tools }: NeutralRequest,
+  lenience: Lenience | undefined,
+): JsonObject {
   if (parallelTools !== null && !parallelTools.value && tools.length > 0) {
-    throw unsupported(parallelTools.at, 'this provider cannot be kept to one call at a time')
+    leaveOut(lenience, parallelTools.at, 'this provider cannot be kept to one call at a time')
   }
   const chosen = toolChoice?.value ?? 'auto'
   if (tools.length === 0 && (chosen === 'auto' || chosen === 'none')) return {}
@@ -69,7 +76,10 @@ const mostStopSequences = 5
 
 const settingsOf = settingWriter(generationConfigMembers)
 
-function generationConfigOf({ model, sampling, output, reasoning, turns }: NeutralRequest): JsonObject {
+function generationConfigOf(
+  { model, sampling, output, reasoning, turns }: NeutralRequest,
+  lenience: Lenience | undefined,
+): JsonObject {
   const { stop } = sampling
   if (stop !== undefined && stop.value.length > mostStopSequences) {
     throw unsupported(stop.at, `this provider takes at most ${mostStopSequences} stop sequences`)
@@ -78,7 +88,7 @@ function generationConfigOf({ model, sampling, output, reasoning, turns }: Neutr
     ...settingsOf(sampling),
     ...formatOf(output),
     ...resolutionOf(turns.flatMap(({ parts }) => parts.filter(isMedia))),
-    ...(reasoning !== null && thinkingOf(model, reasoning)),
+    ...(reasoning !== null && thinkingOf(model, reasoning, lenience)),
   }
 }
 
@@ -115,32 +125,36 @@ function resolutionOf(media: readonly NeutralMedia[]): JsonObject {
  * Gemini API reference, ThinkingLevel: its values are in upper case. The guides write lower case, which is accepted
  * too.
  */
-const levels: ReadonlySet<string> = new Set(['minimal', 'low', 'medium', 'high'])
+const levels = ['minimal', 'low', 'medium', 'high'] as const
 
-const budgets: ReadonlyMap<string, number> = new Map([
-  ['none', 0],
-  ['minimal', 1024],
-  ['low', 1024],
-  ['medium', 8192],
-  ['high', 24_576],
-])
+const budgets = { none: 0, minimal: 1024, low: 1024, medium: 8192, high: 24_576 } as const
+const budgeted = ['none', 'minimal', 'low', 'medium', 'high'] as const
 
-function thinkingOf(model: string, { value, at }: Stated<NeutralReasoning>): JsonObject {
-  const { effort, budgetTokens, visible } = value
+function thinkingOf(
+  model: string,
+  { value, at }: Stated<NeutralReasoning>,
+  lenience: Lenience | undefined,
+): JsonObject {
+  const { effort, visible } = value
   const shown = visible ?? effort === null
-  const thinkingConfig = { ...amountOf(model, effort, budgetTokens, at), ...(shown && { includeThoughts: true }) }
+  const thinkingConfig = { ...amountOf(model, value, at, lenience), ...(shown && { includeThoughts: true }) }
   return Object.keys(thinkingConfig).length === 0 ? {} : { thinkingConfig }
 }
 
 /** A budget is more exact than an effort, and the API refuses both together. */
-function amountOf(model: string, effort: NeutralReasoning['effort'], budget: number | null, at: string): JsonObject {
+function amountOf(
+  model: string,
+  { effort, budgetTokens: budget }: NeutralReasoning,
+  at: string,
+  lenience: Lenience | undefined,
+): JsonObject {
   if (budget !== null && effort !== 'none') return { thinkingBudget: budget }
   if (effort === null) return isBeforeThird(model) ? { thinkingBudget: -1 } : {}
   if (isBeforeThird(model)) {
-    const thinkingBudget = budgets.get(effort)
-    if (thinkingBudget === undefined) throw unsupported(at, 'the most effort of this model is high')
-    return { thinkingBudget }
+    return {
+      thinkingBudget: budgets[nearestEffort(lenience, effort, budgeted, at, 'the most effort of this model is high')],
+    }
   }
-  if (levels.has(effort)) return { thinkingLevel: effort.toUpperCase() }
-  throw unsupported(at, 'this model always thinks: from minimal to high')
+  const level = nearestEffort(lenience, effort, levels, at, 'this model always thinks: from minimal to high')
+  return { thinkingLevel: level.toUpperCase() }
 }

@@ -1,8 +1,17 @@
 /** The members of a messages request, and the members of its blocks that hold the model's text. */
 import type { MemberTable } from '../member-table.ts'
+import { isObject } from '../reading/json-value.ts'
 
 const ownServer = { refused: 'only its own provider runs this' }
 const ownPlace = { refused: 'no other provider can promise where or how fast it runs' }
+
+/** What Claude Code sends: `{edits: [{type: 'clear_thinking_20251015', keep: 'all'}]}`. */
+const clearsThoughtsOnly = (value: unknown): boolean =>
+  isObject(value) &&
+  Array.isArray(value.edits) &&
+  value.edits.every(
+    (edit) => isObject(edit) && typeof edit.type === 'string' && edit.type.startsWith('clear_thinking_'),
+  )
 
 export const messagesMembers = {
   model: { text: 'none', translation: 'carried' },
@@ -31,7 +40,13 @@ export const messagesMembers = {
   diagnostics: { translation: { withoutEffect: "it only asks about the provider's cache" } },
   betas: { text: 'none', translation: { withoutEffect: 'it names features that have their own members' } },
   container: { text: 'none', translation: ownServer },
-  context_management: { translation: ownServer },
+  context_management: {
+    translation: {
+      leftOut: 'it clears old thoughts, and those of one provider reach no other',
+      where: clearsThoughtsOnly,
+      otherwise: 'no other provider edits the conversation',
+    },
+  },
   inference_geo: { translation: ownPlace },
   // Some hosts of these models take the version in the body.
   anthropic_version: { text: 'none' },

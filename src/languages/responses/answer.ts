@@ -3,6 +3,7 @@ import type { Verdictan } from '../../failure.ts'
 import type { Usage } from '../dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId, startedAt } from '../reading/request-fields.ts'
+import { settingsEcho } from './settings-echo.ts'
 
 /** Calls that are billed by the use. */
 const billedCalls = new Set(['web_search_call', 'file_search_call'])
@@ -39,27 +40,18 @@ export function generatedLength(output: unknown): number {
   return length
 }
 
-/** A response of ours, with the members without which clients do not read one. */
-export const ownResponse = (model: string, exchangeId: string): JsonObject => ({
+/** A response that the gateway writes, with every member that clients require. `request`: its settings are repeated. */
+export const ownResponse = (model: string, exchangeId: string, request: Readonly<JsonObject> = {}): JsonObject => ({
   id: `resp_${plainId(exchangeId)}`,
   object: 'response',
   created_at: startedAt(exchangeId),
+  completed_at: null,
   status: 'in_progress',
   error: null,
   incomplete_details: null,
-  instructions: null,
-  max_output_tokens: null,
-  metadata: {},
   model,
   output: [],
-  parallel_tool_calls: true,
-  previous_response_id: null,
-  temperature: null,
-  text: { format: { type: 'text' } },
-  tool_choice: 'auto',
-  tools: [],
-  top_p: null,
-  truncation: 'disabled',
+  ...settingsEcho(request),
   usage: null,
 })
 

@@ -1,5 +1,5 @@
 /** The members of a responses request, and those of its items and events that hold what the model says. */
-import { hints, noLogprobs, stateless } from '../chat/members.ts'
+import { cacheOptions, hints, noLogprobs, notStored, stateless } from '../chat/members.ts'
 import type { MemberTable } from '../member-table.ts'
 
 const hosted = 'it is run by providers of this language alone'
@@ -44,10 +44,12 @@ export const responsesMembers = {
     text: 'none',
     translation: {
       onlyAs: [[], ['reasoning.encrypted_content']],
-      refused: 'only reasoning.encrypted_content can be included, and it is always in the answer',
+      leftOut: 'reasoning.encrypted_content is always in the answer, and other providers have nothing else to include',
+      where: (value: unknown) => Array.isArray(value) && !value.includes('message.output_text.logprobs'),
+      otherwise: noLogprobs,
     },
   },
-  store: { text: 'none', translation: { onlyAs: [false], refused: stateless } },
+  store: { text: 'none', translation: { onlyAs: [false], leftOut: notStored } },
   background: { translation: { onlyAs: [false], refused: stateless } },
   truncation: {
     text: 'none',
@@ -57,10 +59,11 @@ export const responsesMembers = {
   top_logprobs: { translation: { onlyAs: [0], refused: noLogprobs } },
   previous_response_id: { text: 'none', translation: { refused: stateless }, repeated: 'setting' },
   conversation: { text: 'none', translation: { refused: stateless }, repeated: 'setting' },
-  max_tool_calls: { translation: { refused: hosted } },
+  max_tool_calls: { translation: { leftOut: 'it limits tools that providers run, which other providers do not have' } },
+  client_metadata: { translation: { leftOut: 'a client tracks its sessions with it' } },
   context_management: { translation: { refused: hosted } },
   moderation: { translation: { refused: hosted } },
-  prompt_cache_options: { translation: { refused: 'only providers of this language know it' } },
+  prompt_cache_options: { translation: cacheOptions },
 } as const satisfies MemberTable
 
 /** Members of an output item that hold what the model says, beside its parts. */

@@ -5,6 +5,7 @@ import type { NeutralRequest } from '../neutral.ts'
 import { plainFor, refusedBeside, sampleField, sampleOf } from '../testing/samples.ts'
 import { type Feature, features } from '../translation-language.ts'
 import { languages } from './languages.ts'
+import { Lenience } from './lenience.ts'
 
 const names = Object.keys(features).filter((name): name is keyof typeof features => name in features)
 
@@ -27,6 +28,12 @@ function bareOf(feature: Feature, sample: Partial<NeutralRequest>, plain: Neutra
     return thoughtless(value) ? value.filter(({ kind }: { kind: string }) => kind !== 'thought') : value
   })
   return bare === JSON.stringify(sample) ? plain : { ...plain, ...JSON.parse(bare) }
+}
+
+/** Values that are left out, of members that are not left out with every value. */
+const sampleLeftOut: Readonly<Record<string, unknown>> = {
+  include: ['web_search_call.action.sources'],
+  context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
 }
 
 function expectRefusal(write: () => unknown): void {
@@ -103,6 +110,17 @@ for (const { caller, members } of Object.values(languages)) {
           expect(caller.readRequest({ ...question, [member]: {} })).toEqual(caller.readRequest(question))
         })
         continue
+      }
+      if ('leftOut' in translation) {
+        test(`${member} is left out and noted by a lenient translation only`, () => {
+          const value = sampleLeftOut[member] ?? 'anything else'
+          const lenience = new Lenience()
+          expect(caller.readRequest({ ...question, [member]: value }, lenience)).toEqual(caller.readRequest(question))
+          expect(lenience.notes).toEqual([`translation.left_out:${member}`])
+          if (translation.otherwise === undefined) return
+          const read = () => caller.readRequest({ ...question, [member]: 'anything else' }, lenience)
+          expect(read).toThrow(refusal(member))
+        })
       }
       test(`${member} is refused by name, except for values without effect`, () => {
         expect(() => caller.readRequest({ ...question, [member]: 'anything else' })).toThrow(refusal(member))

@@ -1,27 +1,32 @@
 /**
- * Reads the members of a caller's body so that none is dropped: a member is read, or known to have no effect, or
- * refused by its name. A null member counts as left out.
+ * Reads the members of a caller's body so that none is dropped unnoticed: a member is read, or known to have no effect,
+ * or left out with a note, or refused by its name. A null member counts as left out.
  */
 
 import { settingOf } from '../../lib/json/exact-json.ts'
 import type { MemberTable } from '../member-table.ts'
-import type { FieldPath, Stated } from '../neutral.ts'
+import type { FieldPath, NeutralRequest, NeutralTool, Stated } from '../neutral.ts'
 import { isGiven, isObject, type JsonObject } from '../reading/json-value.ts'
+import { type Lenience, leaveOut } from './lenience.ts'
 import { malformed, unsupported } from './translation-errors.ts'
 
-/** Refuses the members that the table refuses, and unknown ones. */
-export function checkMembers(body: Readonly<JsonObject>, table: MemberTable): void {
+/** Refuses the members that the table refuses, and unknown ones; leaves out those that a lenient translation may. */
+export function checkMembers(body: Readonly<JsonObject>, table: MemberTable, lenience?: Lenience): void {
   for (const name in body) {
     const value = body[name]
     if (!isGiven(value)) continue
     const translation = Object.hasOwn(table, name) ? table[name]?.translation : undefined
     if (translation === undefined) throw unsupported(name, unknownMember)
-    if (translation === 'carried' || !('refused' in translation)) continue
+    if (translation === 'carried' || 'hint' in translation || 'withoutEffect' in translation) continue
     if (translation.onlyAs?.some((only) => Bun.deepEquals(only, value))) continue
-    throw unsupported(name, translation.refused)
+    if ('refused' in translation) throw unsupported(name, translation.refused)
+    const { leftOut, where, otherwise = leftOut } = translation
+    if (where !== undefined && !where(value)) throw unsupported(name, otherwise)
+    leaveOut(lenience, name, strictly)
   }
 }
 
+const strictly = 'this model is translated strictly, and its provider has no member like this one'
 const unknownMember = "is not known to have a meaning for this model's provider"
 
 /** Refuses the members of an inner object that are not among these. */
@@ -81,4 +86,39 @@ export function gathered(
 ): Map<string, Stated<unknown>> {
   for (const name of names) if (isGiven(body[name])) into.set(name, { value: body[name], at: name })
   return into
+}
+
+type About = Pick<NeutralRequest, 'toolChoice' | 'parallelTools'>
+
+/**
+ * `read` returns null for a tool that it leaves out. A tool that `tool_choice` requires cannot be left out. If none is
+ * left, nothing is said about tools: providers refuse that.
+ */
+export function toolsWith(
+  given: unknown,
+  read: (tool: JsonObject, at: FieldPath) => NeutralTool | null,
+  about: About,
+): About & Pick<NeutralRequest, 'tools'> {
+  if (!isGiven(given)) return { ...about, tools: [] }
+  const all = arrayAt(given, 'tools').map((tool, index) => objectAt(tool, `tools.${index}`))
+  const tools: NeutralTool[] = []
+  const missing: JsonObject[] = []
+  for (const [index, tool] of all.entries()) {
+    const kept = read(tool, `tools.${index}`)
+    if (kept === null) missing.push(tool)
+    else tools.push(kept)
+  }
+  if (missing.length === 0) return { ...about, tools }
+  requireNone(missing, tools, about)
+  return tools.length === 0 ? { tools, toolChoice: null, parallelTools: null } : { ...about, tools }
+}
+
+function requireNone(missing: readonly JsonObject[], tools: readonly NeutralTool[], { toolChoice }: About): void {
+  const choice = toolChoice?.value
+  if (toolChoice === null || choice === undefined || choice === 'auto' || choice === 'none') return
+  const isRequired =
+    choice === 'required'
+      ? tools.length === 0
+      : !tools.some(({ name }) => name === choice.name) && missing.some(({ name }) => name === choice.name)
+  if (isRequired) throw unsupported(toolChoice.at, 'requires a tool that only its own provider runs')
 }

@@ -19,6 +19,14 @@ cannot say the request and the record lists both or the provider is OpenAI itsel
 
 Refused is 400 \`translation_unsupported\` with the caller's field as \`param\`; what is left out changes no answer.
 
+What is left out and noted is in the \`details.notes\` of the outcome event, as \`translation.left_out:FIELD\`. It
+tracks, tunes or asks for something that the provider does not have, and the answer does not need it: a tool that only
+its own provider runs is left out unless \`tool_choice\` requires it, and so are \`defer_loading\` of a tool,
+\`verbosity\`, the \`output_config\` of a message, and \`parallel_tool_calls: false\` where calls cannot be kept apart. \`json_object\` becomes an instruction
+where the provider has JSON by a schema only, an effort that the model lacks the nearest one, and
+instructions inside a conversation stand before it where the provider takes them only there
+(\`translation.replaced:FIELD\`).
+
 Of the other families embeddings are translated for gemini, and at bedrock for Amazon Titan Text Embeddings and Cohere
 Embed; elsewhere a family that a provider does not speak is 400 \`model_family_unsupported\`, \`param\` \`model\`. So is
 audio of gemini: its models speak in raw samples by voices of their own, and write down what they hear only when prompted
@@ -119,10 +127,17 @@ function translatedAs(translation: Translation): string {
   if (translation === 'carried') return 'carried'
   if ('hint' in translation) return `carried between chat and responses, *left out* elsewhere: ${translation.hint}`
   if ('withoutEffect' in translation) return `*without effect*: ${translation.withoutEffect}`
+  if ('leftOut' in translation) {
+    const { leftOut, otherwise, onlyAs = [] } = translation
+    const harmless = onlyAs.length === 0 ? '' : `, without effect as ${onlyAs.map(asJson).join(' or ')}`
+    return `*left out and noted*${harmless}: ${leftOut}${otherwise === undefined ? '' : `; **refused**: ${otherwise}`}`
+  }
   const { onlyAs, refused } = translation
   if (onlyAs === undefined) return `**refused**: ${refused}`
-  return `**refused** unless it is ${onlyAs.map((value) => `\`${JSON.stringify(value)}\``).join(' or ')}: ${refused}`
+  return `**refused** unless it is ${onlyAs.map(asJson).join(' or ')}: ${refused}`
 }
+
+const asJson = (value: unknown) => `\`${JSON.stringify(value)}\``
 
 function markdown([head = [], ...rows]: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`

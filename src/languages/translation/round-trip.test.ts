@@ -196,7 +196,10 @@ describe('answers', () => {
               ? { ...part, signature: `gatehouse.messages..${part.signature}`, language: language.provider.name }
               : part,
           )
-          expect(placeless({ ...read, id: null })).toEqual(placeless({ ...told, parts }))
+          // A response always states its service tier.
+          const tier = language === responses && told.usage !== null ? { serviceTier: 'default' } : {}
+          const usage = told.usage === null ? null : { ...told.usage, ...tier }
+          expect(placeless({ ...read, id: null })).toEqual(placeless({ ...told, parts, usage }))
         }),
       )
     })

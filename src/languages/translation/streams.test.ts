@@ -171,11 +171,11 @@ describe('generated streams', () => {
       cacheWriteHourTokens: 1,
     }
     const events: NeutralEvent[] = [...thinking.slice(0, -1), { type: 'usage', usage }, { type: 'end' }]
-    for (const [language, dialect] of [
-      [chat.caller, chatDialect] as const,
-      [responses.caller, responsesDialect] as const,
+    for (const [language, dialect, told] of [
+      [chat.caller, chatDialect, usage] as const,
+      [responses.caller, responsesDialect, { ...usage, serviceTier: 'default' }] as const,
     ]) {
-      expect(factsOf(dialect, framesOf(Buffer.from(written(language, events)))).at(-1)?.usage).toEqual(usage)
+      expect(factsOf(dialect, framesOf(Buffer.from(written(language, events)))).at(-1)?.usage).toEqual(told)
     }
   })
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { refersTo, resource } from '../../api/resource.ts'
 import { modelFamilies } from '../../languages/families.ts'
+import { translationManners } from '../../languages/translation-language.ts'
 import { validModelName } from '../model-name.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 
@@ -34,6 +35,11 @@ const fields = {
     .refine(distinct, 'A model is named twice')
     .describe('Models that are tried after it, in this order')
     .meta(refersTo('/v1/catalog/models')),
+  translation: z
+    .enum(translationManners)
+    .describe(
+      'For a provider of another language: strict refuses what it lacks, lenient leaves out and notes what answers do not need; absent: lenient',
+    ),
 }
 
 export const createModelBody = z.strictObject({
@@ -44,6 +50,7 @@ export const createModelBody = z.strictObject({
   price: fields.price.optional(),
   max_output_tokens: fields.max_output_tokens.optional(),
   fallbacks: fields.fallbacks.optional(),
+  translation: fields.translation.optional(),
 })
 
 export const updateModelBody = z.strictObject({
@@ -53,6 +60,7 @@ export const updateModelBody = z.strictObject({
   price: fields.price.nullable().optional(),
   max_output_tokens: fields.max_output_tokens.nullable().optional(),
   fallbacks: fields.fallbacks.nullable().optional(),
+  translation: fields.translation.nullable().optional(),
 })
 
 function distinct(values: readonly string[]): boolean {
@@ -71,6 +79,7 @@ export const modelSchema = z.object({
   price: priceRecordSchema.nullable(),
   max_output_tokens: z.number().int().nullable(),
   fallbacks: z.array(z.string()),
+  translation: z.enum(translationManners),
   version: z.number().int(),
   created_at: z.string(),
 })

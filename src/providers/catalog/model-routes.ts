@@ -169,13 +169,14 @@ async function checkReferences(
 
 /** The columns of the fields that are given. */
 function columns(given: Omit<ModelFields, 'provider_id'>) {
-  const { upstream_model, families: served, price, max_output_tokens, fallbacks } = given
+  const { upstream_model, families: served, price, max_output_tokens, fallbacks, translation } = given
   return {
     ...(upstream_model === undefined ? {} : { upstreamModel: upstream_model }),
     ...(served === undefined ? {} : { families: jsonOrNull(served) }),
     ...(price === undefined ? {} : { price: jsonOrNull(price) }),
     ...(max_output_tokens === undefined ? {} : { maxOutputTokens: max_output_tokens }),
     ...(fallbacks === undefined ? {} : { fallbacks: jsonOrNull(fallbacks) }),
+    ...(translation === undefined ? {} : { translation }),
   }
 }
 
@@ -194,6 +195,7 @@ const modelRecord = (row: ModelRow): ModelRecord => ({
   price: row.price === null ? null : priceRecordSchema.parse(JSON.parse(row.price)),
   max_output_tokens: row.maxOutputTokens,
   fallbacks: modelSchema.shape.fallbacks.parse(JSON.parse(row.fallbacks ?? '[]')),
+  translation: row.translation === 'strict' ? 'strict' : 'lenient',
   version: row.version,
   created_at: timestamp(row.createdAt),
 })

@@ -1,11 +1,11 @@
 /** The simulator's responses: one message of one text, whole or as the events that the official client puts together. */
 import { type JsonObject, objectsOf } from '../../languages/reading/json-value.ts'
+import { settingsEcho } from '../../languages/responses/settings-echo.ts'
 import type { UpstreamCall } from '../provider.ts'
 import {
   contentText,
   created,
   eventStream,
-  fingerprint,
   idOf,
   limitOf,
   namedFrame,
@@ -20,17 +20,19 @@ export function answerResponses(call: UpstreamCall, body: JsonObject, model: Sim
     typeof body.input === 'string' ? { texts: [body.input], lastText: body.input } : readMessages(objectsOf(body.input))
   const limit = limitOf(body, ['max_output_tokens'])
   const said = say({ model, limit, lastText, texts: [contentText(body.instructions), ...texts] })
-  if (call.stream) return eventStream(frames(call, said))
-  return Response.json(responseOf(call, said, said.cut ? 'incomplete' : 'completed'))
+  const settings = settingsEcho(body)
+  if (call.stream) return eventStream(frames(call, said, settings))
+  return Response.json(responseOf(call, said, said.cut ? 'incomplete' : 'completed', settings))
 }
 
-function* frames(call: UpstreamCall, said: Said): Generator<string> {
+function* frames(call: UpstreamCall, said: Said, settings: JsonObject): Generator<string> {
   let number = 0
   const frame = (type: string, members: object) => namedFrame(type, { sequence_number: number++, ...members })
   const item = messageOf(call, said, 'in_progress')
   const place = { item_id: item.id, output_index: 0, content_index: 0 }
-  yield frame('response.created', { response: responseOf(call, said, 'in_progress') })
-  yield frame('response.in_progress', { response: responseOf(call, said, 'in_progress') })
+  const response = responseOf(call, said, 'in_progress', settings)
+  yield frame('response.created', { response })
+  yield frame('response.in_progress', { response })
   yield frame('response.output_item.added', { output_index: 0, item: { ...item, content: [] } })
   yield frame('response.content_part.added', { ...place, part: partOf('') })
   for (const delta of said.words) yield frame('response.output_text.delta', { ...place, delta, logprobs: [] })
@@ -39,29 +41,24 @@ function* frames(call: UpstreamCall, said: Said): Generator<string> {
   yield frame('response.content_part.done', { ...place, part: partOf(text) })
   const status = said.cut ? 'incomplete' : 'completed'
   yield frame('response.output_item.done', { output_index: 0, item: messageOf(call, said, status) })
-  yield frame(`response.${status}`, { response: responseOf(call, said, status) })
+  yield frame(`response.${status}`, { response: responseOf(call, said, status, settings) })
 }
 
 type Status = 'in_progress' | 'completed' | 'incomplete'
 
-function responseOf(call: UpstreamCall, said: Said, status: Status) {
+function responseOf(call: UpstreamCall, said: Said, status: Status, settings: JsonObject) {
   const running = status === 'in_progress'
   return {
     id: `resp_simulator_${idOf(call)}`,
     object: 'response',
     created_at: created,
+    completed_at: status === 'completed' ? created : null,
     status,
     error: null,
     incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
-    instructions: null,
-    metadata: { answered_by: fingerprint },
     model: call.model,
     output: running ? [] : [messageOf(call, said, status)],
-    parallel_tool_calls: true,
-    temperature: null,
-    tool_choice: 'auto',
-    tools: [],
-    top_p: null,
+    ...settings,
     usage: running ? null : usageOf(said),
   }
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { responseForm, settingsRepeated, settingsRequest } from '../../languages/testing/response-form.ts'
 import { SseSplitter } from '../../lib/http/sse.ts'
 import { simulator } from './simulator.ts'
 
@@ -12,9 +13,14 @@ const provider = {
   allowUnlistedModels: false,
 }
 
-function ask(model: string, body: Record<string, unknown>, stream = false): Promise<Response> {
+function ask(
+  model: string,
+  body: Record<string, unknown>,
+  stream = false,
+  family: 'chat' | 'responses' = 'chat',
+): Promise<Response> {
   const call = {
-    family: 'chat' as const,
+    family,
     model,
     stream,
     body: new TextEncoder().encode(JSON.stringify({ model, stream, ...body })),
@@ -72,4 +78,18 @@ test('an unknown model is refused in the language of the family', async () => {
 test('refuses an input of another form in the language of the family', async () => {
   const refused = await ask('simulator/echo', { messages: 1 })
   expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_type' } }])
+})
+
+test('a response has every member that clients require and repeats the settings of its request', async () => {
+  const plain = await (await ask('simulator/echo', { input: 'Hi' }, false, 'responses')).json()
+  expect(responseForm.parse(plain)).toMatchObject({ instructions: null, tools: [], temperature: 1, metadata: {} })
+  const request = { input: 'Hi', ...settingsRequest }
+  expect(responseForm.parse(await (await ask('simulator/echo', request, false, 'responses')).json())).toMatchObject(
+    settingsRepeated,
+  )
+  const stream = await (await ask('simulator/echo', request, true, 'responses')).bytes()
+  const events = new SseSplitter(1 << 20).push(stream).map(({ data }) => JSON.parse(data ?? '{}'))
+  const responses = events.flatMap(({ response }) => response ?? [])
+  expect(responses).toHaveLength(3)
+  for (const response of responses) expect(responseForm.parse(response)).toMatchObject(settingsRepeated)
 })

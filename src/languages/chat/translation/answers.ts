@@ -11,6 +11,7 @@ import type { AnswerStart } from '../../translation-language.ts'
 import { readUsage } from '../answer.ts'
 import { annotationOf, annotationsIn } from './annotations.ts'
 import { callSignatureIn, callSignatureMember, readThoughts, thoughtMembers } from './reasoning.ts'
+import { type SpokenPart, spokenParts } from './spoken-parts.ts'
 
 export function readChatAnswer(body: unknown): NeutralAnswer {
   const choice = isObject(body) ? objectsOf(body.choices)[0] : undefined
@@ -41,17 +42,29 @@ function partsOf(message: JsonObject): NeutralPart[] {
   refuseRetiredCall(message)
   const at = ''
   const parts: NeutralPart[] = readThoughts(message, at, ownOpaque)
-  const text = contentText(message.content)
   const citations = annotationsIn(message.annotations)
-  if (text !== '') parts.push({ kind: 'text', text, ...(citations.length > 0 && { citations }), at })
+  for (const { kind, text } of joinedParts(spokenParts(message.content))) {
+    if (kind === 'thought') parts.push({ kind, text, ...ownOpaque(null, 'chat', false), at })
+    else if (kind === 'refusal') parts.push({ kind, text, at })
+    // The ranges of citations count through the whole text, most often of one part.
+    else parts.push({ kind, text, ...(citations.length > 0 && { citations: citations.splice(0) }), at })
+  }
   const refusal = textOf(message.refusal)
   if (refusal !== null && refusal !== '') parts.push({ kind: 'refusal', text: refusal, at })
   for (const call of objectsOf(message.tool_calls)) parts.push(callOf(call))
   return parts
 }
 
-const contentText = (content: unknown): string =>
-  typeof content === 'string' ? content : objectsOf(content).reduce((all, { text }) => all + (textOf(text) ?? ''), '')
+/** Parts of one kind that follow each other are one part, as in a stream. */
+function joinedParts(parts: readonly SpokenPart[]): SpokenPart[] {
+  const joined: SpokenPart[] = []
+  for (const part of parts) {
+    const last = joined.at(-1)
+    if (last?.kind === part.kind) last.text += part.text
+    else joined.push({ ...part })
+  }
+  return joined
+}
 
 function callOf(call: JsonObject): NeutralToolCall {
   if (!isObject(call.function)) throw unusable("The provider's answer calls a tool that is no function")

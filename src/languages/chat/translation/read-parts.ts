@@ -1,7 +1,7 @@
 /** Reads the content of a chat message: one text, or parts of text, images, audio, files and refusals. */
 
 import type { FieldPath, NeutralMedia, NeutralRefusal, NeutralText } from '../../neutral.ts'
-import { type JsonObject, textOf } from '../../reading/json-value.ts'
+import { isObject, type JsonObject, textOf } from '../../reading/json-value.ts'
 import { cacheOf } from '../../translation/cache-marker.ts'
 import { isDataUrl, parseDataUrl } from '../../translation/data-url.ts'
 import { arrayAt, objectAt, onlyMembers, statedString, stringAt } from '../../translation/field-readers.ts'
@@ -14,6 +14,9 @@ export function textsOf(content: unknown, at: FieldPath): NeutralText[] {
     return part
   })
 }
+
+/** Thoughts that stand among the parts of an assistant's content, as Mistral's reasoning models write them. */
+export const isThinkingPart = (part: unknown): part is JsonObject => isObject(part) && part.type === 'thinking'
 
 export function contentParts(content: unknown, at: FieldPath): (NeutralText | NeutralMedia | NeutralRefusal)[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content, at }]

@@ -17,7 +17,7 @@ import type {
   NeutralTurn,
 } from '../../neutral.ts'
 import { isGiven, isObject, type JsonObject, textOf } from '../../reading/json-value.ts'
-import { cacheOf, withCacheAtEnd } from '../../translation/cache-marker.ts'
+import { cacheOf, withCacheAtEnd, withCacheOf } from '../../translation/cache-marker.ts'
 import {
   arrayAt,
   checkMembers,
@@ -28,20 +28,23 @@ import {
   statedObject,
   statedString,
   stringAt,
+  toolsWith,
 } from '../../translation/field-readers.ts'
+import { type Lenience, leaveOutTool } from '../../translation/lenience.ts'
 import { readEffort, readEndUser, readFormat, readHints } from '../../translation/openai-shared.ts'
 import { numberReader } from '../../translation/settings.ts'
 import { broughtOpaque } from '../../translation/signature.ts'
 import { malformed, unsupported } from '../../translation/translation-errors.ts'
 import { chatMembers, spokenNames } from '../members.ts'
 import { annotationsIn } from './annotations.ts'
-import { contentParts, textsOf } from './read-parts.ts'
+import { contentParts, isThinkingPart, textsOf } from './read-parts.ts'
 import { broughtCallSignature, readThoughts } from './reasoning.ts'
+import { wordsIn } from './spoken-parts.ts'
 
 const readNumbers = numberReader(chatMembers)
 
-export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
-  checkMembers(body, chatMembers)
+export function readChatRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest {
+  checkMembers(body, chatMembers, lenience)
   const messages = arrayAt(body.messages, 'messages')
   const { instructions, turns } = conversation(messages)
   const effort = readEffort(body.reasoning_effort, 'reasoning_effort')
@@ -51,9 +54,10 @@ export function readChatRequest(body: Readonly<JsonObject>): NeutralRequest {
     model: stringAt(body.model, 'model'),
     instructions,
     turns: withCacheAtEnd(turns, body.cache_control),
-    tools: isGiven(body.tools) ? arrayAt(body.tools, 'tools').map(toolOf) : [],
-    toolChoice: toolChoiceOf(body.tool_choice),
-    parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
+    ...toolsWith(body.tools, (tool, at) => toolOf(tool, at, lenience), {
+      toolChoice: toolChoiceOf(body.tool_choice),
+      parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
+    }),
     output: outputOf(body.response_format),
     reasoning:
       effort === null ? null : { value: { effort, budgetTokens: null, visible: null }, at: 'reasoning_effort' },
@@ -82,10 +86,11 @@ function outputOf(format: unknown): NeutralRequest['output'] {
 const toolMembers = new Set(['type', 'function', 'cache_control'])
 const functionMembers = new Set(['name', 'description', 'parameters', 'strict'])
 
-function toolOf(given: unknown, index: number): NeutralTool {
-  const at = `tools.${index}`
-  const tool = objectAt(given, at)
-  if (tool.type !== 'function') throw unsupported(`${at}.type`, 'is a tool that other providers do not have')
+function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool | null {
+  if (tool.type !== 'function') {
+    leaveOutTool(lenience, tool, at, 'is a tool that other providers do not have')
+    return null
+  }
   onlyMembers(tool, at, toolMembers)
   const called = objectAt(tool.function, `${at}.function`)
   onlyMembers(called, `${at}.function`, functionMembers)
@@ -135,11 +140,11 @@ function conversation(messages: readonly unknown[]): { instructions: NeutralText
   return { instructions, turns }
 }
 
-const plainMembers = new Set(['role', 'content', 'name'])
+const plainMembers = new Set(['role', 'content', 'name', 'cache_control'])
 
 function systemTexts(message: JsonObject, at: FieldPath): NeutralText[] {
   onlyMembers(message, at, plainMembers)
-  return textsOf(message.content, `${at}.content`)
+  return withCacheOf(textsOf(message.content, `${at}.content`), message, at)
 }
 
 function turnOf(message: JsonObject, at: FieldPath, calls: Map<string, string>): NeutralTurn {
@@ -147,22 +152,29 @@ function turnOf(message: JsonObject, at: FieldPath, calls: Map<string, string>):
   const named = name === null ? {} : { name }
   if (isInstruction(message.role)) return { role: 'system', parts: systemTexts(message, at), ...named, at }
   if (message.role === 'assistant')
-    return { role: 'assistant', parts: assistantParts(message, at, calls), ...named, at }
+    return { role: 'assistant', parts: withCacheOf(assistantParts(message, at, calls), message, at), ...named, at }
   if (message.role !== 'user') throw unsupported(`${at}.role`, 'is a role that other providers do not have')
   onlyMembers(message, at, plainMembers)
-  return { role: 'user', parts: contentParts(message.content, `${at}.content`), ...named, at }
+  const parts = contentParts(message.content, `${at}.content`)
+  return { role: 'user', parts: withCacheOf(parts, message, at), ...named, at }
 }
 
 const assistantMembers = new Set([
   ...spokenNames,
-  ...['role', 'name', 'tool_calls', 'annotations', 'reasoning_details'],
+  ...['role', 'name', 'tool_calls', 'annotations', 'reasoning_details', 'cache_control'],
 ])
 
 function assistantParts(message: JsonObject, at: FieldPath, calls: Map<string, string>): NeutralPart[] {
   onlyMembers(message, at, assistantMembers)
   const parts: NeutralPart[] = [...readThoughts(message, at, broughtOpaque)]
   const { content } = message
-  const spoken = isGiven(content) && content !== '' ? contentParts(content, `${at}.content`) : []
+  for (const text of Array.isArray(content)
+    ? content.filter(isThinkingPart).map(({ thinking }) => wordsIn(thinking))
+    : []) {
+    if (text !== null) parts.push({ kind: 'thought', text, ...broughtOpaque(null, 'chat', false), at: `${at}.content` })
+  }
+  const rest = Array.isArray(content) ? content.filter((part) => !isThinkingPart(part)) : content
+  const spoken = isGiven(rest) && rest !== '' ? contentParts(rest, `${at}.content`) : []
   const citations = annotationsIn(message.annotations)
   const cited = spoken.findIndex(({ kind }) => kind === 'text')
   for (const [index, part] of spoken.entries()) {

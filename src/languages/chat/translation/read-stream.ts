@@ -1,6 +1,7 @@
 /**
  * Follows a provider's stream of chat completion chunks. Text, thoughts and a refusal are one part each until another
- * begins; calls continue in parallel until the choice finishes. A call's name may come in pieces, so its part begins
+ * begins; calls continue in parallel until the choice finishes. Content in parts (`spoken-parts.ts`) is read thoughts
+ * first. A call's name may come in pieces, so its part begins
  * with its arguments. The stream is complete with `[DONE]`; some providers leave that out and just close.
  */
 
@@ -15,6 +16,7 @@ import { type Call, ChatCalls } from '../tool-calls.ts'
 import { annotationsIn } from './annotations.ts'
 import { finishOf, refuseRetiredCall } from './answers.ts'
 import { callSignatureIn, plainThought } from './reasoning.ts'
+import { spokenParts, textOfKind } from './spoken-parts.ts'
 
 type Words = 'text' | 'thought' | 'refusal'
 
@@ -74,7 +76,10 @@ export class ChatStreamReader implements NeutralStreamReader {
     if (isObject(delta)) {
       refuseRetiredCall(delta)
       this.#thoughts(delta)
-      this.#words('text', textOf(delta.content))
+      const spoken = spokenParts(delta.content)
+      this.#words('thought', textOfKind(spoken, 'thought'))
+      this.#words('text', textOfKind(spoken, 'text'))
+      this.#words('refusal', textOfKind(spoken, 'refusal'))
       this.#words('refusal', textOf(delta.refusal))
       const open = this.#open
       if (open?.kind === 'text') {

@@ -11,6 +11,7 @@ import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../../rea
 import { markSignature, type Opaque, readMarkedSignature, writtenOpaque } from '../../translation/signature.ts'
 import { malformed } from '../../translation/translation-errors.ts'
 import { membersSpeaking } from '../members.ts'
+import { wordsIn } from './spoken-parts.ts'
 
 const thoughtNames = membersSpeaking('reasoning')
 
@@ -20,7 +21,7 @@ export const [thoughtMember = ''] = thoughtNames
 /** The thought that a delta gives as plain text, in the first member that holds a text. */
 export function plainThought(delta: JsonObject): string | null {
   for (const name of thoughtNames) {
-    const text = textOf(delta[name])
+    const text = wordsIn(delta[name])
     if (text !== null) return text
   }
   return null
@@ -44,7 +45,7 @@ export function readThoughts(message: JsonObject, at: FieldPath, read: ReadOpaqu
   )
   if (thoughts.length > 0) return thoughts
   const content = thoughtNames.find((name) => isGiven(message[name])) ?? thoughtMember
-  const text = textOf(message[content])
+  const text = wordsIn(message[content])
   if (text === null || text === '') return []
   return [{ kind: 'thought', text, ...read(null, 'chat', false), at: `${at}.${content}` }]
 }

@@ -49,6 +49,7 @@ const blockMembers: ReadonlyMap<unknown, ReadonlySet<string>> = new Map([
   ['thinking', new Set(['type', 'thinking', 'signature'])],
   ['redacted_thinking', new Set(['type', 'data'])],
   ['tool_use', new Set(['type', 'id', 'name', 'input', 'caller', 'toolset_name', 'cache_control'])],
+  ['tool_reference', new Set(['type', 'tool_name', 'cache_control'])],
   ['tool_result', new Set(['type', 'tool_use_id', 'content', 'is_error', 'cache_control'])],
 ])
 
@@ -80,6 +81,9 @@ function plainPart(block: JsonObject, at: FieldPath): NeutralPart {
       return { kind: 'thought', text: '', ...broughtOpaque(textOf(block.data), 'messages', true), at }
     case 'tool_use':
       return callOf(block, at)
+    // What a search for tools found. Every tool is loaded at another provider, so its name is all that it says there.
+    case 'tool_reference':
+      return { kind: 'text', text: stringAt(block.tool_name, `${at}.tool_name`), at }
     default:
       return resultOf(block, at)
   }

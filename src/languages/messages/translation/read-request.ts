@@ -26,7 +26,9 @@ import {
   statedObject,
   statedString,
   stringAt,
+  toolsWith,
 } from '../../translation/field-readers.ts'
+import { type Lenience, leaveOut, leaveOutTool } from '../../translation/lenience.ts'
 import { numberReader } from '../../translation/settings.ts'
 import { malformed, unsupported } from '../../translation/translation-errors.ts'
 import { messagesMembers } from '../members.ts'
@@ -34,9 +36,9 @@ import { partsOf, textsOf } from './read-parts.ts'
 
 const readNumbers = numberReader(messagesMembers)
 
-export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest {
-  checkMembers(body, messagesMembers)
-  const turns = namedResults(turnsOf(body.messages))
+export function readMessagesRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest {
+  checkMembers(body, messagesMembers, lenience)
+  const turns = namedResults(turnsOf(body.messages, lenience))
   const choice = statedObject(body.tool_choice, 'tool_choice')?.value ?? null
   const metadata = statedObject(body.metadata, 'metadata')?.value ?? {}
   onlyMembers(metadata, 'metadata', metadataMembers)
@@ -46,9 +48,10 @@ export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest 
     model: stringAt(body.model, 'model'),
     instructions: isGiven(body.system) ? textsOf(body.system, 'system') : [],
     turns: withCacheAtEnd(turns, body.cache_control),
-    tools: isGiven(body.tools) ? arrayAt(body.tools, 'tools').map((tool, index) => toolOf(tool, `tools.${index}`)) : [],
-    toolChoice: choice === null ? null : toolChoiceOf(choice),
-    parallelTools: choice === null ? null : parallelOf(choice),
+    ...toolsWith(body.tools, (tool, at) => toolOf(tool, at, lenience), {
+      toolChoice: choice === null ? null : toolChoiceOf(choice),
+      parallelTools: choice === null ? null : parallelOf(choice),
+    }),
     output: outputOf(config.format, body.output_format),
     reasoning: reasoningOf(config.effort, statedObject(body.thinking, 'thinking')?.value ?? null),
     sampling: samplingOf(body),
@@ -60,14 +63,15 @@ export function readMessagesRequest(body: Readonly<JsonObject>): NeutralRequest 
 
 const metadataMembers = new Set(['user_id'])
 const configMembers = new Set(['effort', 'format'])
-const messageMembers = new Set(['role', 'content'])
+const messageMembers = new Set(['role', 'content', 'output_config'])
 
-function turnsOf(messages: unknown): NeutralTurn[] {
+function turnsOf(messages: unknown, lenience: Lenience | undefined): NeutralTurn[] {
   return arrayAt(messages, 'messages').flatMap((given, index) => {
     const at = `messages.${index}`
     const message = objectAt(given, at)
     onlyMembers(message, at, messageMembers)
-    const { role, content } = message
+    const { role, content, output_config: config } = message
+    if (isGiven(config)) leaveOut(lenience, `${at}.output_config`, 'other providers have one effort for a conversation')
     if (role === 'assistant') return { role, parts: partsOf(content, `${at}.content`), at }
     if (role === 'system') return { role, parts: textsOf(content, `${at}.content`), at }
     if (role === 'user') return userTurns(partsOf(content, `${at}.content`), at)
@@ -105,17 +109,17 @@ const toolMembers = new Set([
   'eager_input_streaming',
 ])
 
-function toolOf(given: unknown, at: FieldPath): NeutralTool {
-  const tool = objectAt(given, at)
+function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool | null {
   if (isGiven(tool.type) && tool.type !== 'custom') {
-    throw unsupported(`${at}.type`, 'only its own provider has a tool of this type: define it with an input_schema')
+    leaveOutTool(lenience, tool, at, 'only its own provider has a tool of this type: define it with an input_schema')
+    return null
   }
   onlyMembers(tool, at, toolMembers)
   const { allowed_callers: callers, defer_loading: deferred } = tool
   if (isGiven(callers) && !Bun.deepEquals(callers, ['direct'])) {
     throw unsupported(`${at}.allowed_callers`, 'other providers have the model itself call tools')
   }
-  if (deferred === true) throw unsupported(`${at}.defer_loading`, 'other providers search for no tools')
+  if (deferred === true) leaveOut(lenience, `${at}.defer_loading`, 'other providers search for no tools')
   return {
     name: stringAt(tool.name, `${at}.name`),
     description: statedString(tool.description, `${at}.description`)?.value ?? null,

@@ -30,8 +30,8 @@ const tool = { name: 'look', description: null, parameters: null, strict: null, 
 describe('a request for Anthropic', () => {
   test('has the caller’s limit, else the catalog’s, else the default plus the thinking budget', () => {
     const limited = request({ sampling: { maxOutputTokens: { value: 7, at: 'max_completion_tokens' } } })
-    expect(provider.writeRequest(limited, 64_000).max_tokens).toBe(7)
-    expect(provider.writeRequest(request(), 64_000).max_tokens).toBe(64_000)
+    expect(provider.writeRequest(limited, { catalogMaximum: 64_000 }).max_tokens).toBe(7)
+    expect(provider.writeRequest(request(), { catalogMaximum: 64_000 }).max_tokens).toBe(64_000)
     expect(provider.writeRequest(request()).max_tokens).toBe(defaultMaxTokens)
     const thinking = { value: { effort: null, budgetTokens: 3000, visible: null }, at: 'thinking' } as const
     expect(provider.writeRequest(request({ reasoning: thinking })).max_tokens).toBe(defaultMaxTokens + 3000)

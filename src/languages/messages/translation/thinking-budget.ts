@@ -6,6 +6,7 @@
 
 import type { Effort, NeutralReasoning, Stated } from '../../neutral.ts'
 import type { JsonObject } from '../../reading/json-value.ts'
+import { type Lenience, nearestEffort } from '../../translation/lenience.ts'
 import { unsupported } from '../../translation/translation-errors.ts'
 
 export interface Thinking {
@@ -37,7 +38,12 @@ const budgetedModels = /claude-(?:3\b|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?=$|@|-
 const nothing: Thinking = { thinking: null, config: {}, budget: null }
 
 /** `most`: the limit of the output that the caller gave. */
-export function thinkingOf(model: string, reasoning: Stated<NeutralReasoning> | null, most: number | null): Thinking {
+export function thinkingOf(
+  model: string,
+  reasoning: Stated<NeutralReasoning> | null,
+  most: number | null,
+  lenience?: Lenience,
+): Thinking {
   if (reasoning === null) return nothing
   const { value, at } = reasoning
   const { effort, budgetTokens, visible } = value
@@ -45,10 +51,10 @@ export function thinkingOf(model: string, reasoning: Stated<NeutralReasoning> | 
   const display = visible === null ? {} : { display: visible ? 'summarized' : 'omitted' }
   if (budgetTokens !== null) {
     const thinking = { type: 'enabled', budget_tokens: budgetTokens, ...display }
-    return { thinking, config: configOf(effort, at), budget: budgetTokens }
+    return { thinking, config: configOf(effort, at, lenience), budget: budgetTokens }
   }
   if (!budgetedModels.test(model)) {
-    return { ...nothing, thinking: { type: 'adaptive', ...display }, config: configOf(effort, at) }
+    return { ...nothing, thinking: { type: 'adaptive', ...display }, config: configOf(effort, at, lenience) }
   }
   const budget = budgetWithin(budgets[effort ?? usualEffort], most, at)
   return { ...nothing, thinking: { type: 'enabled', budget_tokens: budget, ...display }, budget }
@@ -64,7 +70,7 @@ function budgetWithin(wanted: number, most: number | null, at: string): number {
   throw unsupported(at, `thinking needs a limit of the output of at least ${2 * leastBudget} tokens`)
 }
 
-function configOf(effort: Effort | null, at: string): JsonObject {
-  if (effort === 'minimal') throw unsupported(at, 'the least effort of this model is low')
-  return effort === null ? {} : { effort }
-}
+const known = ['low', 'medium', 'high', 'xhigh', 'max'] as const
+
+const configOf = (effort: Effort | null, at: string, lenience: Lenience | undefined): JsonObject =>
+  effort === null ? {} : { effort: nearestEffort(lenience, effort, known, at, 'the least effort of this model is low') }

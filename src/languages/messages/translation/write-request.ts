@@ -8,26 +8,31 @@
 
 import type { NeutralOutput, NeutralRequest, NeutralTool, Stated } from '../../neutral.ts'
 import type { JsonObject } from '../../reading/json-value.ts'
+import { instructJson, type Lenience, leaveOut, withJsonInstruction } from '../../translation/lenience.ts'
 import { settingWriter } from '../../translation/settings.ts'
 import { unsupported } from '../../translation/translation-errors.ts'
+import type { WriteOptions } from '../../translation-language.ts'
 import { messagesMembers } from '../members.ts'
 import { thinkingOf } from './thinking-budget.ts'
 import { blocksOf, cacheControl, messagesOf } from './write-parts.ts'
 
 export const defaultMaxTokens = 8192
 
-/** `catalogMaximum`: the most output tokens of the model as the catalog has it, for callers who give no limit. */
-export function writeMessagesRequest(request: NeutralRequest, catalogMaximum: number | null = null): JsonObject {
+export function writeMessagesRequest(
+  request: NeutralRequest,
+  { catalogMaximum = null, lenience }: WriteOptions = {},
+): JsonObject {
   const settings = settingsOf(request.sampling)
-  refuseExtras(request)
+  refuseExtras(request, lenience)
   const { model, instructions, turns, tools, sampling, endUser, stream } = request
-  const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null)
-  const output = { ...reasoning.config, ...formatOf(request.output) }
+  const reasoning = thinkingOf(model, request.reasoning, sampling.maxOutputTokens?.value ?? null, lenience)
+  const output = { ...reasoning.config, ...formatOf(request.output, lenience) }
+  const system = withJsonInstruction(instructions, request.output)
   const budget = reasoning.budget ?? 0
   return {
     model,
     max_tokens: sampling.maxOutputTokens?.value ?? catalogMaximum ?? defaultMaxTokens + budget,
-    ...(instructions.length > 0 && { system: instructions.flatMap(blocksOf) }),
+    ...(system.length > 0 && { system: system.flatMap(blocksOf) }),
     messages: messagesOf(turns),
     ...(tools.length > 0 && { tools: tools.map(toolOf) }),
     ...toolChoiceOf(request),
@@ -45,9 +50,10 @@ const settingsOf = settingWriter(messagesMembers, ({ value, at }, setting) => {
   if (value !== 0) throw unsupported(at, 'this provider has no penalties')
 })
 
-function refuseExtras({ extras }: NeutralRequest): void {
+function refuseExtras({ extras }: NeutralRequest, lenience: Lenience | undefined): void {
   for (const [name, { at }] of extras) {
-    if (name !== 'service_tier') throw unsupported(at, 'this provider has no member like this one')
+    if (name === 'verbosity') leaveOut(lenience, at, 'this provider has no member like this one')
+    else if (name !== 'service_tier') throw unsupported(at, 'this provider has no member like this one')
   }
 }
 
@@ -70,10 +76,11 @@ function toolChoiceOf({ toolChoice, parallelTools, tools }: NeutralRequest): Jso
 
 const choices = { auto: 'auto', required: 'any' } as const
 
-function formatOf(output: Stated<NeutralOutput> | null): JsonObject {
+function formatOf(output: Stated<NeutralOutput> | null, lenience: Lenience | undefined): JsonObject {
   if (output === null || output.value.form === 'text') return {}
   if (output.value.form === 'json') {
-    throw unsupported(output.at, 'this provider keeps to a JSON schema or to none: send the schema')
+    instructJson(lenience, output, 'this provider keeps to a JSON schema or to none: send the schema')
+    return {}
   }
   return { format: { type: 'json_schema', schema: describedSchema(output.value) } }
 }

@@ -19,7 +19,6 @@ import {
   refusalPart,
   responseBody,
   textPart,
-  writeUsage,
 } from './items.ts'
 import { readThought } from './read-request.ts'
 
@@ -87,7 +86,7 @@ export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart):
   return responseBody(asked, answer.model, {
     ...end,
     output: end.status === 'incomplete' ? lastCutOff(output) : output,
-    usage: answer.usage === null ? null : writeUsage(answer.usage),
+    usage: answer.usage,
   })
 }
 

@@ -77,12 +77,22 @@ const ownAnnotations: ReadonlySet<string> = new Set([
   ...['url_citation', 'file_citation', 'container_file_citation', 'file_path'],
 ])
 
-/** A response in this state; what it does not tell is as where nothing was asked for. */
-export const responseBody = (asked: AnswerStart, model: string | null, members: JsonObject): JsonObject => ({
-  ...ownResponse(model ?? asked.model, asked.exchangeId),
-  store: false,
-  ...members,
-})
+/** A response in this state, with the settings of its request. */
+export function responseBody(
+  { model: asked, exchangeId, request }: AnswerStart,
+  model: string | null,
+  { usage, ...members }: { status?: string; usage: Usage | null } & JsonObject,
+): JsonObject {
+  const begun = ownResponse(model ?? asked, exchangeId, request)
+  const tier = usage?.serviceTier
+  return {
+    ...begun,
+    ...(members.status === 'completed' && { completed_at: Math.floor(Date.now() / 1000) }),
+    ...(tier !== undefined && { service_tier: tier === 'standard' ? 'default' : tier }),
+    ...members,
+    usage: usage === null ? null : writeUsage(usage),
+  }
+}
 
 /** How a response ends that finished so. */
 export function endOf(finish: FinishReason, parts: readonly Pick<NeutralPart, 'kind'>[]): JsonObject {

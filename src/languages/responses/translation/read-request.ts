@@ -28,7 +28,9 @@ import {
   statedObject,
   statedString,
   stringAt,
+  toolsWith,
 } from '../../translation/field-readers.ts'
+import { type Lenience, leaveOut, leaveOutTool } from '../../translation/lenience.ts'
 import { readEffort, readEndUser, readFormat, readHints } from '../../translation/openai-shared.ts'
 import { numberReader } from '../../translation/settings.ts'
 import { broughtOpaque, type Opaque } from '../../translation/signature.ts'
@@ -38,10 +40,10 @@ import { inputParts } from './read-parts.ts'
 
 const readNumbers = numberReader(responsesMembers)
 
-export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest {
-  checkMembers(body, responsesMembers)
+export function readResponsesRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest {
+  checkMembers(body, responsesMembers, lenience)
   const before = statedString(body.instructions, 'instructions')
-  const { instructions, turns } = conversation(body.input)
+  const { instructions, turns } = conversation(body.input, lenience)
   const text = statedObject(body.text, 'text')?.value ?? {}
   onlyMembers(text, 'text', textMembers)
   const extras = gathered(body, usualTiers.has(body.service_tier) ? [] : ['service_tier'])
@@ -52,11 +54,12 @@ export function readResponsesRequest(body: Readonly<JsonObject>): NeutralRequest
     instructions:
       before === null ? instructions : [{ kind: 'text', text: before.value, at: before.at }, ...instructions],
     turns: withCacheAtEnd(turns, body.cache_control),
-    tools: isGiven(body.tools) ? arrayAt(body.tools, 'tools').map(toolOf) : [],
-    toolChoice: toolChoiceOf(body.tool_choice),
-    parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
+    ...toolsWith(body.tools, (tool, at) => toolOf(tool, at, lenience), {
+      toolChoice: toolChoiceOf(body.tool_choice),
+      parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
+    }),
     output: format === null ? null : readFormat(format.value, format.value, 'text.format'),
-    reasoning: reasoningOf(body.reasoning),
+    reasoning: reasoningOf(body.reasoning, lenience),
     sampling: readNumbers(body),
     endUser: readEndUser(body),
     stream: body.stream === true,
@@ -69,24 +72,28 @@ const textMembers = new Set(['format', 'verbosity'])
 /** Tiers that change nothing: what a provider does unasked. */
 const usualTiers: ReadonlySet<unknown> = new Set(['auto', 'default'])
 
-const reasoningMembers = new Set(['effort', 'summary', 'generate_summary'])
+const reasoningMembers = new Set(['effort', 'summary', 'generate_summary', 'context'])
 
 /** However long the summary that is asked for: another provider shows its thoughts, or a summary of its own. */
-function reasoningOf(given: unknown): NeutralRequest['reasoning'] {
+function reasoningOf(given: unknown, lenience: Lenience | undefined): NeutralRequest['reasoning'] {
   const stated = statedObject(given, 'reasoning')
   if (stated === null) return null
   onlyMembers(stated.value, 'reasoning', reasoningMembers)
-  const { effort, summary, generate_summary: older } = stated.value
+  const { effort, summary, generate_summary: older, context } = stated.value
+  if (isGiven(context))
+    leaveOut(lenience, 'reasoning.context', "it says which of a provider's own thoughts it reads again")
   const visible = isGiven(summary) || isGiven(older) ? true : null
   return { value: { effort: readEffort(effort, 'reasoning.effort'), budgetTokens: null, visible }, at: 'reasoning' }
 }
 
-const toolMembers = new Set(['type', 'name', 'description', 'parameters', 'strict'])
+const toolMembers = new Set(['type', 'name', 'description', 'parameters', 'strict', 'defer_loading'])
 
-function toolOf(given: unknown, index: number): NeutralTool {
-  const at = `tools.${index}`
-  const tool = objectAt(given, at)
-  if (tool.type !== 'function') throw unsupported(`${at}.type`, 'is a tool that other providers do not have')
+function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool | null {
+  if (tool.type !== 'function') {
+    leaveOutTool(lenience, tool, at, 'is a tool that other providers do not have')
+    return null
+  }
+  if (tool.defer_loading === true) leaveOut(lenience, `${at}.defer_loading`, 'other providers search for no tools')
   onlyMembers(tool, at, toolMembers)
   return {
     name: stringAt(tool.name, `${at}.name`),
@@ -113,10 +120,11 @@ interface Conversation {
   /** The parts of the last turn, where it is the assistant's or of results. */
   open: { role: 'assistant' | 'tool'; parts: NeutralPart[] } | null
   calls: Map<string, string>
+  lenience: Lenience | undefined
 }
 
-function conversation(input: unknown): Conversation {
-  const read: Conversation = { instructions: [], turns: [], open: null, calls: new Map() }
+function conversation(input: unknown, lenience: Lenience | undefined): Conversation {
+  const read: Conversation = { instructions: [], turns: [], open: null, calls: new Map(), lenience }
   if (typeof input === 'string') {
     read.turns.push({ role: 'user', parts: [{ kind: 'text', text: input, at: 'input' }], at: 'input' })
     return read
@@ -127,7 +135,11 @@ function conversation(input: unknown): Conversation {
   return read
 }
 
-function readItem(read: Conversation, item: JsonObject, at: FieldPath): void {
+/** A label that Codex puts on items, to track its turns. */
+const label = 'internal_chat_message_metadata_passthrough'
+
+function readItem(read: Conversation, { [label]: labelled, ...item }: JsonObject, at: FieldPath): void {
+  if (isGiven(labelled)) leaveOut(read.lenience, `${at}.${label}`, 'a client tracks its turns with it')
   const type = item.type ?? 'message'
   if (type === 'message') readMessage(read, item, at)
   else if (type === 'reasoning') add(read, 'assistant', thoughtOf(item, at), at)
@@ -136,6 +148,8 @@ function readItem(read: Conversation, item: JsonObject, at: FieldPath): void {
     read.calls.set(call.id, call.name)
     add(read, 'assistant', [call], at)
   } else if (type === 'function_call_output') add(read, 'tool', [resultOf(item, at, read.calls)], at)
+  else if (type === 'web_search_call')
+    leaveOut(read.lenience, `${at}.web_search_call`, 'other providers have no searches of their own')
   else throw unsupported(`${at}.type`, 'is an item that other providers do not have')
 }
 

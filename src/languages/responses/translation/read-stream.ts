@@ -64,9 +64,10 @@ export class ResponsesStreamReader implements NeutralStreamReader {
     }
     if (type === 'response.failed') this.#fail(response)
     if (type !== 'response.completed' && type !== 'response.incomplete') return
-    // Some providers bring items with the last event only.
-    if (this.#open.size === 0) {
-      for (const [index, item] of objectsOf(response.output).entries()) this.#whole(index, item)
+    // Some providers bring items, or those of one type, with the last event only.
+    const streamed = new Set(this.#kinds.map(({ kind }) => kind))
+    for (const [index, item] of objectsOf(response.output).entries()) {
+      if (!kindsOf(item).some((kind) => streamed.has(kind))) this.#whole(`last ${index}`, item)
     }
     for (const open of this.#open.values()) this.#end(open)
     const usage = readUsage(response)
@@ -122,7 +123,7 @@ export class ResponsesStreamReader implements NeutralStreamReader {
   #contentDone(event: JsonObject, part: JsonObject): void {
     const isRefusal = part.type === 'refusal'
     const text = textOf(isRefusal ? part.refusal : part.text)
-    if (text === null || (part.type !== 'output_text' && !isRefusal)) return
+    if (text === null || part.type === 'reasoning_text' || part.type === 'summary_text') return
     const known = this.#open.get(keyOf(event))
     const open = known ?? this.#opened(keyOf(event), isRefusal ? 'refusal' : 'text')
     this.#unlessSaid(open, text)
@@ -135,7 +136,9 @@ export class ResponsesStreamReader implements NeutralStreamReader {
     if (type === 'response.output_text.delta') this.#say(keyOf(event), 'text', delta)
     else if (type === 'response.refusal.delta') this.#say(keyOf(event), 'refusal', delta)
     else if (type === 'response.reasoning_summary_text.delta') this.#think(event, event.summary_index, delta)
-    else if (type === 'response.reasoning_text.delta') this.#think(event, event.content_index, delta)
+    else if (thoughtDeltas.has(type)) this.#think(event, event.content_index, delta)
+    else if (type === 'response.output_text.done') this.#saidWhole(event, 'text', textOf(event.text))
+    else if (type === 'response.refusal.done') this.#saidWhole(event, 'refusal', textOf(event.refusal))
     else if (type === 'response.function_call_arguments.delta') {
       const open = this.#open.get(`${event.output_index}/`)
       if (open !== undefined) this.#add(open, delta)
@@ -154,6 +157,10 @@ export class ResponsesStreamReader implements NeutralStreamReader {
 
   #say(key: string, kind: Words, text: string): void {
     if (text !== '') this.#add(this.#opened(key, kind), text)
+  }
+
+  #saidWhole(event: JsonObject, kind: Words, text: string | null): void {
+    if (text !== null && text !== '') this.#unlessSaid(this.#opened(keyOf(event), kind), text)
   }
 
   #add(open: Open, text: string): void {
@@ -204,3 +211,12 @@ export class ResponsesStreamReader implements NeutralStreamReader {
 }
 
 const keyOf = ({ output_index: output, content_index: content }: JsonObject): string => `${output}/${content}`
+
+/** The second name is that of the Open Responses specification. */
+const thoughtDeltas: ReadonlySet<string> = new Set(['response.reasoning_text.delta', 'response.reasoning.delta'])
+
+/** The kinds of parts that an output item becomes. */
+function kindsOf({ type }: JsonObject): readonly NeutralPart['kind'][] {
+  if (type === 'message') return ['text', 'refusal']
+  return type === 'reasoning' ? ['thought'] : ['tool_call']
+}

@@ -22,7 +22,6 @@ import {
   refusalPart,
   responseBody,
   textPart,
-  writeUsage,
 } from './items.ts'
 
 interface Part {
@@ -213,8 +212,7 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
 
   #response(members: JsonObject): JsonObject {
     const output = this.#items.map(writtenItem)
-    const usage = this.#usage === null ? null : writeUsage(this.#usage)
-    return responseBody(this.#asked, this.#model, { output, usage, ...members })
+    return responseBody(this.#asked, this.#model, { output, usage: this.#usage, ...members })
   }
 
   #frame(type: string, members: JsonObject): string {

@@ -137,6 +137,7 @@ CREATE TABLE `models` (
 	`price` text,
 	`max_output_tokens` integer,
 	`fallbacks` text,
+	`translation` text,
 	`created_at` integer NOT NULL,
 	`version` integer NOT NULL,
 	`deleted` integer DEFAULT 0 NOT NULL

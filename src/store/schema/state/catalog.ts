@@ -52,6 +52,7 @@ export const models = sqliteTable(
     price: text('price'),
     maxOutputTokens: integer('max_output_tokens'),
     fallbacks: text('fallbacks'),
+    translation: text('translation'),
     createdAt: integer('created_at').notNull(),
     ...versioned,
   },
