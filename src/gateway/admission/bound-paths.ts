@@ -1,9 +1,11 @@
 /** Computes the maximum cost of each path of a request. */
+import type { RequestFacts } from '../../languages/dialect.ts'
 import { outputLimitMembers } from '../../languages/reading/output-limit.ts'
 import { type Excesses, excessOf } from '../../usage/excess.ts'
 import { boundedCost, boundOf, type CostBound } from '../../usage/pricing/bound.ts'
 import { type Exchange, type PricedPath, type ResolvedModel, required } from '../exchange.ts'
 import { editBody } from '../request/edit-body.ts'
+import { languageOf } from '../request/translate.ts'
 
 export interface BoundedPath {
   model: ResolvedModel
@@ -22,12 +24,13 @@ const notCounted: TextTokens = () => null
 export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = notCounted): BoundedPath[] {
   const { dialect, parsed } = exchange
   const body = bodyToBound(exchange)
-  const request = { family: dialect.family, facts: required(exchange.facts), parsed, body, textTokens: null }
+  const request = { family: dialect.family, parsed, body }
   const bounded: BoundedPath[] = []
   for (const priced of exchange.priced) {
     const { model, terms } = priced
     try {
-      const counted = textTokens === notCounted ? request : { ...request, textTokens: textTokens(model) }
+      const facts = factsFor(exchange, model)
+      const counted = { ...request, facts, textTokens: textTokens === notCounted ? null : textTokens(model) }
       const listed = boundOf(counted, terms)
       const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
       bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
@@ -38,6 +41,13 @@ export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = 
   }
   if (bounded.length < exchange.paths.length) exchange.paths = bounded.map(({ model }) => model)
   return bounded
+}
+
+/** Tools that a provider runs itself are left out of a request that is translated for another one. */
+function factsFor(exchange: Exchange, model: ResolvedModel): RequestFacts {
+  const facts = required(exchange.facts)
+  if (languageOf(exchange, model) === null) return facts
+  return { ...facts, toolUses: 0, unbounded: facts.unbounded === 'tools' ? null : facts.unbounded }
 }
 
 /** The body as policies changed it, because added text is charged too. The gateway's own edits add no input. */

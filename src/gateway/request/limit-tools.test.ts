@@ -52,6 +52,31 @@ test("keeps the caller's own maximum", async () => {
   expect(sent()).toEqual({ ...codex, max_tool_calls: 1 })
 })
 
+test('leaves web search out of a request that is translated, which then has a bound', async () => {
+  const answered = {
+    ...{ id: 'm', type: 'message', role: 'assistant', model: 'claude-sonnet-4-5', stop_reason: 'end_turn' },
+    ...{ content: [{ type: 'text', text: 'Hi' }], usage: { input_tokens: 1, output_tokens: 1 } },
+  }
+  const other = await startTestGateway(() => Response.json(answered))
+  try {
+    const baseUrl = other.worker.upstreams[0]?.baseUrl ?? ''
+    other.worker.upstreams.splice(0, 1, testProvider({ id: 'a', name: 'anthropic', kind: 'anthropic', baseUrl }))
+    const own = { id: 'own', maxRequests: null, maxBudget: 100_000_000_000, rateLimitRpm: null, rateLimitTpm: null }
+    const answer = await fetch(`${other.url}/v1/responses`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${other.worker.addToken({ accounts: [own] })}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ ...codex, model: 'claude-sonnet-4-5' }),
+    })
+    expect(answer.status).toBe(200)
+    expect(JSON.parse(other.seen.at(-1)?.body ?? '')).not.toHaveProperty('tools')
+  } finally {
+    await other.stop()
+  }
+})
+
 test('changes nothing for a token without a budget', async () => {
   expect((await ask('responses', codex, running.secret)).status).toBe(200)
   expect(sent()).toEqual(codex)
