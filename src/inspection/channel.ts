@@ -61,9 +61,13 @@ interface WholeText extends ChannelText {
  * contain an escape, or a number that is printed in another form.
  */
 export const mayFind = ({ matcher, reads }: Pick<InspectionRule, 'matcher' | 'reads'>, text: WholeText): boolean =>
-  (reads === undefined || reads(text)) &&
-  ((text.kind === 'tool_arguments' && (text.text.includes('\\') || holdsRespelt(text.text))) ||
-    matcher.mayMatch(text.text))
+  (reads === undefined || reads(text)) && mayMatch(matcher, text)
+
+/** The same for one that it reads. */
+export const mayMatch = (
+  matcher: InspectionRule['matcher'],
+  { kind, text }: Pick<WholeText, 'kind' | 'text'>,
+): boolean => (kind === 'tool_arguments' && (text.includes('\\') || holdsRespelt(text))) || matcher.mayMatch(text)
 
 /** The output of a whole text, and why it stopped, or null. */
 export interface PassedWhole {

@@ -4,7 +4,7 @@
  * (`src/inspection/channel.ts`).
  */
 
-import { Channel, followWhole, mayFind, type PassedWhole } from '../../inspection/channel.ts'
+import { Channel, followWhole, mayFind, mayMatch, type PassedWhole } from '../../inspection/channel.ts'
 import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
 import type { Finding, InspectionRule, Stop } from '../../inspection/rule.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
@@ -47,8 +47,9 @@ export function mayMatchIn(compiled: TextPolicy, slots: readonly TextSlot[]): bo
   return holdsSeveralParts(slots)
 }
 
-const mayFindIn = (compiled: TextPolicy, { kind, role, text, member: place }: TextSlot): boolean =>
-  mayFind(compiled, { kind, role, text, place })
+/** Makes no object for a policy that reads all texts: a conversation has many. */
+const mayFindIn = ({ matcher, reads }: TextPolicy, slot: TextSlot): boolean =>
+  (reads === undefined || reads({ kind: slot.kind, role: slot.role, place: slot.member })) && mayMatch(matcher, slot)
 
 /** Whether a message has several texts: a match may span them. */
 function holdsSeveralParts(slots: readonly TextSlot[]): boolean {
