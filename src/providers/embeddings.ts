@@ -1,7 +1,7 @@
 /**
  * A request for embeddings as calls in the provider's own language, some at once, and their answers as one of OpenAI's.
- * After the first that fails no further one is begun, and its error is the answer. What the calls have cost is told
- * with each of them, for whoever asked may leave, or the next one break off.
+ * After the first that fails no further one is begun, and its error is the answer. The cost is reported after each call,
+ * because the caller may leave, or the next call may fail.
  *
  * Vectors are written as they come, some at a time: those of one request may be megabytes, and others wait meanwhile.
  */

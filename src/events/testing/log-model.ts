@@ -143,6 +143,7 @@ export class LogModel {
     const batch = { chain: name, head, records, digest: walk.digest, receivedAt }
     const statements = appendStatements(batch, sizes.full)
     if (crash !== null) {
+      // The crash is the error; what it left is compared afterwards.
       await failing(this.#ledger, crash)
         .write(statements)
         .catch(() => undefined)

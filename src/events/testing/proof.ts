@@ -92,6 +92,20 @@ export class TestProof {
     return await removeOldEvents({ ledger: this.store.ledger, key, clock, log: silentLog, settings, ...change })
   }
 
+  /**
+   * Positions 1–5: worker 1, of which 5 is quarantined; 6–8: worker 2; 9–11: the control plane; signed; 12–16: worker 1;
+   * signed.
+   */
+  async recordTwoCheckpoints(): Promise<void> {
+    await this.shipEvents(1, 4)
+    await this.ship(1, ['{"not":"an event"}'])
+    await this.shipEvents(2, 3)
+    await this.record(3)
+    await this.sign()
+    await this.shipEvents(1, 5)
+    await this.sign()
+  }
+
   /** A minute later. */
   async sign(key = this.key): Promise<boolean> {
     this.now += minute

@@ -17,8 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => proof.store.remove())
 
-/** Tells readers that blocks have moved, and nothing is judged by it. */
-const untold = 'event_log.merges'
+/** Readers detect by it that blocks have moved. Verification does not judge it. */
+const notJudged = 'event_log.merges'
 
 test('finds any change to any column of any row that a checkpoint covers', async () => {
   const { ledger } = proof.store
@@ -62,7 +62,7 @@ test('finds any change to any column of any row that a checkpoint covers', async
       const changed = JSON.stringify(await ledger.read(all)) !== before
       const found = await proof.findings()
       await putBack()
-      expect(found.length > 0).toBe(changed && `${table}.${column}` !== untold)
+      expect(found.length > 0).toBe(changed && `${table}.${column}` !== notJudged)
     }),
     { numRuns: 200 },
   )

@@ -21,13 +21,7 @@ const zstdReads = (bytes: Uint8Array): string | null => {
  */
 async function prepare(): Promise<void> {
   proof = await TestProof.start()
-  await proof.shipEvents(1, 4)
-  await proof.ship(1, ['{"not":"an event"}'])
-  await proof.shipEvents(2, 3)
-  await proof.record(3)
-  await proof.sign()
-  await proof.shipEvents(1, 5)
-  await proof.sign()
+  await proof.recordTwoCheckpoints()
 }
 
 const worker = () => proof.worker(1)

@@ -5,13 +5,7 @@ import { TestProof } from '../testing/proof.ts'
 let proof: TestProof
 beforeEach(async () => {
   proof = await TestProof.start()
-  await proof.shipEvents(1, 4)
-  await proof.ship(1, ['{"not":"an event"}'])
-  await proof.shipEvents(2, 3)
-  await proof.record(3)
-  await proof.sign()
-  await proof.shipEvents(1, 5)
-  await proof.sign()
+  await proof.recordTwoCheckpoints()
 })
 afterEach(() => proof.store.remove())
 

@@ -11,13 +11,7 @@ afterEach(() => proof.store.remove())
 
 describe('verification of an untouched ledger', () => {
   beforeEach(async () => {
-    await proof.shipEvents(1, 4)
-    await proof.ship(1, ['{"not":"an event"}'])
-    await proof.shipEvents(2, 3)
-    await proof.record(3)
-    await proof.sign()
-    await proof.shipEvents(1, 5)
-    await proof.sign()
+    await proof.recordTwoCheckpoints()
   })
 
   for (const merged of [false, true]) {
