@@ -111,6 +111,8 @@ test('a disk restored from an older copy starts as a new instance, and its reser
     rmSync(second.directory, { recursive: true })
     cpSync(copy, second.directory, { recursive: true })
   })
+  // The control plane retires the instance of the copy, whose process ends: wait for the process after it.
+  await until('the retired gateway was started again', () => second.replacements() > 0, { withinMs: 60_000 })
   await expectNoneTwice(token, before)
   rmSync(copy, { recursive: true })
 })

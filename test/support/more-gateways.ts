@@ -10,6 +10,8 @@ import { runtimeTokenOf } from './runtime-token.ts'
 export interface MoreGateway extends AsyncDisposable {
   url: string
   pid(): number
+  /** How often its process ended by itself and was started again. */
+  replacements(): number
   /** Where it keeps what it must not lose. */
   directory: string
   ready(): Promise<void>
@@ -40,11 +42,14 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
     collect(started.stderr)
     // As a supervisor does: one that ends by itself is started again.
     started.exited.then(() => {
-      if (!stopping) child = start()
+      if (stopping) return
+      replacements += 1
+      child = start()
     })
     return started
   }
   let stopping = false
+  let replacements = 0
   let child = start()
   const ready = () => until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, { withinMs: 60_000 })
   const stop = async () => {
@@ -60,6 +65,7 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
   return {
     url,
     pid: () => child.pid,
+    replacements: () => replacements,
     directory: join(gatehouse.dataDirectory, name),
     ready,
     async restart(between) {
