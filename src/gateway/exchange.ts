@@ -152,8 +152,8 @@ export interface Exchange extends Placed {
   /** The languages of paths that are called in another language than their first; null when there are none. */
   otherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null
-  /** The request text for the event; null when none is kept. */
-  promptRedacted: string | null
+  /** The members of its record that do not change after dispatch, as JSON; null before they are needed. */
+  recordStart: string | null
   /** The path that is or will be called: the first of `paths` until one fails. */
   model: ResolvedModel | null
   /** The models that may answer: the requested one, then its fallbacks (gateway/README.md, Paths). */
@@ -281,7 +281,7 @@ export const beginExchange = (
   neutral: null,
   otherLanguages: null,
   promptHash: null,
-  promptRedacted: null,
+  recordStart: null,
   model: null,
   paths: [],
   chain: null,

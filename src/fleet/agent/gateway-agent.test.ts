@@ -2,6 +2,7 @@
  * A worker from start to stop, with a control plane that is away or lies. Long because each guarantee has its test
  * here.
  */
+import { closeIn, openIn } from '../testing/outbox-exchanges.ts'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -116,8 +117,8 @@ describe('a gateway worker', () => {
     const events = Array.from({ length: 60 }, event)
     for (const each of events) {
       const id = each.exchange_id ?? ''
-      await worker.journal.open(id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
-      await worker.journal.close(id, each)
+      await openIn(worker.journal, id, { ...each, verdict: 'error', reason_code: 'gateway.interrupted' })
+      await closeIn(worker.journal, id, each)
     }
     await eventually(async () => (await fleet.events()).length === events.length)
     await eventually(() => worker.counters.outboxUnacknowledged === 0)
@@ -132,7 +133,7 @@ describe('a gateway worker', () => {
     await eventually(() => first.ready().ok)
     await first.journal.refuse(event())
     const open = event()
-    await first.journal.open(open.exchange_id ?? '', open)
+    await openIn(first.journal, open.exchange_id ?? '', open)
     await first.drain()
     expect(await fleet.events()).toHaveLength(1)
     await fleet.worker('a')

@@ -24,10 +24,16 @@ export const eventBytes = (innerEvents: number): number =>
  * The record's JSON within `eventBytes`. `details.trimmed` says that something was dropped. Text from callers and
  * providers is made well-formed here, since all records of a gateway pass here.
  */
-export function eventJson(record: LogRecord): string {
-  const limit = eventBytes((record.attempts?.length ?? 0) + (record.decisions?.length ?? 0))
-  const whole = wellFormedJson(record)
-  if (fits(whole, limit)) return whole
+export const eventJson = (record: LogRecord): string =>
+  fittedJson(wellFormedJson(record), (record.attempts?.length ?? 0) + (record.decisions?.length ?? 0))
+
+/** As `eventJson`, for a record that is well-formed JSON already, with so many attempts and decisions. */
+export function fittedJson(whole: string, innerEvents: number): string {
+  const limit = eventBytes(innerEvents)
+  return fits(whole, limit) ? whole : trimmed(JSON.parse(whole), limit)
+}
+
+function trimmed(record: LogRecord, limit: number): string {
   const { metadata: _metadata, prompt_redacted: _prompt, ...bare } = record
   const steps: LogRecord[] = [
     withDetails(record, smallDetails, (details) => details),
@@ -62,11 +68,11 @@ type Details = NonNullable<LogRecord['details']>
 type Trim = (details: Details) => Details
 
 function withDetails(record: LogRecord, own: Trim, inner: Trim): LogRecord {
-  const trimmed: LogRecord = { ...record, details: { ...own(record.details ?? {}), trimmed: true } }
+  const shorter: LogRecord = { ...record, details: { ...own(record.details ?? {}), trimmed: true } }
   const trimInner = (event: InnerEvent): InnerEvent => ({ ...event, details: inner(event.details ?? {}) })
-  if (record.attempts !== undefined) trimmed.attempts = record.attempts.map(trimInner)
-  if (record.decisions !== undefined) trimmed.decisions = record.decisions.map(trimInner)
-  return trimmed
+  if (record.attempts !== undefined) shorter.attempts = record.attempts.map(trimInner)
+  if (record.decisions !== undefined) shorter.decisions = record.decisions.map(trimInner)
+  return shorter
 }
 
 const smallDetails: Trim = (details) => ({

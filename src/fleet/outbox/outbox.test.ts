@@ -10,6 +10,7 @@ import { systemClock, timestamp } from '../../lib/clock.ts'
 import { hostTime } from '../../lib/host-time.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
+import { closeIn, openIn } from '../testing/outbox-exchanges.ts'
 import { Outbox, type OutboxOptions } from './outbox.ts'
 import { parseEventRecord } from './record.ts'
 import { listSegments, segmentPath, systemWrite, type Write } from './segment.ts'
@@ -112,7 +113,7 @@ describe('an outbox', () => {
       },
     })
     writes = 0
-    await Promise.all([outbox.open('a', event({}, 'a')), outbox.open('b', event({}, 'b')), outbox.refuse(event())])
+    await Promise.all([openIn(outbox, 'a', event({}, 'a')), openIn(outbox, 'b', event({}, 'b')), outbox.refuse(event())])
     expect(writes).toBe(1)
   })
 
@@ -150,10 +151,10 @@ describe('an outbox', () => {
     const directory = emptyDirectory()
     const outbox = start(directory)
     const interrupted = event({}, 'lost')
-    await outbox.open('lost', interrupted)
-    await outbox.open('ended', event({}, 'ended'))
+    await openIn(outbox, 'lost', interrupted)
+    await openIn(outbox, 'ended', event({}, 'ended'))
     const outcome = event({}, 'ended')
-    await outbox.close('ended', outcome)
+    await closeIn(outbox, 'ended', outcome)
     const after = start(directory)
     expect(after.recovered).toMatchObject({ interrupted: 1, closed: false, bootId: 'boot', dropped: null })
     expect(contents(after).filter(({ closes }) => closes !== null)).toMatchObject([
@@ -211,9 +212,9 @@ describe('an outbox', () => {
     const fill = async () => {
       for (;;) {
         const id = newId()
-        await outbox.open(id, event({ text: 'x'.repeat(3000) }, id))
+        await openIn(outbox, id, event({ text: 'x'.repeat(3000) }, id))
         open.push(id)
-        if (open.length > 20) await outbox.close(open.shift() ?? '', event({ text: 'x'.repeat(3000) }, 'e'))
+        if (open.length > 20) await closeIn(outbox, open.shift() ?? '', event({ text: 'x'.repeat(3000) }, 'e'))
       }
     }
     expect(await failureOf(fill())).toMatchObject({ code: 'event_outbox_full' })
@@ -223,13 +224,13 @@ describe('an outbox', () => {
     expect(outbox.full).toBe(true)
     expect(await failureOf(refuse())).toMatchObject({ code: 'event_outbox_full' })
     for (const id of open.splice(0)) {
-      await outbox.close(id, { ...event({ text: 'x'.repeat(3900) }, id), attempts: inner(2) })
+      await closeIn(outbox, id, { ...event({ text: 'x'.repeat(3900) }, id), attempts: inner(2) })
     }
     expect(outbox.bytes).toBeLessThanOrEqual(1024 * 1024)
     await Bun.sleep(250)
     outbox.shipped(outbox.lastEvent)
     expect(outbox.full).toBe(false)
-    await outbox.open('again', event({}, 'again'))
+    await openIn(outbox, 'again', event({}, 'again'))
   })
 
   test('leaves as much of a small disk free as it has unacknowledged, and keeps nothing longer than needed', async () => {
@@ -264,13 +265,13 @@ describe('an outbox', () => {
       return systemWrite(...args)
     }
     const outbox = start(directory, { write })
-    await outbox.open('running', event({}, 'running'))
+    await openIn(outbox, 'running', event({}, 'running'))
     full = true
-    const failed = [outbox.open('refused', event({}, 'refused')), outbox.close('running', event({}, 'running'))]
+    const failed = [openIn(outbox, 'refused', event({}, 'refused')), closeIn(outbox, 'running', event({}, 'running'))]
     for (const each of failed) await expect(each).rejects.toMatchObject({ code: 'event_outbox_full' })
     full = false
     const outcome = event({}, 'running')
-    await outbox.close('running', outcome)
+    await closeIn(outbox, 'running', outcome)
     expect(contents(outbox)).toMatchObject([{ n: 1, closes: 'running', event: outcome }])
     expect(start(directory).recovered).toMatchObject({ interrupted: 0, dropped: null })
   })
@@ -282,10 +283,10 @@ describe('an outbox', () => {
       return systemWrite(...args)
     }
     const outbox = start(emptyDirectory(), { write })
-    await outbox.open('running', event({}, 'running'))
+    await openIn(outbox, 'running', event({}, 'running'))
     full = true
     const end = { ...event({}, 'running'), attempts: inner(3) }
-    expect(await failureOf(outbox.close('running', end))).toMatchObject({ code: 'event_outbox_full' })
+    expect(await failureOf(closeIn(outbox, 'running', end))).toMatchObject({ code: 'event_outbox_full' })
     expect(outbox.openExchanges).toBe(1)
     full = false
     for (let tries = 0; tries < 200 && outbox.lastEvent === 0; tries++) await Bun.sleep(10)
@@ -300,23 +301,23 @@ describe('an outbox', () => {
       return systemWrite(...args)
     }
     const outbox = start(emptyDirectory(), { write })
-    await outbox.open('running', event({}, 'running'))
+    await openIn(outbox, 'running', event({}, 'running'))
     full = true
-    await failureOf(outbox.close('running', event({}, 'running')))
+    await failureOf(closeIn(outbox, 'running', event({}, 'running')))
     full = false
     expect([outbox.hasUnwrittenOutcomes, outbox.full]).toEqual([true, true])
-    expect(await failureOf(outbox.open('next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
+    expect(await failureOf(openIn(outbox, 'next', event({}, 'next')))).toMatchObject({ code: 'event_outbox_full' })
     for (let tries = 0; tries < 200 && outbox.hasUnwrittenOutcomes; tries++) await Bun.sleep(10)
-    await outbox.open('next', event({}, 'next'))
+    await openIn(outbox, 'next', event({}, 'next'))
   })
 
   test('reserves room for as many attempts and decisions as an exchange may have', async () => {
     const outbox = start(emptyDirectory(), { segmentBytes: 64 * 1024, limitBytes: 256 * 1024 })
     let opened = 0
-    while ((await failureOf(outbox.open(`${opened}`, event({}, `${opened}`), 7))) === null) opened++
+    while ((await failureOf(openIn(outbox, `${opened}`, event({}, `${opened}`), 7))) === null) opened++
     expect(opened).toBeGreaterThan(0)
     for (let index = 0; index < opened; index++) {
-      await outbox.close(`${index}`, { ...event({ text: 'x'.repeat(3500) }, `${index}`), attempts: inner(7) })
+      await closeIn(outbox, `${index}`, { ...event({ text: 'x'.repeat(3500) }, `${index}`), attempts: inner(7) })
     }
     expect(contents(outbox).every(({ event: { details } }) => details?.trimmed === undefined)).toBe(true)
     expect(outbox.bytes).toBeLessThanOrEqual(256 * 1024)
@@ -365,7 +366,7 @@ describe('after any crash', () => {
     for (const { step, size } of plan) {
       const each = event({ text: 'x'.repeat(size) })
       if (step === 'open') {
-        await outbox.open(each.event_id, each)
+        await openIn(outbox, each.event_id, each)
         open.push(each.event_id)
         opened.push(each.event_id)
       } else if (step === 'kill') {
@@ -375,7 +376,7 @@ describe('after any crash', () => {
       } else {
         const id = step === 'close' ? open.shift() : undefined
         if (id === undefined) await outbox.refuse(each)
-        else await outbox.close(id, each)
+        else await closeIn(outbox, id, each)
         committed.push(each.event_id)
       }
     }

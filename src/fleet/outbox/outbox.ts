@@ -20,9 +20,9 @@ import type { UsageJournal } from '../../usage/lease/worker/worker-usage.ts'
 import { type RecordedUse, sumUses } from '../../usage/rate/rate.ts'
 import type { RatePast } from '../../usage/rate/rates.ts'
 import { UnwrittenOutcomes } from '../agent/unwritten-outcomes.ts'
-import type { Journal } from '../protocol/worker.ts'
+import type { Journal, JsonOf } from '../protocol/worker.ts'
 import { allCommitted, type Batch, type CommittedEvents, newBatch, type OpenExchange } from './batch.ts'
-import { eventBytes, eventJson } from './event-size.ts'
+import { eventBytes, eventJson, fittedJson } from './event-size.ts'
 import { asOutboxFull } from './full.ts'
 import { OutboxReader } from './reader.ts'
 import {
@@ -191,7 +191,7 @@ export class Outbox implements Journal, UsageJournal {
 
   open(
     exchangeId: string,
-    interrupted: Event,
+    interrupted: JsonOf<Event>,
     innerEvents = usualInnerEvents,
     uses: readonly RecordedUse[] = [],
   ): Promise<void> {
@@ -199,7 +199,7 @@ export class Outbox implements Journal, UsageJournal {
       if (this.#closed) throw new Failure('draining')
       if (this.hasUnwrittenOutcomes) throw this.fullFailure()
       if (this.#open.has(exchangeId)) throw new Failure('internal', { message: 'An exchange was opened twice' })
-      const json = eventJson(interrupted)
+      const json = fittedJson(interrupted, 0)
       const records = usesRecords(uses)
       const opening = Math.max(recordBytes, roomFor(json)) + records.length * recordBytes
       const closing = opening - recordBytes + recordBytesOf(innerEvents)
@@ -215,11 +215,16 @@ export class Outbox implements Journal, UsageJournal {
     }
   }
 
-  close(exchangeId: string, record: LogRecord, uses: readonly RecordedUse[] = []): Promise<void> {
+  close(
+    exchangeId: string,
+    record: JsonOf<LogRecord>,
+    innerEvents: number,
+    uses: readonly RecordedUse[] = [],
+  ): Promise<void> {
     try {
       if (this.#closed) throw new Failure('draining')
       this.#failedCloses.forget(exchangeId)
-      return this.#closeOrRetry(exchangeId, eventJson(record), uses)
+      return this.#closeOrRetry(exchangeId, fittedJson(record, innerEvents), uses)
     } catch (error) {
       return Promise.reject(asOutboxFull(error))
     }

@@ -8,6 +8,7 @@ import { eventually, until } from '../../../test/support/eventually.ts'
 import { testEvent } from '../../events/testing/ledger.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
+import { closeIn, openIn } from '../testing/outbox-exchanges.ts'
 import { Outbox, type OutboxOptions } from './outbox.ts'
 import { packFile, readRecords } from './packed.ts'
 import { eventBody, parseEventRecord } from './record.ts'
@@ -125,7 +126,7 @@ test('packs segments of an earlier process, also those that the start did not re
 test('leaves a segment as it is while an exchange of it is open, or a revocation of it is needed', async () => {
   const directory = emptyDirectory()
   const outbox = start(directory)
-  await outbox.open('open', testEvent({ exchange_id: 'open' }))
+  await openIn(outbox, 'open', testEvent({ exchange_id: 'open' }))
   await fill(outbox, 100)
   const position = { history: 'h', version: 7 }
   await outbox.recordRevocations(position, ['hash'], position)
@@ -134,7 +135,7 @@ test('leaves a segment as it is while an exchange of it is open, or a revocation
   const segments = listSegments(directory)
   await acknowledge(outbox, directory, segments.length - 3)
   expect(packedIn(directory)).toEqual(segments.filter((index) => ![1, second, segments.at(-1)].includes(index)))
-  await outbox.close('open', testEvent({ exchange_id: 'open' }))
+  await closeIn(outbox, 'open', testEvent({ exchange_id: 'open' }))
   outbox.applied(position)
   await acknowledge(outbox, directory, segments.length - 1)
 })
@@ -220,7 +221,7 @@ test('makes nothing up from a packed segment in which a bit was flipped', async 
 test('a recovery that needs a packed segment reads its exchanges and cuts it where it is damaged', async () => {
   const directory = emptyDirectory()
   const outbox = start(directory)
-  await outbox.open('open', testEvent({ exchange_id: 'open' }))
+  await openIn(outbox, 'open', testEvent({ exchange_id: 'open' }))
   await fill(outbox, 100)
   const path = segmentPath(directory, 2)
   await outbox.durable()

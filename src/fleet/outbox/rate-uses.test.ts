@@ -8,6 +8,7 @@ import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
+import { closeIn, openIn } from '../testing/outbox-exchanges.ts'
 import { Outbox } from './outbox.ts'
 import { listSegments, systemWrite } from './segment.ts'
 
@@ -42,8 +43,8 @@ const event = (): Event => ({
 
 async function request(outbox: Outbox, uses: RecordedUse[], changes: RecordedUse[] = []): Promise<void> {
   const id = newId()
-  await outbox.open(id, event(), 2, uses)
-  await outbox.close(id, event(), changes)
+  await openIn(outbox, id, event(), 2, uses)
+  await closeIn(outbox, id, event(), changes)
 }
 
 test('after a kill the slots that requests took count, less what their ends gave back', async () => {
@@ -58,7 +59,7 @@ test('after a kill the slots that requests took count, less what their ends gave
     ],
     [['a/tokens', 2000, -480]],
   )
-  await outbox.open(newId(), event(), 2, [['a/tokens', 2000, 7]])
+  await openIn(outbox, newId(), event(), 2, [['a/tokens', 2000, 7]])
   const after = start(directory, { now: 1500 })
   expect([...after.past.uses]).toEqual([
     ['a/requests', [[2000, 1]]],

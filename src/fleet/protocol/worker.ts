@@ -19,6 +19,9 @@ import type { Rates } from '../../usage/rate/rates.ts'
 import type { UsageLimits } from '../../usage/usage-limits.ts'
 
 /** The journal of one worker (fleet/outbox/README.md). All writes of one tick are one write to the file. */
+/** A value as JSON text. Every text in it is well-formed Unicode (lib/json/well-formed-json.ts). */
+export type JsonOf<Value> = string & { readonly jsonOf?: Value }
+
 export interface Journal {
   /**
    * Writes the open record of an exchange and reserves space for its outcome. Resolves when it is committed. Throws
@@ -26,12 +29,17 @@ export interface Journal {
    * writes if none followed; its `settlements` are the full reserved amounts. `innerEvents` is how many attempts and
    * decisions its record may hold. `uses` are the slots of limits a minute that it takes, for a restart.
    */
-  open(exchangeId: string, interrupted: Event, innerEvents?: number, uses?: readonly RecordedUse[]): Promise<void>
+  open(exchangeId: string, interrupted: JsonOf<Event>, innerEvents?: number, uses?: readonly RecordedUse[]): Promise<void>
   /**
-   * Writes the record that ends an opened exchange. Resolves when committed. `uses` are the corrections of the slots
-   * that it took.
+   * Writes the record that ends an opened exchange, with so many attempts and decisions. Resolves when committed. `uses`
+   * are the corrections of the slots that it took.
    */
-  close(exchangeId: string, record: LogRecord, uses?: readonly RecordedUse[]): Promise<void>
+  close(
+    exchangeId: string,
+    record: JsonOf<LogRecord>,
+    innerEvents: number,
+    uses?: readonly RecordedUse[],
+  ): Promise<void>
   /**
    * Writes the record of a request that was never opened: it was refused, or calls no provider. Throws
    * `event_outbox_full`.

@@ -3,15 +3,17 @@
  * decisions of policies inside (events/log/record.ts). Only `finishExchange` writes it, and only its first call does.
  * Every path that can end an exchange calls it; later calls get the promise of the first.
  */
-import { type Attribution, type Event, noAttribution, type Verdict } from '../../events/event.ts'
+import { type Attribution, type Event, noAttribution } from '../../events/event.ts'
 import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
+import type { JsonOf } from '../../fleet/protocol/worker.ts'
 import { timestamp } from '../../lib/clock.ts'
+import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import { bookGrant, bookInterruptedGrant } from '../admission/review-grant.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type Outcome, type ReasonCode, requestedModel } from '../exchange.ts'
-import { mcpDetails } from '../mcp/recorded-request.ts'
+import { mcpResult, mcpTarget } from '../mcp/recorded-request.ts'
 import { decisionEvents } from '../policy/decisions.ts'
 import { promptHashOf } from '../policy/request-digest.ts'
 import { capturePrompt } from './prompt-capture.ts'
@@ -26,35 +28,43 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.silentSince = null
-  exchange.promptRedacted = capturePrompt(exchange, gateway)
   // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
-  exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
-  const { record, uses } = bookedOutcome(exchange, gateway, outcome)
-  if (exchange.attempts.length > 0) record.attempts = exchange.attempts.map(attemptEvent)
-  const decisions = decisionEvents(exchange, gateway)
-  if (decisions.length > 0) record.decisions = decisions
+  if (exchange.policyResults.length > 1) {
+    exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
+  }
+  const end = recordEnd(exchange, gateway, outcome)
+  const uses = bookEnd(exchange, gateway, outcome, end)
+  const innerEvents = addInnerEvents(exchange, gateway, end)
+  const record = recordJson(exchange, gateway, end)
   const { journal } = gateway.worker
-  exchange.outcomeCommitted = exchange.opened ? journal.close(exchange.id, record, uses) : journal.refuse(record)
-  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), record.event_cost_attribution)
-  traceExchange(exchange, gateway, outcome, record.event_cost_attribution)
+  exchange.outcomeCommitted = exchange.opened
+    ? journal.close(exchange.id, record, innerEvents, uses)
+    : journal.refuse(JSON.parse(record))
+  const cost = end.members.event_cost_attribution
+  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), cost)
+  traceExchange(exchange, gateway, outcome, cost)
   return exchange.outcomeCommitted
 }
 
 /**
- * The outcome event with what is booked on each limit, written in the same tick. An exchange that was never opened
- * releases its reservations.
+ * Books what was used on each limit, in the tick in which the record is written. An exchange that was never opened
+ * releases its reservations. Returns the corrections of limits a minute.
  */
-function bookedOutcome(
-  exchange: Exchange,
-  gateway: Gateway,
-  outcome: Outcome,
-): { record: LogRecord; uses: readonly RecordedUse[] } {
-  const record: LogRecord = outcomeEvent(exchange, gateway, outcome)
+function bookEnd(exchange: Exchange, gateway: Gateway, outcome: Outcome, end: RecordEnd): readonly RecordedUse[] {
   const spent = spentOf(exchange, gateway, outcome.reason)
-  if (spent !== null) record.event_cost_attribution = costAttribution(exchange, spent)
-  bookLimits(exchange, record, spent)
-  bookGrant(exchange, record)
-  return { record, uses: bookRates(exchange, spent) }
+  if (spent !== null) end.members.event_cost_attribution = costAttribution(exchange, spent)
+  bookLimits(exchange, end, spent)
+  bookGrant(exchange, end.members)
+  return bookRates(exchange, spent)
+}
+
+/** Adds an attempt for each call, and the decisions of policies. Returns how many there are. */
+function addInnerEvents(exchange: Exchange, gateway: Gateway, { members }: RecordEnd): number {
+  const { attempts } = exchange
+  const decisions = decisionEvents(exchange, gateway)
+  if (attempts.length > 0) members.attempts = attempts.map(attemptEvent)
+  if (decisions.length > 0) members.decisions = decisions
+  return attempts.length + decisions.length
 }
 
 /** Finishes an exchange when nobody can be told that the journal failed. The failure is logged. */
@@ -75,45 +85,81 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 }
 
 /**
- * The outcome that recovery writes when the process was killed before it wrote one. The whole reservation counts as
- * spent.
+ * The JSON of the outcome that recovery writes when the process was killed before it wrote one. The whole reservation
+ * counts as spent.
  */
-export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
-  const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
-  if (event.details !== undefined) event.details.dispatched = true
+export function interruptedRecord(exchange: Exchange, gateway: Gateway): JsonOf<Event> {
+  const end = recordEnd(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
+  const { details, members } = end
+  details.dispatched = true
   const isFree = exchange.mcp !== null || exchange.dialect.countsTokens === true
-  if (!isFree) event.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
-  if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
-  bookInterruptedGrant(exchange, event)
-  return event
+  if (!isFree) members.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
+  if (exchange.reservation !== null) members.settlements = [...exchange.reservation.held]
+  bookInterruptedGrant(exchange, members)
+  return recordJson(exchange, gateway, end)
 }
 
-function outcomeEvent(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): Event {
-  const { facts, model, policyResults, notes, mcp, maxOutputTokens } = exchange
-  const event = baseEvent(exchange, gateway, verdict, reason)
-  const details: NonNullable<Event['details']> = {
+/** The record of an exchange as JSON: what is known before dispatch, which is written once, and its end. */
+function recordJson(exchange: Exchange, gateway: Gateway, { details, members }: RecordEnd): JsonOf<LogRecord> {
+  exchange.recordStart ??= recordStart(exchange, gateway)
+  return `${exchange.recordStart},${inside(details)}},${inside(members)}}`
+}
+
+/** The members of an object as JSON, without its braces. */
+const inside = (object: object): string => wellFormedJson(object).slice(1, -1)
+
+/** The members of a record that do not change after dispatch, as JSON that ends within `details`. */
+function recordStart(exchange: Exchange, gateway: Gateway): string {
+  const { worker, settings } = gateway
+  const { facts, trace, mcp } = exchange
+  // The digest was not needed before if nothing was dispatched. The body of an unauthenticated caller is not read.
+  if (exchange.body !== null && exchange.token !== null) promptHashOf(exchange, gateway)
+  const metadata = trustedMetadata(exchange)
+  const start: Omit<Event, 'timestamp' | 'verdict' | 'reason_code'> = {
+    event_id: exchange.outcomeEventId,
+    event_type: 'gateway.request.outcome',
+    request_id: exchange.requestId,
+    config_version: worker.view.version,
+    config_id: worker.view.head?.nonce,
+    environment: settings.environment,
+    event_attribution: attribution(exchange, worker.status.gatewayId),
+    exchange_id: exchange.id,
+  }
+  if (trace !== null) start.trace_id = trace.traceId
+  if (exchange.promptHash !== null) start.prompt_hash = exchange.promptHash
+  if (metadata !== null) start.metadata = metadata
+  start.details = {
     route: exchange.route,
-    model: maskSecretsOrNull(requestedModel(exchange)),
+    ...(mcp === null ? { model: maskSecretsOrNull(requestedModel(exchange)) } : mcpTarget(exchange, mcp)),
+    stream: facts?.stream ?? false,
+  }
+  return wellFormedJson(start).slice(0, -2)
+}
+
+/** The members of a record that its end decides; `details` adds to those of its start. */
+export interface RecordEnd {
+  readonly details: NonNullable<LogRecord['details']>
+  readonly members: Pick<LogRecord, 'timestamp' | 'verdict' | 'reason_code'> & Partial<LogRecord>
+}
+
+function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): RecordEnd {
+  const { model, policyResults, notes, mcp, maxOutputTokens } = exchange
+  const details: RecordEnd['details'] = {
     provider: model?.provider.name ?? null,
     status,
     latency_ms: Math.round(gateway.clock.monotonic() - exchange.startedMonotonic),
     first_token_ms: exchange.firstTokenMs,
     attempts: exchange.attempts.length,
-    stream: facts?.stream ?? false,
   }
   if (policyResults.length > 0) details.policy_results = recordedResults(exchange, policyResults)
   if (notes.length > 0) details.notes = notes
-  if (mcp !== null) Object.assign(details, mcpDetails(exchange, mcp))
+  if (mcp !== null) Object.assign(details, mcpResult(mcp))
   if (exchange.opened) details.dispatched = true
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
-  event.details = details
-  // The digest was not needed before if nothing was dispatched. The body of an unauthenticated caller is not read.
-  if (exchange.body !== null && exchange.token !== null) promptHashOf(exchange, gateway)
-  if (exchange.promptHash !== null) event.prompt_hash = exchange.promptHash
-  if (exchange.promptRedacted !== null) event.prompt_redacted = exchange.promptRedacted
-  const metadata = trustedMetadata(exchange)
-  if (metadata !== null) event.metadata = metadata
-  return event
+  const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }
+  const prompt = capturePrompt(exchange, gateway)
+  if (prompt !== null) members.prompt_redacted = prompt
+  return { details, members }
 }
 
 /** The caller's own metadata, if its token may send it (handbook/tokens.md), in the amount that providers accept. */
@@ -144,29 +190,6 @@ const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
     first_byte_ms: attempt.firstByteMs,
   },
 })
-
-function baseEvent(
-  exchange: Exchange,
-  { worker, clock, settings }: Gateway,
-  verdict: Verdict,
-  reason: ReasonCode,
-): Event {
-  const event: Event = {
-    event_id: exchange.outcomeEventId,
-    event_type: 'gateway.request.outcome',
-    request_id: exchange.requestId,
-    timestamp: timestamp(clock.now()),
-    verdict,
-    reason_code: reason,
-    config_version: worker.view.version,
-    config_id: worker.view.head?.nonce,
-    environment: settings.environment,
-    event_attribution: attribution(exchange, worker.status.gatewayId),
-    exchange_id: exchange.id,
-  }
-  if (exchange.trace !== null) event.trace_id = exchange.trace.traceId
-  return event
-}
 
 function attribution(exchange: Exchange, gatewayId: string): Attribution {
   const { token, sessionId } = exchange

@@ -6,12 +6,10 @@
 import { checkToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
-import { promptHashOf } from '../policy/request-digest.ts'
-import { interruptedEvent } from './exchange-record.ts'
+import { interruptedRecord } from './exchange-record.ts'
 
 export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<void> {
-  promptHashOf(exchange, gateway)
-  const interrupted = interruptedEvent(exchange, gateway)
+  const interrupted = interruptedRecord(exchange, gateway)
   await gateway.worker.journal.open(exchange.id, interrupted, innerEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true
   if (exchange.cut !== null) throw exchange.cut.failure

@@ -84,10 +84,10 @@ test('books every billed attempt in addition to the last one, and reserves it be
   exchange.usage = usage(40, 20)
   const spent = spentOf(exchange, gateway, 'ok')
   expect(spent).toMatchObject({ cost: 110_000, estimated: false })
-  const event = outcome()
-  bookLimits(exchange, event, spent)
-  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: 110_000 }])
-  expect(event.details).toBeUndefined()
+  const end = { details: {}, members: outcome() }
+  bookLimits(exchange, end, spent)
+  expect(end.members.settlements).toEqual([{ account: 'token/t/money', amount: 110_000 }])
+  expect(end.details).toEqual({})
   expect(usageLimits.balances.get('token/t/money')).toBe(50_000)
 })
 
@@ -99,9 +99,9 @@ test('books a cost once on a budget that was reserved in two of its windows', ()
     { account: 'token/t/requests', amount: 1 },
   ]
   exchange.reservation = { held, extend: () => false, book: (used) => used, release() {} }
-  const event = outcome()
-  bookLimits(exchange, event, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
-  expect(event.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
+  const end = { details: {}, members: outcome() }
+  bookLimits(exchange, end, { usage: usage(1, 1), estimated: false, cost: 50_000, source: null })
+  expect(end.members.settlements?.map(({ amount }) => amount)).toEqual([30_000, 20_000, 1])
 })
 
 test('limits an estimate to the reserved amount', () => {
@@ -133,7 +133,7 @@ test('caps an absurd cost at the same maximum in the event and on the account', 
   Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
   const spent = spentOf(exchange, gateway, 'ok')
   expect(spent?.cost).toBe(maxAmount)
-  const event = outcome()
-  bookLimits(exchange, event, spent)
-  expect(event.settlements).toEqual([{ account: 'token/t/money', amount: maxAmount }])
+  const end = { details: {}, members: outcome() }
+  bookLimits(exchange, end, spent)
+  expect(end.members.settlements).toEqual([{ account: 'token/t/money', amount: maxAmount }])
 })

@@ -86,11 +86,17 @@ export function reservedSpend(exchange: Exchange, gateway: Terms): Spent {
   return { usage, estimated: true, cost, source: terms?.price?.source ?? null }
 }
 
+/** The parts of a record's end that show what was booked. */
+interface BookedEnd {
+  readonly details: NonNullable<Event['details']>
+  readonly members: Pick<Event, 'settlements'>
+}
+
 /**
  * Books the use on each limit in the tick in which the outcome is written, and gives back the rest. Without an open
  * record it gives back everything. A request counts as one request whatever the provider answered.
  */
-export function bookLimits(exchange: Exchange, event: Event, spent: Spent | null): void {
+export function bookLimits(exchange: Exchange, end: BookedEnd, spent: Spent | null): void {
   const { reservation } = exchange
   if (reservation === null) return
   exchange.reservation = null
@@ -108,8 +114,8 @@ export function bookLimits(exchange: Exchange, event: Event, spent: Spent | null
     used.push({ account: set.account, amount })
   }
   const exceeded = spent === null ? null : excessOfSpent(exchange, spent)
-  if (exceeded !== null) event.details = { ...event.details, bound_exceeded: exceeded }
-  event.settlements = [...reservation.book(used)]
+  if (exceeded !== null) end.details.bound_exceeded = exceeded
+  end.members.settlements = [...reservation.book(used)]
 }
 
 /** By how much the last call exceeded its bound, when it exceeded it by more than the reserved excess. */

@@ -51,7 +51,7 @@ export function withGrant(outcome: StageOutcome, granted: PolicyEvaluation): Sta
 }
 
 /** Books the grant when the request was sent, in the tick in which its outcome is written; otherwise releases it. */
-export function bookGrant({ grant, opened }: Exchange, event: Event): void {
+export function bookGrant({ grant, opened }: Exchange, event: Pick<Event, 'settlements'>): void {
   if (grant === null) return
   const { reservation } = grant
   if (opened) event.settlements = [...(event.settlements ?? []), ...reservation.book(reservation.held)]
@@ -59,6 +59,6 @@ export function bookGrant({ grant, opened }: Exchange, event: Event): void {
 }
 
 /** What recovery books for a reserved grant: it counts as used. */
-export function bookInterruptedGrant({ grant }: Exchange, event: Event): void {
+export function bookInterruptedGrant({ grant }: Exchange, event: Pick<Event, 'settlements'>): void {
   if (grant !== null) event.settlements = [...(event.settlements ?? []), ...grant.reservation.held]
 }

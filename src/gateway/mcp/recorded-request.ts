@@ -14,17 +14,21 @@ export function recordedName(exchange: Pick<Exchange, 'chain'>, { server, name }
   return prefix + recordedText(exchange, name.slice(prefix.length))
 }
 
-/** What its outcome's event says of it. */
-export const mcpDetails = (exchange: Pick<Exchange, 'chain'>, mcp: McpRequest) => {
-  const { method, server, requestBytes, resultBytes, toolFailed } = mcp
+/** What is called, for the details of its record. */
+export function mcpTarget(exchange: Pick<Exchange, 'chain'>, mcp: McpRequest) {
+  const method = recordedText(exchange, mcp.method)
   const name = recordedName(exchange, mcp)
   return {
-    model: name ?? recordedText(exchange, method),
-    method: recordedText(exchange, method),
-    server: server?.name ?? null,
-    ...(method === 'tools/call' ? { tool: name } : {}),
-    request_bytes: requestBytes,
-    result_bytes: resultBytes,
-    ...(toolFailed ? { tool_failed: true } : {}),
+    model: name ?? method,
+    method,
+    server: mcp.server?.name ?? null,
+    ...(mcp.method === 'tools/call' ? { tool: name } : {}),
   }
 }
+
+/** The sizes and the result, for the details of its record. */
+export const mcpResult = ({ requestBytes, resultBytes, toolFailed }: McpRequest) => ({
+  request_bytes: requestBytes,
+  result_bytes: resultBytes,
+  ...(toolFailed ? { tool_failed: true } : {}),
+})

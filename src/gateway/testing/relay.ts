@@ -12,7 +12,7 @@ import { McpSessions } from '../../mcp/surface/sessions.ts'
 import { OfferedModels } from '../../providers/catalog/offered-models.ts'
 import { PriceBook } from '../../providers/prices/price-book.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
-import { interruptedEvent } from '../accounting/exchange-record.ts'
+import { interruptedRecord } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
 import type { Gateway } from '../context.ts'
 import { answerFailure } from '../error-response.ts'
@@ -135,7 +135,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     reason: 'ok',
   })
   exchange.opened = true
-  await worker.journal.open(exchange.id, interruptedEvent(exchange, gateway), 4)
+  await worker.journal.open(exchange.id, interruptedRecord(exchange, gateway), 4)
   return { exchange, gateway, worker }
 }
 

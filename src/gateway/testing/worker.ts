@@ -7,7 +7,7 @@ import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import { eventsOf, expandRecord, type LogRecord } from '../../events/log/record.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { CatalogModel, GatewayStatus, Grant, Journal, StateView } from '../../fleet/protocol/worker.ts'
+import type { CatalogModel, GatewayStatus, Grant, Journal, JsonOf, StateView } from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
@@ -34,18 +34,20 @@ export class TestJournal implements Journal {
   full: { open?: boolean; close?: boolean; refuse?: boolean } = {}
   closeCalls = 0
 
-  async open(exchangeId: string, interrupted: Event, innerEvents = 0): Promise<void> {
+  async open(exchangeId: string, interrupted: JsonOf<Event>, innerEvents = 0): Promise<void> {
     if (this.full.open) throw new Failure('event_outbox_full')
     if (this.opened.has(exchangeId)) throw new Error('Opened twice')
-    this.opened.set(exchangeId, interrupted)
+    this.opened.set(exchangeId, JSON.parse(interrupted))
     this.#room.set(exchangeId, innerEvents)
   }
 
-  async close(exchangeId: string, record: LogRecord): Promise<void> {
+  async close(exchangeId: string, json: JsonOf<LogRecord>, innerEvents: number): Promise<void> {
+    const record: LogRecord = JSON.parse(json)
     this.closeCalls += 1
     if (!this.opened.has(exchangeId)) throw new Error('Closed without having been opened')
     if (this.closed.has(exchangeId)) throw new Error('Closed twice')
-    if (eventsOf(record) > 1 + (this.#room.get(exchangeId) ?? 0))
+    if (eventsOf(record) !== 1 + innerEvents) throw new Error('Closed with a wrong number of events')
+    if (innerEvents > (this.#room.get(exchangeId) ?? 0))
       throw new Error('More events than room was set aside for')
     if (this.full.close) throw new Error('write: no space left on device')
     if (this.closeDelay > 0) await Bun.sleep(this.closeDelay)
