@@ -31,9 +31,10 @@ export interface BatchBounds {
 const usualBounds: BatchBounds = { events: eventBatchLimit, bytes: 1024 * 1024, most: 3 }
 
 interface Batch {
-  /** The chain's head before this batch, and after it. */
+  /** The chain's head before this batch. */
   readonly before: ChainHead
-  after: ChainHead
+  /** The chain's head after it; null while it takes more records. */
+  after: ChainHead | null
   /** The lines, behind the room for the first. */
   readonly bytes: Buffer
   length: number
@@ -45,8 +46,9 @@ interface Batch {
 export class ShipperBatches {
   readonly #bounds: BatchBounds
   readonly #batches: Batch[] = []
-  /** The chain's head after everything that is held; null until the ledger's is known. */
-  #end: ChainHead | null = null
+  /** The number of the last record that is held; null until the ledger's head is known. */
+  #last: number | null = null
+  /** The chain up to that record. */
   #walk = new ChainWalk('')
   /** The buffer of a batch that is compressed, for the next one. */
   #spare: Buffer | null = null
@@ -57,7 +59,7 @@ export class ShipperBatches {
 
   /** The number of the last event that is held or already in the ledger. */
   get last(): number {
-    return this.#end?.seq ?? 0
+    return this.#last ?? 0
   }
 
   /** Whether a batch is complete. */
@@ -74,24 +76,24 @@ export class ShipperBatches {
   /** Drops what the ledger has at this head, and everything if the head is not from here. */
   follow(head: ChainHead): void {
     const [first] = this.#batches
-    if (first !== undefined && same(first.after, head)) this.#batches.shift()
+    if (first !== undefined && first.after !== null && same(first.after, head)) this.#batches.shift()
     const from = this.#batches[0]?.before ?? this.#end
     if (from !== null && same(from, head)) return
     this.#batches.length = 0
-    this.#end = head
+    this.#last = head.seq
     this.#walk = new ChainWalk(head.digest)
   }
 
   /** Adds record number `n` with this body. Returns false if it is not the next one or there is no room. */
   add(n: number, bytes: Buffer, start: number, end: number): boolean {
-    if (this.#end === null || n !== this.#end.seq + 1) return false
-    const batch = this.#withRoom(this.#end, end - start + 1)
+    if (n !== (this.#last ?? Number.NaN) + 1) return false
+    const batch = this.#withRoom(end - start + 1)
     if (batch === null) return false
     this.#walk.step(n, bytes.subarray(start, end))
     batch.length += bytes.copy(batch.bytes, batch.length, start, end)
     batch.bytes[batch.length++] = lineFeed
     batch.events++
-    batch.after = this.#end = { seq: n, digest: this.#walk.digest }
+    this.#last = n
     return true
   }
 
@@ -99,13 +101,14 @@ export class ShipperBatches {
   async first(): Promise<Buffer<ArrayBuffer> | null> {
     const [first] = this.#batches
     if (first === undefined) return null
+    if (first.after === null) this.#complete(first)
     first.sent ??= this.#compressed(first)
     return await first.sent
   }
 
   async #compressed(batch: Batch): Promise<Buffer<ArrayBuffer>> {
     const { bytes, before, after, events, length } = batch
-    const head = batchHead(before.seq + 1, events, after.digest)
+    const head = batchHead(before.seq + 1, events, after?.digest ?? '')
     const start = headRoom - head.length
     bytes.write(head, start, 'latin1')
     try {
@@ -118,20 +121,33 @@ export class ShipperBatches {
     }
   }
 
-  #withRoom(end: ChainHead, bytes: number): Batch | null {
+  /** The chain's head after everything that is held. Its digest is written once for each batch. */
+  get #end(): ChainHead | null {
+    return this.#last === null ? null : { seq: this.#last, digest: this.#walk.digest }
+  }
+
+  /** The last batch takes no more records. */
+  #complete(batch: Batch): void {
+    batch.after = this.#end
+  }
+
+  #withRoom(bytes: number): Batch | null {
     const { events: maxEvents, bytes: maxBytes, most } = this.#bounds
     const last = this.#batches.at(-1)
     if (
       last !== undefined &&
-      last.sent === null &&
+      last.after === null &&
       last.events < maxEvents &&
       last.length + bytes <= headRoom + maxBytes
     )
       return last
     if (this.#batches.length >= most) return null
+    if (last?.after === null) this.#complete(last)
+    const end = this.#end
+    if (end === null) return null
     const room = this.#spare ?? Buffer.allocUnsafeSlow(headRoom + maxBytes)
     this.#spare = null
-    const batch: Batch = { before: end, after: end, bytes: room, length: headRoom, events: 0, sent: null }
+    const batch: Batch = { before: end, after: null, bytes: room, length: headRoom, events: 0, sent: null }
     this.#batches.push(batch)
     return batch
   }

@@ -222,6 +222,7 @@ function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, 
 async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<Uint8Array> {
   const limit = gateway.settings.answer_limit_bytes
   const reader = upstream.body?.getReader()
+  const announced = announcedLength(upstream.headers)
   let bytes: Uint8Array | null = null
   let chunks: Uint8Array[] | null = null
   let length = 0
@@ -240,6 +241,8 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
       else if (chunks === null) chunks = [bytes, value]
       else chunks.push(value)
       const waiting = exchange.answerMemory.grow(value.length)
+      // The end of a body of this length needs no further read.
+      if (length === announced && waiting === undefined) break
       if (waiting === undefined) continue
       // While there is no memory for the chunk, the provider waits.
       exchange.silentSince = null
