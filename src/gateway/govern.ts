@@ -6,6 +6,7 @@
 import { Failure } from '../failure.ts'
 import { isObject, textOf } from '../languages/reading/json-value.ts'
 import type { TraceCarrier } from '../telemetry/tracer.ts'
+import { checkLive } from './admission/authenticate.ts'
 import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
 import { answerFailure, failureResponse } from './error-response.ts'
@@ -35,7 +36,9 @@ export async function govern(
   try {
     for (const stage of stages) {
       const pending = stage(exchange, gateway)
-      if (pending !== undefined) await pending
+      if (pending === undefined) continue
+      await pending
+      if (exchange.answer === null) checkLive(exchange, gateway)
     }
     const answer = madeAnswer(exchange)
     return gateway.draining ? await closeAfterAnswer(arrival.request, answer) : answer

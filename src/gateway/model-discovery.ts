@@ -13,7 +13,7 @@ import type { OfferedModel, Provider, ProviderKind } from '../providers/provider
 import { type GovernedToken, modelAllowed } from '../tokens/governed-token.ts'
 import { accessPoliciesOf, forbiddenBy } from '../usage/rate/rate-demands.ts'
 import { finishExchange } from './accounting/exchange-record.ts'
-import { checkToken } from './admission/authenticate.ts'
+import { checkLive } from './admission/authenticate.ts'
 import type { Gateway } from './context.ts'
 import { type Exchange, required } from './exchange.ts'
 
@@ -22,8 +22,7 @@ export const modelsPath = '/v1/models'
 export async function answerModels(exchange: Exchange, gateway: Gateway): Promise<void> {
   const id = modelInPath(exchange.request.url)
   const offers = await offersFor(required(exchange.token), gateway)
-  if (exchange.cut !== null) throw exchange.cut.failure
-  checkToken(exchange, gateway)
+  checkLive(exchange, gateway)
   const listing: Listing = { view: gateway.worker.view, token: required(exchange.token), offers }
   const shown = exchange.dialect.family === 'messages' ? anthropicModel : model
   const body = id === null ? page(modelsOf(listing), shown) : shown(oneModel(listing, id))

@@ -2,7 +2,7 @@
  * A worker from start to stop, with a control plane that is away or lies. Long because each guarantee has its test
  * here.
  */
-import { closeIn, openIn } from '../testing/outbox-exchanges.ts'
+
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { cpSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,6 +13,7 @@ import { recordedEvents } from '../../events/testing/recorded.ts'
 import { systemClock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
+import { closeIn, openIn } from '../testing/outbox-exchanges.ts'
 import { movableClock, TemporaryFleet } from '../testing/temporary-fleet.ts'
 
 let fleet: TemporaryFleet

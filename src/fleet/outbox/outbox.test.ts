@@ -113,7 +113,11 @@ describe('an outbox', () => {
       },
     })
     writes = 0
-    await Promise.all([openIn(outbox, 'a', event({}, 'a')), openIn(outbox, 'b', event({}, 'b')), outbox.refuse(event())])
+    await Promise.all([
+      openIn(outbox, 'a', event({}, 'a')),
+      openIn(outbox, 'b', event({}, 'b')),
+      outbox.refuse(event()),
+    ])
     expect(writes).toBe(1)
   })
 

@@ -29,7 +29,12 @@ export interface Journal {
    * writes if none followed; its `settlements` are the full reserved amounts. `innerEvents` is how many attempts and
    * decisions its record may hold. `uses` are the slots of limits a minute that it takes, for a restart.
    */
-  open(exchangeId: string, interrupted: JsonOf<Event>, innerEvents?: number, uses?: readonly RecordedUse[]): Promise<void>
+  open(
+    exchangeId: string,
+    interrupted: JsonOf<Event>,
+    innerEvents?: number,
+    uses?: readonly RecordedUse[],
+  ): Promise<void>
   /**
    * Writes the record that ends an opened exchange, with so many attempts and decisions. Resolves when committed. `uses`
    * are the corrections of the slots that it took.

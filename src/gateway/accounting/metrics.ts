@@ -139,9 +139,7 @@ export function createMeter(): Meter {
     ...(['kind', 'verdict'] as const),
   )
   const policyErrors = counter('gatehouse_policy_errors_total', 'Policy evaluations that failed')
-  const tokens = summed(
-    counter('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', 'direction'),
-  )
+  const tokens = summed(counter('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', 'direction'))
   const costs = summed(counter('gatehouse_cost_usd_total', 'Cost of answers in US dollars'))
   const unpriced = summed(counter('gatehouse_unpriced_total', 'Answers whose model has no price'))
   const duration = histogram(

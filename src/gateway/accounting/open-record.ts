@@ -1,9 +1,3 @@
-/**
- * Writes the open record before anything is sent to a provider. From then on a gateway that is killed still leaves an
- * outcome, because recovery writes the `interrupted` one (fleet/outbox/README.md rule 4). The outbox sets space aside
- * for everything that may end the exchange, so a full disk refuses the request here and not after it was paid for.
- */
-import { checkToken } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
 import { interruptedRecord } from './exchange-record.ts'
@@ -12,8 +6,6 @@ export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<
   const interrupted = interruptedRecord(exchange, gateway)
   await gateway.worker.journal.open(exchange.id, interrupted, innerEvents(exchange, gateway), exchange.rates?.uses())
   exchange.opened = true
-  if (exchange.cut !== null) throw exchange.cut.failure
-  checkToken(exchange, gateway)
 }
 
 /** How many events its record may hold beside the outcome: each retry of each path, and the policy decisions. */

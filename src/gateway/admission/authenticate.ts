@@ -69,6 +69,15 @@ export function checkToken(
   if (token.delegation !== undefined) requireAudience(token.delegation, resourceOf(exchange.family, worker.status))
 }
 
+/**
+ * Throws if the exchange was cut or its token is no longer valid. The runner calls it after every stage that waited.
+ * A stage calls it only between two waits of its own, where it would reserve or send something.
+ */
+export function checkLive(exchange: Exchange, gateway: Gateway): void {
+  if (exchange.cut !== null) throw exchange.cut.failure
+  if (exchange.tokenHash !== null) checkToken(exchange, gateway)
+}
+
 /** The MCP endpoint is a resource of its own (RFC 8707; oauth/README.md). */
 const resourceOf = (family: string, { gatewayUrl }: Gateway['worker']['status']): string =>
   family === 'mcp' ? `${gatewayUrl}/mcp` : gatewayUrl

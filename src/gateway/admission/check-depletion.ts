@@ -5,7 +5,6 @@
 import { type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
-import { checkToken } from './authenticate.ts'
 import { depletableAccounts, depletionFailure } from './depleted-token.ts'
 
 export function checkDepletion(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -23,10 +22,5 @@ export function checkDepletion(exchange: Exchange, gateway: Gateway): Promise<vo
     return refuse(thrown)
   }
   if (!(reserved instanceof Promise)) return reserved.release()
-  return reserved
-    .then((reservation) => reservation.release(), refuse)
-    .then(() => {
-      if (exchange.cut !== null) throw exchange.cut.failure
-      checkToken(exchange, gateway)
-    })
+  return reserved.then((reservation) => reservation.release(), refuse)
 }

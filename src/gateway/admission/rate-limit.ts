@@ -12,7 +12,6 @@ import type { RateTicket } from '../../usage/rate/rate-ticket.ts'
 import { type RateDemand, RateRefused } from '../../usage/rate/rates.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { checkToken } from './authenticate.ts'
 import { resourceName } from './resource-name.ts'
 
 export function takeRates(exchange: Exchange, gateway: Gateway): Promise<void> | void {
@@ -48,9 +47,5 @@ function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand
     return refuse(thrown)
   }
   if (!(taken instanceof Promise)) return took(taken)
-  return taken.then((ticket) => {
-    took(ticket)
-    if (exchange.cut !== null) throw exchange.cut.failure
-    checkToken(exchange, gateway)
-  }, refuse)
+  return taken.then(took, refuse)
 }

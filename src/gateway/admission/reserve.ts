@@ -25,7 +25,7 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, type PricedPath, required } from '../exchange.ts'
 import { limitTools } from '../request/limit-tools.ts'
 import { translateRequest } from '../request/translate.ts'
-import { checkToken } from './authenticate.ts'
+import { checkLive } from './authenticate.ts'
 import { type BoundedPath, boundPaths, limitMembers, minCost } from './bound-paths.ts'
 import { countInput } from './count-input.ts'
 import { resourceName } from './resource-name.ts'
@@ -37,8 +37,7 @@ export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void
 
 async function reserveLater(exchange: Exchange, gateway: Gateway): Promise<void> {
   await gateway.prices.load()
-  if (exchange.cut !== null) throw exchange.cut.failure
-  checkToken(exchange, gateway)
+  checkLive(exchange, gateway)
   await reserve(exchange, gateway)
 }
 
@@ -116,8 +115,6 @@ async function reserveDemandLater(
   }
   exchange.reservation = reservation
   limitToGrant(exchange, gateway, reservation, asked.paths)
-  if (exchange.cut !== null) throw exchange.cut.failure
-  checkToken(exchange, gateway)
 }
 
 /** Reserves again with the input counted by the tokenizer if that may help; otherwise throws the refusal. */
@@ -130,8 +127,7 @@ function reserveCounted(
   const counting = asked.isCounted ? null : countInput(exchange, gateway, asked.paths, thrown)
   if (counting === null) throw failureOf(thrown, exchange, gateway, asked)
   return counting.then((paths) => {
-    if (exchange.cut !== null) throw exchange.cut.failure
-    checkToken(exchange, gateway)
+    checkLive(exchange, gateway)
     if (paths === null) throw failureOf(thrown, exchange, gateway, asked)
     return reserveDemand(exchange, gateway, { ...asked, paths, isCounted: true })
   })

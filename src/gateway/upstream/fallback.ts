@@ -19,7 +19,7 @@
  */
 import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
-import { checkToken } from '../admission/authenticate.ts'
+import { checkLive } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { relayAnswer } from '../response/answer.ts'
@@ -63,7 +63,7 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
       await answerFailure(exchange, gateway, failed)
       break
     }
-    checkToken(exchange, gateway)
+    checkLive(exchange, gateway)
   }
   // The provider has the bytes; a long stream should not keep them in memory.
   exchange.body = null
@@ -90,7 +90,6 @@ async function findNext(course: Search, exchange: Exchange, gateway: Gateway, fa
   if (wait !== null) {
     discardAttempt(exchange, gateway)
     await pause(exchange, wait)
-    if (exchange.cut !== null) throw exchange.cut.failure
     return true
   }
   const next = gateway.clock.monotonic() < course.until ? nextPath(course, gateway) : null
