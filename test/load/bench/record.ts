@@ -3,30 +3,41 @@ import { createToken, revoke } from '../../support/client.ts'
 import type { Gatehouse } from '../../support/harness.ts'
 import { type LedgerCount, settledCount } from '../events/ledger-count.ts'
 import { percentile, timesOf } from '../generator/timing.ts'
+import { requestsSeen } from '../rig/beside.ts'
+import type { Field } from './contenders.ts'
 
-export interface LedgerCost {
-  /** Requests whose number is known, and how many outcomes were recorded for them. */
+export interface RecordCost {
+  /** Requests that reached the provider, and the outcomes that were recorded of them: the same, each once. */
   requests_sent: number
   outcomes_recorded: number
-  outcomes_in_all: number
-  exchanges_in_all: number
+  exchanges_recorded: number
   exported_per_second: number
+  revocation_ms: { p50: number; p99: number }
 }
 
-/** Requests that were sent one by one, and what the ledger had before and after them. */
-export interface Counted {
-  sent: number
-  outcomes: number
+/** What was there before the measurements began. */
+export interface Before {
+  ledger: LedgerCount
+  seen: number
 }
 
-export async function measureLedger(gatehouse: Gatehouse, before: LedgerCount, counted: Counted): Promise<LedgerCost> {
+export const lookBefore = async ({ upstream, gatehouse }: Field): Promise<Before> => ({
+  ledger: await settledCount(gatehouse.dataDirectory),
+  seen: await requestsSeen(upstream, 'everything'),
+})
+
+export async function measureRecord(
+  { upstream, gatehouse }: Field,
+  before: Before,
+  revocations: number,
+): Promise<RecordCost> {
   const { outcomes, exchanges } = await settledCount(gatehouse.dataDirectory)
   return {
-    requests_sent: counted.sent,
-    outcomes_recorded: counted.outcomes,
-    outcomes_in_all: outcomes - before.outcomes,
-    exchanges_in_all: exchanges - before.exchanges,
+    requests_sent: (await requestsSeen(upstream, 'everything')) - before.seen,
+    outcomes_recorded: outcomes - before.ledger.outcomes,
+    exchanges_recorded: exchanges - before.ledger.exchanges,
     exported_per_second: await exportRate(gatehouse),
+    revocation_ms: await measureRevocations(gatehouse, revocations),
   }
 }
 
@@ -43,7 +54,7 @@ async function exportRate(gatehouse: Gatehouse): Promise<number> {
 }
 
 /** Milliseconds until a revocation is answered, which is when every connected gateway refuses the token. */
-export async function measureRevocations(gatehouse: Gatehouse, rounds: number): Promise<{ p50: number; p99: number }> {
+async function measureRevocations(gatehouse: Gatehouse, rounds: number): Promise<{ p50: number; p99: number }> {
   const ids: string[] = []
   for (let made = 0; made < rounds; made++) ids.push((await createToken(gatehouse)).id)
   const times = await timesOf(rounds, (round) => revoke(gatehouse, ids[round] ?? ''))

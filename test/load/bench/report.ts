@@ -1,144 +1,166 @@
-/** What the bench found, as one table: both figures, their comparison, the figure to reach, and whether it is. */
-import type { LedgerCost } from './record.ts'
-import type { TokenCost } from './tokens.ts'
-import { type Compared, type Latency, streamCounts, type Traffic } from './traffic.ts'
+/** What the bench found, as tables: the contenders side by side, then the figures that are to be reached. */
+import { parts } from '../profile/attribution.ts'
+import type { Syscalls } from '../profile/syscalls.ts'
+import type { Cost, Latency } from './cost.ts'
+import type { FrameCost } from './frames.ts'
+import { type Goal, goals, reached } from './goals.ts'
+import { type ByName, type Measured, of } from './measured.ts'
 
-export interface Measured extends Traffic {
-  ledger: LedgerCost
-  revocation_ms: { p50: number; p99: number }
-  /** With few tokens, and with many. */
-  tokens: readonly TokenCost[]
+export interface Table {
+  title: string
+  /** The first row is the heading. */
+  rows: readonly (readonly string[])[]
 }
-
-type Row = readonly [measured: string, direct: string, governed: string, compared: string, goal: string, met: string]
 
 const whole = (value: number): string => Math.round(value).toLocaleString('en')
-const milliseconds = (value: number): string => `${value.toFixed(2)} ms`
+const micros = (value: number): string => value.toFixed(1)
+const millis = (value: number): string => value.toFixed(2)
 const times = (value: number): string => `× ${value.toFixed(2)}`
-const met = (holds: boolean): string => (holds ? 'yes' : 'NO')
+const megabytes = (value: number): string => `${whole(value)} MB`
 
-const heading: Row = ['measured', 'pass-through', 'gatehouse', 'compared', 'figure to reach', 'reached']
+/** What stands in each column of a row. */
+type Columns<Value> = Readonly<Record<string, (value: Value) => string>>
 
-export const table = (measured: Measured): Row[] => [
-  heading,
-  ...speedRows(measured),
-  ...latencyRows(`latency at ${whole(measured.latency_at_half.requests_per_second)}/s`, measured.latency_at_half),
-  ...streamCounts.flatMap((count) => latencyRows(`first token, ${count} streams held`, measured.first_token[count])),
-  ...latencyRows(overloadName, measured.first_token_overloaded, false),
-  ...processRows(measured),
-  ...tokenRows(measured),
-  ...recordRows(measured),
-]
-
-function speedRows({ requests_per_second: speed, failed }: Measured): Row[] {
-  const ratio = speed.governed / speed.direct
-  return [
-    ['requests/s of the provider alone', whole(speed.upstream), '', '', '', ''],
-    [
-      'requests/s, 16 connections',
-      whole(speed.direct),
-      whole(speed.governed),
-      times(ratio),
-      '≥ 0.75',
-      met(ratio >= 0.75),
-    ],
-    ['… by two workers', whole(speed.direct), whole(speed.workers), times(speed.workers / speed.direct), '', ''],
-    ['requests that failed', '', whole(failed), '', '0', met(failed === 0)],
-  ]
-}
-
-const overloadName = `… ${streamCounts[1]} callers without a pause`
-
-const percent = (share: number): string => `${Math.round(100 * share)} %`
-const load = ({ machine_busy: busy, taken_by_others: others }: Latency): string =>
-  `${percent(busy)}, ${percent(others)} others`
-
-/** Without `judged` a row says what overload is like: no figure is to be reached in it. */
-function latencyRows(name: string, { direct, governed }: Compared, judged = true): Row[] {
-  const rows = (['p50_ms', 'p99_ms'] as const).map((share): Row => {
-    const added = governed[share] - direct[share]
-    const goal = share === 'p99_ms' && judged ? (['≤ + 1 ms', met(added <= 1)] as const) : (['', ''] as const)
-    return [
-      `${name}, ${share.slice(0, 3)}`,
-      milliseconds(direct[share]),
-      milliseconds(governed[share]),
-      `${added < 0 ? '-' : '+'} ${milliseconds(Math.abs(added))}`,
-      ...goal,
-    ]
-  })
-  if (judged) rows.push(['… generator late, p99', ...lateness(direct, governed), '', '', ''])
-  return [...rows, ['… machine busy', load(direct), load(governed), '', '', '']]
-}
-
-const lateness = (direct: Latency, governed: Latency) =>
-  [milliseconds(direct.generator_late_p99_ms), milliseconds(governed.generator_late_p99_ms)] as const
-
-function processRows({ processor_microseconds_a_request: processor, gateway_resident_mebibytes: memory }: Measured) {
-  const growth = memory.after / memory.before
-  const rows: Row[] = [
-    [
-      'processor time a request',
-      `${whole(processor.direct)} µs`,
-      `${whole(processor.gateway)} µs`,
-      times(processor.gateway / processor.direct),
-      '',
-      '',
-    ],
-    ['… of the control plane', '', `${whole(processor.control_plane)} µs`, '', '', ''],
-    [
-      `gateway memory, ${whole(memory.requests)} requests`,
-      '',
-      `${whole(memory.before)} → ${whole(memory.after)} MiB`,
-      times(growth),
-      '≤ 150 MB, flat',
-      met(memory.after * 1024 ** 2 <= 150e6 && growth <= 1.2),
-    ],
-  ]
-  return rows
-}
-
-function tokenRows({ tokens }: Measured): Row[] {
-  const few = tokens[0]?.first_use_ms ?? Number.NaN
-  return tokens.flatMap(({ tokens: count, ready_ms: ready, first_use_ms: first, known_use_ms: known }): Row[] => [
-    [`ready, ${whole(count)} tokens`, '', milliseconds(ready), '', '≤ 300 ms', met(ready <= 300)],
-    [
-      `first request of a token among ${whole(count)}`,
-      '',
-      milliseconds(first),
-      times(first / few),
-      count === 0 ? '' : 'as fast as few',
-      count === 0 ? '' : met(first / few <= 1.2),
-    ],
-    ['… of one that is known', '', milliseconds(known), '', '', ''],
+/** A row for each name. */
+function tableOf<Value>(title: string, found: ByName<Value>, columns: Columns<Value>): Table {
+  const rows = Object.entries(found).map(([name, value]) => [
+    name,
+    ...Object.values(columns).map((cell) => cell(value)),
   ])
+  return { title, rows: [['', ...Object.keys(columns)], ...rows] }
 }
 
-function recordRows({ revocation_ms: revocation, ledger, ingested_per_second: ingested }: Measured): Row[] {
-  const once = ledger.requests_sent === ledger.outcomes_recorded && ledger.outcomes_in_all === ledger.exchanges_in_all
+const optional = (value: number | null): string => (value === null ? '' : micros(value))
+
+const costColumns: Columns<Cost> = {
+  'requests/s': ({ requests_per_second: value }) => whole(value),
+  'gateway µs': ({ gateway }) => micros(gateway),
+  'to bare': ({ ratio_to_bare: ratio }) => times(ratio),
+  'main thread': ({ main_thread: value }) => micros(value),
+  'other threads': ({ other_threads: value }) => micros(value),
+  'control plane µs': ({ control_plane: value }) => optional(value),
+  switches: ({ context_switches: value }) => value.toFixed(2),
+  failed: ({ failed }) => whole(failed),
+}
+
+const latencyColumns: Columns<Latency> = {
+  'p50 ms': ({ p50_ms: value }) => millis(value),
+  'p99 ms': ({ p99_ms: value }) => millis(value),
+  'generator late p99': ({ generator_late_p99_ms: value }) => millis(value),
+}
+
+const frameColumns: Columns<FrameCost> = {
+  'gateway µs': ({ gateway }) => micros(gateway),
+  'to bare': ({ ratio_to_bare: ratio }) => times(ratio),
+  'main thread': ({ main_thread: value }) => micros(value),
+  'other threads': ({ other_threads: value }) => micros(value),
+  'control plane µs': ({ control_plane: value }) => optional(value),
+  'frames a read': ({ frames_per_read: value }) => value.toFixed(2),
+  streams: ({ streams }) => whole(streams),
+  failed: ({ failed }) => whole(failed),
+}
+
+export function tables(measured: Measured): Table[] {
+  const { saturated, at_rate: atRate, frames, held, syscalls, where } = measured
   return [
-    ['revocation, p50', '', milliseconds(revocation.p50), '', '', ''],
-    ['revocation, p99', '', milliseconds(revocation.p99), '', '< 100 ms', met(revocation.p99 < 100)],
-    ['events ingested a second', '', whole(ingested), '', '', ''],
-    ['events exported a second', '', whole(ledger.exported_per_second), '', '', ''],
-    [
-      'outcomes in the ledger',
-      `${whole(ledger.requests_sent)} sent`,
-      `${whole(ledger.outcomes_recorded)} recorded`,
-      `${whole(ledger.outcomes_in_all)} of ${whole(ledger.exchanges_in_all)} exchanges in all`,
-      'exactly once',
-      met(once),
-    ],
+    tableOf('Processor time a request, 16 connections that are never idle', saturated, costColumns),
+    tableOf<Cost & Latency>(`The same at ${whole(atRate.rate)} requests a second, and latency`, atRate.costs, {
+      ...costColumns,
+      ...latencyColumns,
+    }),
+    tableOf('Processor time a frame, streams of 40 frames of text in 41 writes', frames, frameColumns),
+    ...held.map(({ name, first_text: first }) => tableOf(`Time to the first text, ${name}`, first, latencyColumns)),
+    ...(syscalls === null ? [] : syscallTables(syscalls)),
+    ...(where === null ? [] : whereTables(where)),
+    otherTable(measured),
+    goalTable(measured),
   ]
 }
 
-/** Prints rows in columns; the first is their heading. */
-export function print(rows: readonly (readonly string[])[]): void {
+function syscallTables(syscalls: NonNullable<Measured['syscalls']>): Table[] {
+  const counted = (value: number | null) => (value === null ? 'not counted' : value.toFixed(2))
+  const seen = new Set(Object.values(syscalls).flatMap(({ names: found }) => Object.keys(found)))
+  const often = [...seen].filter((name) => Object.values(syscalls).some((found) => (found.names[name] ?? 0) >= 0.05))
+  const columns = often.map((name) => {
+    const cell = ({ names: found }: Syscalls) => (found[name] ?? 0).toFixed(2)
+    return [name, cell] as const
+  })
+  return [
+    tableOf('Calls of the kernel a request', syscalls, {
+      'by perf stat': ({ by_perf: value }) => counted(value),
+      'by strace, which slows down': ({ by_strace: value }) => counted(value),
+      ...Object.fromEntries(columns),
+    }),
+  ]
+}
+
+function whereTables({ profiler, attributions, functions, files }: NonNullable<Measured['where']>): Table[] {
+  const found = Object.keys(attributions)
+  const rows = parts.map((part) => [part, ...found.map((name) => micros(of(attributions, name)[part]))])
+  const sums = found.map((name) => micros(parts.reduce((sum, part) => sum + of(attributions, name)[part], 0)))
+  return [
+    {
+      title: `Where the microseconds go, by ${profiler}`,
+      rows: [['µs a request', ...found], ...rows, ['all', ...sums]],
+    },
+    {
+      title: `Functions, everything on, with the native code that each calls (${files.join(', ')})`,
+      rows: [['function', 'µs a request'], ...functions.map(({ name, time }) => [name, micros(time)])],
+    },
+  ]
+}
+
+function otherTable({ allocations, memory, starts, tokens, record }: Measured): Table {
+  const { requests_sent: sent, outcomes_recorded: outcomes, exchanges_recorded: exchanges } = record
+  return {
+    title: 'Besides',
+    rows: [
+      ['figure', 'measured'],
+      ...Object.entries(allocations).map(([name, count]) => [`objects made for a request, ${name}`, whole(count)]),
+      ['memory of the gateway, warm', megabytes(memory.before_megabytes)],
+      [`… after ${whole(memory.requests)} requests`, megabytes(memory.after_requests_megabytes)],
+      [`… after ${whole(memory.held_streams)} streams were held`, megabytes(memory.after_streams_megabytes)],
+      ['ready, first start', `${whole(starts.first_ms)} ms`],
+      ['ready, second start', `${whole(starts.second_ms)} ms`],
+      ...tokens.flatMap((cost) => [
+        [`ready, ${whole(cost.tokens)} tokens`, `${whole(cost.ready_ms)} ms`],
+        ['… first request of a token, of a known one', `${millis(cost.first_use_ms)}, ${millis(cost.known_use_ms)} ms`],
+        ['… first page of the list', `${millis(cost.list_ms)} ms`],
+        [
+          '… memory of gateway and control plane',
+          `${megabytes(cost.gateway_megabytes)}, ${megabytes(cost.control_plane_megabytes)}`,
+        ],
+      ]),
+      ['revocation, p50, p99', `${millis(record.revocation_ms.p50)}, ${millis(record.revocation_ms.p99)} ms`],
+      ['events exported a second', whole(record.exported_per_second)],
+      ['requests sent, outcomes, exchanges', [sent, outcomes, exchanges].map(whole).join(', ')],
+    ],
+  }
+}
+
+const shown = ({ unit }: Goal, value: number): string =>
+  `${Number.isInteger(value) || value >= 100 ? whole(value) : value.toPrecision(3)} ${unit}`.trim()
+
+export function goalTable(measured: Measured): Table {
+  const rows = goals.map((goal) => {
+    const found = goal.measure(measured)
+    const limit = goal.most === undefined ? `≥ ${shown(goal, goal.least ?? 0)}` : `≤ ${shown(goal, goal.most)}`
+    return [goal.figure, found === null ? '' : shown(goal, found), limit, reached(goal, found)]
+  })
+  return { title: 'Goals', rows: [['figure', 'measured', 'goal', 'reached'], ...rows] }
+}
+
+/** Lays rows out in columns; the first is their heading. */
+export function lines(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  for (const row of rows)
-    console.log(
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+export function print(rows: readonly (readonly string[])[]): void {
+  for (const line of lines(rows)) console.log(line)
 }

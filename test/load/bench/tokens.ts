@@ -1,8 +1,9 @@
 /** Starts and look-ups, with few tokens and with very many: how long until ready, and the first request of a token. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createToken } from '../../support/client.ts'
+import { api, createToken } from '../../support/client.ts'
 import { type Gatehouse, startGatehouse, temporaryDirectory } from '../../support/harness.ts'
+import { residentBytes } from '../../support/processes.ts'
 import { median, timesOf } from '../generator/timing.ts'
 import { seedTokens } from '../rig/seed.ts'
 
@@ -12,6 +13,10 @@ export interface TokenCost {
   /** A request with a token that the gateway has not seen before, and with one that it has. */
   first_use_ms: number
   known_use_ms: number
+  /** The first page of the list of tokens. */
+  list_ms: number
+  gateway_megabytes: number
+  control_plane_megabytes: number
 }
 
 const lookUps = 50
@@ -23,7 +28,7 @@ async function listModels(gatehouse: Gatehouse, token: string): Promise<void> {
   if (answer.status !== 200) throw new Error(`The gateway refused a token: ${answer.status}`)
 }
 
-async function lookUpCost(gatehouse: Gatehouse): Promise<Pick<TokenCost, 'first_use_ms' | 'known_use_ms'>> {
+async function lookUpCost(gatehouse: Gatehouse): Promise<Omit<TokenCost, 'tokens' | 'ready_ms'>> {
   const tokens: string[] = []
   for (let made = 0; made <= lookUps; made++) tokens.push((await createToken(gatehouse)).token_value)
   const use = (index: number) => listModels(gatehouse, tokens[index] ?? '')
@@ -31,11 +36,38 @@ async function lookUpCost(gatehouse: Gatehouse): Promise<Pick<TokenCost, 'first_
   return {
     first_use_ms: median(await timesOf(lookUps, use)),
     known_use_ms: median(await timesOf(lookUps, () => use(lookUps))),
+    list_ms: median(await timesOf(3, () => api(gatehouse, '/v1/tokens'))),
+    gateway_megabytes: residentBytes(gatehouse.gatewayPid()) / 1e6,
+    control_plane_megabytes: residentBytes(gatehouse.controlPlanePid()) / 1e6,
   }
 }
 
+export interface Starts {
+  first_ms: number
+  second_ms: number
+}
+
+/** Milliseconds until ready: in an empty directory, and in one that was started in before. */
+export async function measureStarts(repeats: number): Promise<Starts> {
+  const [first, second]: [number[], number[]] = [[], []]
+  for (let repeat = 0; repeat < repeats; repeat++) {
+    const directory = temporaryDirectory()
+    const dataDirectory = join(directory, 'data')
+    try {
+      for (const found of [first, second]) {
+        await using gatehouse = await startGatehouse({ dataDirectory })
+        found.push(gatehouse.startUpMs)
+        await gatehouse.end('SIGTERM')
+      }
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  }
+  return { first_ms: median(first), second_ms: median(second) }
+}
+
 /** Measures with a handful of tokens and then with each of the numbers given, ascending, on one installation. */
-export async function measureTokens(counts: readonly number[], starts: number): Promise<TokenCost[]> {
+export async function measureTokens(counts: readonly number[]): Promise<TokenCost[]> {
   const directory = temporaryDirectory()
   const dataDirectory = join(directory, 'data')
   const costs: TokenCost[] = []
@@ -44,14 +76,10 @@ export async function measureTokens(counts: readonly number[], starts: number): 
     for (const tokens of [0, ...counts]) {
       if (tokens > 0) await seedTokens(dataDirectory, { count: tokens - seeded, present: seeded })
       seeded = tokens
-      const readyMs: number[] = []
-      for (let start = 1; start <= starts; start++) {
-        await using gatehouse = await startGatehouse({ dataDirectory, adminToken })
-        adminToken = gatehouse.adminToken
-        readyMs.push(gatehouse.startUpMs)
-        if (start === starts) costs.push({ tokens, ready_ms: median(readyMs), ...(await lookUpCost(gatehouse)) })
-        await gatehouse.end('SIGTERM')
-      }
+      await using gatehouse = await startGatehouse({ dataDirectory, adminToken })
+      adminToken = gatehouse.adminToken
+      costs.push({ tokens, ready_ms: gatehouse.startUpMs, ...(await lookUpCost(gatehouse)) })
+      await gatehouse.end('SIGTERM')
     }
     return costs
   } finally {

@@ -15,7 +15,7 @@ import { words } from '../rig/words.ts'
 import type { Curve, Point } from './curve.ts'
 
 export const tokenCurve: Curve = async (full) => {
-  const costs = await measureTokens(full ? [10, 1000, 100_000, 1_000_000] : [10, 1000, 100_000], 1)
+  const costs = await measureTokens(full ? [10, 1000, 100_000, 1_000_000] : [10, 1000, 100_000])
   return costs.slice(1).map(({ tokens, ...figures }) => ({ at: tokens, figures: { ...figures } }))
 }
 
@@ -41,6 +41,20 @@ export const modelCurve: Curve = (full) =>
     grow: seedModels,
     change: (round) => ({ max_output_tokens: 200 + round }),
   })
+
+/** Limits that a token has: none, of requests, of money too, and of requests a minute. */
+export const limitCurve: Curve = async () => {
+  using upstream = await startBeside('mock-upstream.ts')
+  await using gatehouse = await begun(upstream)
+  await priceModel(gatehouse)
+  const kinds = Object.entries({ max_requests: 1_000_000_000, max_budget: 1_000_000, rate_limit_rpm: 100_000_000 })
+  const points: Point[] = []
+  for (let count = 0; count <= kinds.length; count++) {
+    const { token_value: token } = await createToken(gatehouse, Object.fromEntries(kinds.slice(0, count)))
+    points.push(await pointOf(count, gatehouse, chatTarget(gatehouse.gatewayUrl, token)))
+  }
+  return points
+}
 
 /** Terms of one policy, which is changed while the gateway runs. */
 export const termCurve: Curve = async (full) => {
@@ -123,10 +137,10 @@ async function pointOf(at: number, gatehouse: Gatehouse, target: Target): Promis
   // The first round is for warming up, the best of the others counts: what disturbs can only add.
   for (let round = 0; round <= rounds; round++) {
     const before = processorSeconds(gatehouse.gatewayPid())
-    const { requestsPerSecond, failed } = await saturate(target, 16, roundSeconds)
+    const { requests, failed } = await saturate(target, 16, roundSeconds)
     if (failed > 0) throw new Error(`${failed} requests failed`)
     const spent = processorSeconds(gatehouse.gatewayPid()) - before
-    if (round > 0) costs.push((spent * 1e6) / (requestsPerSecond * roundSeconds))
+    if (round > 0) costs.push((spent * 1e6) / requests)
   }
   return {
     at,

@@ -9,13 +9,14 @@ import { watchMachine } from '../rig/machine.ts'
 import type { Curve } from './curve.ts'
 import { curveTable } from './curve.ts'
 import { eventCurve, sidecarCurve } from './curve-fleet.ts'
-import { modelCurve, policyCurve, termCurve, tokenCurve } from './curve-state.ts'
+import { limitCurve, modelCurve, policyCurve, termCurve, tokenCurve } from './curve-state.ts'
 import { streamCurve } from './curve-streams.ts'
 
 const curves: Readonly<Record<string, Curve>> = {
   tokens: tokenCurve,
   policies: policyCurve,
   terms: termCurve,
+  limits: limitCurve,
   models: modelCurve,
   streams: streamCurve,
   events: eventCurve,

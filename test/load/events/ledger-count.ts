@@ -40,11 +40,10 @@ function nextPosition(dataDirectory: string): number {
   return ledger.query<{ next: number }, []>('select next_position as next from event_log').get()?.next ?? 0
 }
 
-/** Waits until nothing has arrived for a second; gives the count and how long the arriving took. */
-export async function settledCount(dataDirectory: string): Promise<LedgerCount & { waitedMs: number }> {
-  const startedAt = performance.now()
+/** Waits until nothing has arrived for a second. */
+export async function settle(dataDirectory: string): Promise<void> {
   let seen = -1
-  let changedAt = startedAt
+  let changedAt = performance.now()
   await until(
     'the ledger has come to rest',
     () => {
@@ -55,5 +54,10 @@ export async function settledCount(dataDirectory: string): Promise<LedgerCount &
     },
     { withinMs: 300_000, everyMs: 100 },
   )
-  return { ...countLedger(dataDirectory), waitedMs: changedAt - startedAt }
+}
+
+/** Waits in the same way, then counts. */
+export async function settledCount(dataDirectory: string): Promise<LedgerCount> {
+  await settle(dataDirectory)
+  return countLedger(dataDirectory)
 }

@@ -1,16 +1,5 @@
-/**
- * Streams in numbers, against the executable: how many can be held open at once, and what is left of those whose callers
- * leave. Memory has to stay flat, nothing may go on at the provider, and every one has its outcome.
- *
- *     bun test/load/generator/streams.ts held [streams=512] [seconds=60]
- *     bun test/load/generator/streams.ts aborted [streams=10000]
- */
+/** Streams that are opened on sockets of their own, held or left, and a provider whose streams go on until then. */
 import { connect, type Socket } from 'node:net'
-import { createToken } from '../../support/client.ts'
-import { eventually } from '../../support/eventually.ts'
-import { type Gatehouse, startGatehouse } from '../../support/harness.ts'
-import { residentBytes } from '../../support/processes.ts'
-import { settledCount } from '../events/ledger-count.ts'
 import { requestBody } from '../rig/target.ts'
 
 export interface DrippingProvider {
@@ -102,55 +91,4 @@ export async function abortStreams(gatewayUrl: string, token: string, count: num
     }
   }
   await Promise.all(Array.from({ length: atOnce }, leave))
-}
-
-const mebibytes = (gatehouse: Gatehouse): number => Math.round(residentBytes(gatehouse.gatewayPid()) / 1024 ** 2)
-
-async function held(gatehouse: Gatehouse, token: string, count: number, seconds: number): Promise<object> {
-  const before = mebibytes(gatehouse)
-  const sockets = await Promise.all(Array.from({ length: count }, () => openStream(gatehouse.gatewayUrl, token)))
-  const resident: number[] = []
-  for (let second = 0; second < seconds; second += 5) {
-    resident.push(mebibytes(gatehouse))
-    await Bun.sleep(5000)
-  }
-  const open = sockets.filter((socket) => !socket.destroyed).length
-  for (const socket of sockets) socket.destroy()
-  return { streams: count, seconds, open_at_the_end: open, resident_mebibytes: { before, held: resident } }
-}
-
-async function aborted(gatehouse: Gatehouse, token: string, count: number): Promise<object> {
-  const before = mebibytes(gatehouse)
-  const resident: number[] = []
-  const startedAt = performance.now()
-  for (let tenth = 0; tenth < 10; tenth++) {
-    await abortStreams(gatehouse.gatewayUrl, token, count / 10)
-    resident.push(mebibytes(gatehouse))
-  }
-  const perSecond = Math.round(count / ((performance.now() - startedAt) / 1000))
-  return { streams: count, per_second: perSecond, resident_mebibytes: { before, each_tenth: resident } }
-}
-
-async function measure(kind: string, first: number, second: number): Promise<void> {
-  const provider = startDrippingProvider(Number(process.env.DRIP_MS ?? 1000))
-  try {
-    await using gatehouse = await startGatehouse({ upstream: provider })
-    const token = (await createToken(gatehouse)).token_value
-    await abortStreams(gatehouse.gatewayUrl, token, 64)
-    const outcomesBefore = (await settledCount(gatehouse.dataDirectory)).outcomes
-    const found = kind === 'held' ? await held(gatehouse, token, first, second) : await aborted(gatehouse, token, first)
-    await eventually(() => {
-      if (provider.running() > 0) throw new Error(`${provider.running()} streams still run at the provider`)
-    })
-    const { outcomes } = await settledCount(gatehouse.dataDirectory)
-    const left = { running_at_provider: provider.running(), outcomes_recorded: outcomes - outcomesBefore }
-    console.log(JSON.stringify({ kind, ...found, ...left, resident_after: mebibytes(gatehouse) }, null, 2))
-  } finally {
-    await provider.stop()
-  }
-}
-
-if (import.meta.main) {
-  const [kind = 'held', first, second] = process.argv.slice(2)
-  await measure(kind, Number(first ?? (kind === 'held' ? 512 : 10_000)), Number(second ?? 60))
 }

@@ -1,8 +1,10 @@
 /**
- * Reads a profile as `bun --cpu-prof` writes it (the form of Chrome's DevTools Protocol, Profiler.Profile): whose time
- * it was. What native code takes counts for the function of this repository that called it.
+ * Reads a profile as `bun --cpu-prof` writes it (the form of Chrome's DevTools Protocol, Profiler.Profile). It sees the
+ * main thread alone, and nothing of the kernel: what JavaScript waits for in a call counts for the function that called.
  */
 import { z } from 'zod'
+import { mainThread } from '../rig/threads.ts'
+import type { Frame, Sample } from './samples.ts'
 
 const profileSchema = z.object({
   nodes: z.array(
@@ -19,57 +21,45 @@ const profileSchema = z.object({
   timeDeltas: z.array(z.number()),
 })
 
-/** A function of this repository, or native code that nothing of it called: the loop that waits, reads and collects. */
-export interface Owner {
-  file: string
-  name: string
-}
+type Nodes = z.infer<typeof profileSchema>['nodes']
 
-export interface Owned extends Owner {
-  /** Its part of all time, 0 to 1. */
-  share: number
-}
-
-export const noAttribution: Owner = { file: 'none', name: "the runtime's own loop" }
-
-/** The share of each owner from one moment to another, in milliseconds since the epoch, the largest first. */
-export function ownersOf(text: string, sourceRoot: string, fromMs: number, untilMs: number): Owned[] {
+/** The samples from one moment to another, in milliseconds since the epoch; files are named from `root` on. */
+export function samplesOf(text: string, root: string, fromMs: number, untilMs: number): Sample[] {
   const { nodes, startTime, samples, timeDeltas } = profileSchema.parse(JSON.parse(text))
-  const owners = ownerOfNodes(nodes, sourceRoot)
-  const times = new Map<string, { owner: Owner; time: number }>()
-  let [at, all] = [startTime, 0]
+  const stacks = stacksOf(nodes, root)
+  const weights = new Map<number, number>()
+  let at = startTime
   for (const [index, sample] of samples.entries()) {
     const time = timeDeltas[index] ?? 0
     at += time
     if (at < fromMs * 1000 || at > untilMs * 1000) continue
-    const owner = owners.get(sample) ?? noAttribution
-    const key = `${owner.file} ${owner.name}`
-    const known = times.get(key)
-    if (known === undefined) times.set(key, { owner, time })
-    else known.time += time
-    all += time
+    weights.set(sample, (weights.get(sample) ?? 0) + time)
   }
-  const owned = [...times.values()].map(({ owner, time }) => ({ ...owner, share: time / all }))
-  return owned.sort((one, other) => other.share - one.share)
+  const found = [...weights].map(([node, weight]) => ({ thread: mainThread, frames: stacks.get(node) ?? [], weight }))
+  return found.filter(({ frames }) => frames.at(-1)?.name !== '(idle)')
 }
 
-type Nodes = z.infer<typeof profileSchema>['nodes']
-
-/** Whose each node is: its own where it is a function of the repository, otherwise its caller's. */
-function ownerOfNodes(nodes: Nodes, sourceRoot: string): Map<number, Owner> {
+/** The frames of each node and its callers, the outermost first. */
+function stacksOf(nodes: Nodes, root: string): Map<number, Frame[]> {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const isChild = new Set(nodes.flatMap(({ children = [] }) => children))
-  const owners = new Map<number, Owner>()
-  const below = nodes.filter(({ id }) => !isChild.has(id)).map(({ id }) => ({ id, callers: noAttribution }))
+  const stacks = new Map<number, Frame[]>()
+  const below = nodes.filter(({ id }) => !isChild.has(id)).map(({ id }): [number, Frame[]] => [id, []])
   for (let next = below.pop(); next !== undefined; next = below.pop()) {
-    const node = byId.get(next.id)
+    const [id, callers] = next
+    const node = byId.get(id)
     if (node === undefined) continue
     const { functionName, url } = node.callFrame
-    const file = url.replace('file://', '')
-    const own = file.startsWith(sourceRoot)
-    const owner = own ? { file: file.slice(sourceRoot.length), name: functionName || 'anonymous' } : next.callers
-    owners.set(node.id, owner)
-    for (const child of node.children ?? []) below.push({ id: child, callers: owner })
+    const stack = functionName === '(root)' ? callers : [...callers, frameOf(functionName, url, root)]
+    stacks.set(id, stack)
+    for (const child of node.children ?? []) below.push([child, stack])
   }
-  return owners
+  return stacks
+}
+
+function frameOf(name: string, url: string, root: string): Frame {
+  if (url === '') return name === 'fetch' ? { kind: 'fetch', name } : { kind: 'native', name: name || 'native' }
+  const file = url.replace('file://', '')
+  const shown = file.startsWith(root) ? file.slice(root.length) : (file.split('/node_modules/').at(-1) ?? file)
+  return { kind: 'javascript', name: `${name || 'anonymous'} ${shown}` }
 }

@@ -10,20 +10,38 @@ import { collect } from '../../support/harness.ts'
 export interface Beside extends Disposable {
   url: string
   pid: number
+  /** Asks it to end, and waits until it has. */
+  ended(): Promise<void>
 }
 
 const firstLine = z.object({ url: z.string() })
 
-export async function startBeside(file: string, ...args: readonly string[]): Promise<Beside> {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, file), ...args], {
+interface Started {
+  env?: Readonly<Record<string, string>>
+  /** For Bun. */
+  flags?: readonly string[]
+}
+
+export const startBeside = (file: string, ...args: readonly string[]): Promise<Beside> => startWith({}, file, ...args)
+
+export async function startWith(
+  { env = {}, flags = [] }: Started,
+  file: string,
+  ...args: readonly string[]
+): Promise<Beside> {
+  const child = Bun.spawn([process.execPath, ...flags, join(import.meta.dir, file), ...args], {
     // As the gateway has it: how many requests a process may have open at once.
-    env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '65000' },
+    env: { ...process.env, BUN_CONFIG_MAX_HTTP_REQUESTS: '65000', ...env },
     stdout: 'pipe',
     stderr: 'inherit',
   })
   const stdout = collect(child.stdout)
   const { url } = await eventually(() => firstLine.parse(JSON.parse(stdout())))
-  return { url, pid: child.pid, [Symbol.dispose]: () => child.kill() }
+  const ended = async () => {
+    child.kill('SIGTERM')
+    await child.exited
+  }
+  return { url, pid: child.pid, ended, [Symbol.dispose]: () => child.kill() }
 }
 
 /** How many requests have reached the provider of the bench under the first part of their path. */

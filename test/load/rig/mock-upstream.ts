@@ -1,8 +1,8 @@
 /**
  * The provider of the bench, a process of its own: the same short answer at once, or a stream. A stream is short and
  * fast unless the request says `max_tokens`: then it has so many frames of text, at the pace of a provider that
- * generates. Counts requests by the first part of their path, so that each path through it can be counted apart. Says
- * its address in one line on standard output.
+ * generates, or with the pause that `user` says. Each frame is a write of its own. Counts requests by the first part of
+ * their path, so that each path through it can be counted apart. Says its address in one line on standard output.
  */
 import { chatAnswer, chatStream } from '../../fakes/chat.ts'
 import { cut, splitPlans } from '../../fakes/splits.ts'
@@ -48,7 +48,8 @@ const streamed = (frames: readonly Uint8Array[], pauseMs: number) =>
 
 function streamFor(body: string): Response {
   const tokens = Number(/"max_tokens":(\d+)/.exec(body)?.[1] ?? 0)
-  return tokens > 0 ? streamed(longStream(tokens), heldPauseMs) : streamed(shortStream, shortPauseMs)
+  const pauseMs = Number(/"user":"pause (\d+)"/.exec(body)?.[1] ?? heldPauseMs)
+  return tokens > 0 ? streamed(longStream(tokens), pauseMs) : streamed(shortStream, shortPauseMs)
 }
 
 const server = Bun.serve({

@@ -4,6 +4,8 @@ export interface Target {
   /** The full address of chat completions. */
   url: string
   token: string
+  /** Headers that it wants besides. */
+  headers?: Readonly<Record<string, string>>
 }
 
 export const benchModel = 'bench-model'
@@ -21,9 +23,10 @@ export const requestBody = (stream: boolean, messages = 1): string =>
     ...(stream && { stream }),
   })
 
-export const requestHeaders = ({ token }: Target): Record<string, string> => ({
+export const requestHeaders = ({ token, headers }: Target): Record<string, string> => ({
   authorization: `Bearer ${token}`,
   'content-type': 'application/json',
+  ...headers,
 })
 
 /** Between the frames of a stream that says how long it is, in milliseconds: ten words a second. */
@@ -32,6 +35,6 @@ export const heldPauseMs = 100
 /** The first text of such a stream: nothing that a term of the chain may begin with is left open by it. */
 export const firstText = 'Because, '
 
-/** Asks for a stream of so many frames of text. */
-export const streamBody = (tokens: number): string =>
-  JSON.stringify({ ...JSON.parse(requestBody(true)), max_tokens: tokens })
+/** Asks for a stream of so many frames of text, with so long a pause between them. */
+export const streamBody = (frames: number, pauseMs = heldPauseMs): string =>
+  JSON.stringify({ ...JSON.parse(requestBody(true)), max_tokens: frames, user: `pause ${pauseMs}` })
