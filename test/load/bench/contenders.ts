@@ -40,7 +40,7 @@ const governedBy = (name: string, gatehouse: Gatehouse, target: Target): Contend
   record: { pid: gatehouse.controlPlanePid(), dataDirectory: gatehouse.dataDirectory },
 })
 
-export const bareContender = (bare: Beside): Contender => ({
+const bareContender = (bare: Beside): Contender => ({
   name: names.bare,
   target: { name: names.bare, url: `${bare.url}/bare${path}`, token: 'none' },
   pids: [bare.pid],

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { costsOf, inTurn, type Load } from './cost.ts'
 
 const load = (requests: number, main: number, others: number, controlPlane: number | null): Load => ({
-  ...{ requests, main, others, controlPlane, failed: 1, seconds: 2, switches: requests * 3 },
+  ...{ requests, main, others, controlPlane, failed: 1, seconds: 2, http: others / 2, switches: requests * 3 },
 })
 
 test('divides what all rounds took by all requests, and compares with the first contender', () => {
@@ -14,7 +14,7 @@ test('divides what all rounds took by all requests, and compares with the first 
   )
   expect(costs['bare proxy']).toEqual({
     ...{ requests: 400, failed: 2, requests_per_second: 100, gateway: 20, main_thread: 15, other_threads: 5 },
-    ...{ control_plane: null, context_switches: 3, ratio_to_bare: 1 },
+    ...{ http_client: 2.5, control_plane: null, context_switches: 3, ratio_to_bare: 1 },
   })
   expect(costs.plain).toMatchObject({ gateway: 60, control_plane: 10, ratio_to_bare: 3 })
 })

@@ -3,7 +3,7 @@ import { settle } from '../events/ledger-count.ts'
 import { sendAtRate } from '../generator/open-loop.ts'
 import { saturate } from '../generator/saturation.ts'
 import { percentile } from '../generator/timing.ts'
-import { lookAtThreads, spentSince } from '../rig/threads.ts'
+import { httpThread, lookAtThreads, spentSince } from '../rig/threads.ts'
 import type { Contender } from './contenders.ts'
 
 /** Sums over all rounds. Times are in microseconds. */
@@ -13,6 +13,8 @@ export interface Load {
   seconds: number
   main: number
   others: number
+  /** Of the others: the thread that speaks with the provider. */
+  http: number
   controlPlane: number | null
   switches: number
 }
@@ -26,6 +28,7 @@ export interface Cost {
   gateway: number
   main_thread: number
   other_threads: number
+  http_client: number
   control_plane: number | null
   context_switches: number
   ratio_to_bare: number
@@ -55,9 +58,10 @@ export async function spentFor<Result extends Sent>(
   const [before, recorderBefore] = [lookAtThreads(pids), lookAtThreads(recorder)]
   const sent = await load()
   if (record) await settle(record.dataDirectory)
-  const { main, others, switches } = spentSince(before, pids)
+  const { main, others, switches, byThread } = spentSince(before, pids)
+  const http = byThread[httpThread]?.total ?? 0
   const controlPlane = record ? spentSince(recorderBefore, recorder).total : null
-  return { ...sent, main, others, switches, controlPlane }
+  return { ...sent, main, others, http, switches, controlPlane }
 }
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0)
@@ -74,6 +78,7 @@ export function costOf(loads: readonly Load[], bareMicroseconds: number | null):
     gateway,
     main_thread: each(({ main }) => main),
     other_threads: each(({ others }) => others),
+    http_client: each(({ http }) => http),
     control_plane: loads.some(({ controlPlane }) => controlPlane === null)
       ? null
       : each(({ controlPlane }) => controlPlane ?? 0),

@@ -6,7 +6,13 @@ import { goalTable, lines, tables } from './report.ts'
 
 const cost = (gateway: number, controlPlane: number | null) => ({
   ...{ requests: 1000, failed: 0, requests_per_second: 1e6 / gateway, gateway, main_thread: gateway / 2 },
-  ...{ other_threads: gateway / 2, control_plane: controlPlane, context_switches: 1, ratio_to_bare: gateway / 20 },
+  ...{
+    other_threads: gateway / 2,
+    http_client: gateway / 4,
+    control_plane: controlPlane,
+    context_switches: 1,
+    ratio_to_bare: gateway / 20,
+  },
   ...{ p50_ms: gateway / 100, p99_ms: gateway / 10, generator_late_p99_ms: 0.1 },
 })
 const costs = { [names.bare]: cost(20, null), [names.plain]: cost(30, 10), [names.everything]: cost(50, 21.5) }

@@ -38,6 +38,7 @@ const costColumns: Columns<Cost> = {
   'to bare': ({ ratio_to_bare: ratio }) => times(ratio),
   'main thread': ({ main_thread: value }) => micros(value),
   'other threads': ({ other_threads: value }) => micros(value),
+  'of them HTTP': ({ http_client: value }) => micros(value),
   'control plane µs': ({ control_plane: value }) => optional(value),
   switches: ({ context_switches: value }) => value.toFixed(2),
   failed: ({ failed }) => whole(failed),
@@ -46,7 +47,7 @@ const costColumns: Columns<Cost> = {
 const latencyColumns: Columns<Latency> = {
   'p50 ms': ({ p50_ms: value }) => millis(value),
   'p99 ms': ({ p99_ms: value }) => millis(value),
-  'generator late p99': ({ generator_late_p99_ms: value }) => millis(value),
+  'generator late p99': ({ generator_late_p99_ms: value }) => (Number.isNaN(value) ? '' : millis(value)),
 }
 
 const frameColumns: Columns<FrameCost> = {

@@ -9,7 +9,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { mainThread } from '../rig/threads.ts'
+import { mainThread, plainThread } from '../rig/threads.ts'
 import type { Frame, Sample } from './samples.ts'
 
 /** A sample as perf has it: addresses of frames, the innermost first. */
@@ -35,7 +35,7 @@ export function readScript(text: string): RawSample[] {
     const [, name = '', pid, tid] = header.exec(line) ?? []
     if (pid !== undefined) {
       frames = []
-      samples.push({ thread: pid === tid ? mainThread : name.trim(), frames })
+      samples.push({ thread: pid === tid ? mainThread : plainThread(name), frames })
       continue
     }
     const [, address = '', symbol = '', file = ''] = frameLine.exec(line) ?? []

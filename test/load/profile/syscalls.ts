@@ -2,7 +2,7 @@
  * Calls of the kernel for each request: how many, by perf, which does not slow down what it counts, and which ones, by
  * strace, which does. Where perf is missing the number is strace's too.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Contender } from '../bench/contenders.ts'
@@ -52,7 +52,7 @@ async function countWithStrace({ pids, target }: Contender, seconds: number): Pr
     const attached = pids.flatMap((pid) => ['-p', String(pid)])
     const child = Bun.spawn(['strace', '-c', '-f', ...attached, '-o', file], { stdout: 'ignore', stderr: 'ignore' })
     const { requests } = await during(child, () => saturate(target, connections, seconds))
-    return straceCounts(readFileSync(file, 'utf8'), requests)
+    return existsSync(file) ? straceCounts(readFileSync(file, 'utf8'), requests) : null
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -1,6 +1,6 @@
 /**
  * Profiles what carries requests while it is kept busy: the bare proxy, and gateways run from their sources, since an
- * executable has no names for half of its functions. By perf where it is installed: every thread, and the kernel.
+ * executable has no names for half of its functions. By perf where it is installed and permitted: every thread, and the kernel.
  * Otherwise by Bun's own profiler, which sees the main thread alone and makes it slower by a fifth; then the kernel's part
  * is the one that the kernel counted for the whole thread.
  */
@@ -44,7 +44,7 @@ const looksPerSecond = 1999
 type Profiler = Profiles['profiler']
 
 export async function measureWhere(times: Seconds): Promise<Profiles> {
-  const profiler = Bun.which('perf') === null ? 'bun --cpu-prof' : 'perf'
+  const profiler = (await perfMayRecord()) ? 'perf' : 'bun --cpu-prof'
   await using field = await startField()
   const profiles: Profile[] = []
   let fetchAddress: bigint | null = null
@@ -59,6 +59,18 @@ export async function measureWhere(times: Seconds): Promise<Profiles> {
     }
   }
   return { profiler, profiles }
+}
+
+/** Whether perf is installed, and permitted to see the kernel too. */
+async function perfMayRecord(): Promise<boolean> {
+  if (Bun.which('perf') === null) return false
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-profile-'))
+  try {
+    const args = ['record', '-q', '-e', 'cpu-clock:k', '-o', join(folder, 'perf.data'), '--', 'true']
+    return (await Bun.spawn(['perf', ...args], { stdout: 'ignore', stderr: 'ignore' }).exited) === 0
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 interface Run {

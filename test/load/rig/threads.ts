@@ -29,6 +29,9 @@ export interface Spent {
 
 const tick = 1e7
 
+/** Threads of a pool are numbered: they count as one. */
+export const plainThread = (name: string): string => name.trim().replace(/ ?\d+$/, '')
+
 function read(path: string): string {
   try {
     return readFileSync(path, 'latin1')
@@ -58,8 +61,7 @@ function lookAtThread(pid: number, id: string): Thread {
   const [ran = ''] = read(`${path}/schedstat`).split(' ')
   const switches = read(`${path}/status`).matchAll(/ctxt_switches:\s+(\d+)/g)
   return {
-    // Threads of a pool are numbered.
-    name: read(`${path}/comm`).trim().replace(/\d+$/, ''),
+    name: plainThread(read(`${path}/comm`)),
     isMain: id === String(pid),
     nanoseconds: ran === '' ? (user + kernel) * tick : Number(ran),
     kernelNanoseconds: kernel * tick,
