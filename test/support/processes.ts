@@ -98,20 +98,7 @@ export const processorSeconds = (pid: number): number => secondsIn(pid, 11, 13)
 /** The same, with that of its children which have ended. */
 export const familySeconds = (pid: number): number => secondsIn(pid, 11, 15)
 
-/** Processor time of its threads so far, in seconds, by their names; of one name together. */
-export function threadSeconds(pid: number): Map<string, number> {
-  const seconds = new Map<string, number>()
-  for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const name = look(`/proc/${pid}/task/${thread}/comm`).trim()
-    seconds.set(name, (seconds.get(name) ?? 0) + secondsIn(`${pid}/task/${thread}`, 11, 13))
-  }
-  return seconds
-}
-
-/** The same of the thread that it began with, whatever that is called. */
-export const mainThreadSeconds = (pid: number): number => secondsIn(`${pid}/task/${pid}`, 11, 13)
-
-function secondsIn(pid: number | string, from: number, to: number): number {
+function secondsIn(pid: number, from: number, to: number): number {
   const text = look(`/proc/${pid}/stat`)
   const columns = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return columns.slice(from, to).reduce((sum, ticks) => sum + Number(ticks), 0) / 100

@@ -5,7 +5,7 @@ import { families } from '../../languages/families.ts'
 import { membersWhere } from '../../languages/member-table.ts'
 import { policyKind, type TextPolicy, textAction } from './kind.ts'
 
-/** `bun test/load/detection-rates.ts` measures its detection rates. */
+/** `bun test/load/costs/detection-rates.ts` measures its detection rates. */
 export const defaultThreshold = 0.5
 
 const origins = ['user', 'tool', 'other', 'assistant', 'system', 'developer', 'tool_definition'] as const

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { World, type WorldOptions } from '../testing/usage-model.ts'
 import { maxRequestedAmount, plainName, roundSize } from './lease.ts'
 
-/** More of them by test/load/usage-repeat.ts. */
+/** More of them by test/load/soak/usage-repeat.ts. */
 const runs = Number(process.env.USAGE_MODEL_RUNS ?? 75)
 
 const requestsOnly = fc

@@ -1,0 +1,133 @@
+/** How long a log takes to answer what people ask of it. */
+import type { Event } from '../../../src/events/event.ts'
+import type { FacetFilter, LogQuery } from '../../../src/events/log/log-query.ts'
+import { readLog } from '../../../src/events/log/read-log.ts'
+import { readRecords } from '../../../src/events/log/read-records.ts'
+import { decodeHeader } from '../../../src/events/log/segment-codec.ts'
+import { readLogHead, readSegments } from '../../../src/events/log/segment-rows.ts'
+import type { Database } from '../../../src/store/open.ts'
+import { percentile, timesOf } from '../generator/timing.ts'
+import { rareReason } from './scale-records.ts'
+
+const page = 100
+const tries = 40
+
+const everything = (ceiling: number): LogQuery => ({
+  order: 'newest',
+  ...{ since: 0, until: Number.MAX_SAFE_INTEGER, ceiling, after: null, facets: [], ids: [] },
+})
+
+async function firstPage(ledger: Database, query: LogQuery): Promise<Event[]> {
+  const events: Event[] = []
+  for await (const { event } of readLog(ledger, query)) {
+    events.push(event)
+    if (events.length === page) break
+  }
+  return events
+}
+
+/** Values of a facet that the newest segments have. */
+async function valuesOf(ledger: Database, facet: FacetFilter['facet']): Promise<string[]> {
+  const values = new Set<string>()
+  for (const { header } of await readSegments(ledger, 'order by first_position desc limit 10', [])) {
+    for (const value of decodeHeader(header)?.facets.get(facet)?.keys() ?? []) values.add(value)
+  }
+  return [...values].toSorted()
+}
+
+/** p50 and p99 of a question in milliseconds, then the same of the processor, then how many events were found. */
+export interface Answer {
+  name: string
+  values: readonly number[]
+}
+
+/** Puts each question many times with other values. */
+export async function measureQuestions(ledger: Database): Promise<Answer[]> {
+  const { next } = await readLogHead(ledger)
+  const answers: Answer[] = []
+  const ask = async (name: string, queryOf: (round: number) => Partial<LogQuery>): Promise<void> => {
+    let found = 0
+    const busy: number[] = []
+    const times = await timesOf(tries, async (round) => {
+      const query = { ...everything(next), ...queryOf(round) }
+      const before = process.cpuUsage()
+      found += (await firstPage(ledger, query)).length
+      const { user, system } = process.cpuUsage(before)
+      busy.push((user + system) / 1000)
+    })
+    const values = [
+      percentile(times, 0.5),
+      percentile(times, 0.99),
+      percentile(busy, 0.5),
+      percentile(busy, 0.99),
+      found / tries,
+    ]
+    answers.push({ name, values })
+  }
+  const one = async (facet: FacetFilter['facet']) => {
+    const values = await valuesOf(ledger, facet)
+    return (round: number): FacetFilter => ({ facet, values: [values[(round * 7) % values.length] ?? ''] })
+  }
+  const only = (facet: FacetFilter['facet'], value: string) => () => ({ facets: [{ facet, values: [value] }] })
+  await ask('page', () => ({}))
+  for (const facet of ['team', 'token', 'model', 'gateway', 'provider'] as const) {
+    const filter = await one(facet)
+    await ask(`page by ${facet}`, (round) => ({ facets: [filter(round)] }))
+  }
+  await ask('page by verdict block', only('verdict', 'block'))
+  await ask('page by type decision', only('type', 'decision'))
+  await ask('page by status 5xx', only('status', '5xx'))
+  await ask('page by rare reason', only('reason', rareReason))
+  await ask('page by unknown reason', only('reason', 'nothing.such'))
+  const [token, model] = [await one('token'), await one('model')]
+  await ask('page by token and model', (round) => ({ facets: [token(round), model(round)] }))
+  await ask('page by token and verdict', (round) => ({
+    facets: [token(round), { facet: 'verdict', values: ['block'] }],
+  }))
+  await ask('page by model and rare reason', (round) => ({
+    facets: [model(round), { facet: 'reason', values: [rareReason] }],
+  }))
+  await ask('oldest first', () => ({ order: 'oldest' }))
+  const requests = await someRequests(ledger, next)
+  await ask('story of a request', (round) => storyOf(requests[round % requests.length] ?? ''))
+  await ask('story of no request', () => storyOf(Bun.randomUUIDv7()))
+  return answers
+}
+
+const storyOf = (id: string): Partial<LogQuery> => ({
+  order: 'oldest',
+  ids: [id],
+  matches: ({ request_id }) => request_id === id,
+})
+
+/** Request ids from all over the log. */
+async function someRequests(ledger: Database, next: number): Promise<string[]> {
+  const found: string[] = []
+  for (let share = 0; share < tries; share += 1) {
+    const from = 1 + Math.floor((share / tries) * (next - 1))
+    for await (const { text } of readRecords(ledger, { from, before: from + 1 })) {
+      found.push(/"request_id":"([^"]+)"/.exec(text)?.[1] ?? '')
+    }
+  }
+  return found
+}
+
+/** Reads all events as an export does. */
+export async function exportAll(ledger: Database): Promise<Record<string, number>> {
+  const { next } = await readLogHead(ledger)
+  const [before, began] = [process.cpuUsage(), performance.now()]
+  let [events, bytes, peak] = [0, 0, 0]
+  for await (const { event, json } of readLog(ledger, { ...everything(next), order: 'oldest' })) {
+    events += 1
+    bytes += (json ?? JSON.stringify(event)).length
+    if (events % 4096 === 0) peak = Math.max(peak, process.memoryUsage.rss())
+  }
+  const { user, system } = process.cpuUsage(before)
+  return {
+    events,
+    'events a second': events / ((performance.now() - began) / 1000),
+    'events a processor second': events / ((user + system) / 1e6),
+    'MB a second': bytes / 1e6 / ((performance.now() - began) / 1000),
+    'peak memory, MB': peak / 1e6,
+  }
+}
