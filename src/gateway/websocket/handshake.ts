@@ -19,6 +19,7 @@ import type { Gateway } from '../context.ts'
 import { answerFailure, failureResponse } from '../error-response.ts'
 import { beginExchange, type Connection, required } from '../exchange.ts'
 import { type FrameArrival, SocketConnection } from './connection.ts'
+import { Conversation } from './conversation.ts'
 import { socketFrames } from './frame.ts'
 
 /** The server's part in a handshake. */
@@ -57,7 +58,11 @@ export interface HandshakeArrival {
   requestId: string
 }
 
-export type GovernFrame = (route: SocketRoute, arrival: FrameArrival) => Promise<Response>
+export type GovernFrame = (
+  route: SocketRoute,
+  arrival: FrameArrival,
+  conversation: Conversation | null,
+) => Promise<Response>
 
 /** Idle for this long, a peer is pinged; one that does not answer is gone. */
 const idleSeconds = 120
@@ -84,13 +89,16 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
     { server, requestId }: HandshakeArrival,
     token: GovernedToken,
   ) => {
+    const isConversation = route.dialect.family === 'responses'
+    const conversation = isConversation ? new Conversation(gateway.memory.conversations, limit) : null
     const connection = new SocketConnection({
       url: request.url,
       headers: frameHeaders(request.headers),
       requestId,
       token,
       waitingLimit: waitingFrames * limit,
-      govern: (arrival) => govern(route, arrival),
+      conversation,
+      govern: (arrival) => govern(route, arrival, conversation),
       onClosed(closed) {
         connections.delete(closed)
         if (connections.size === 0) onEmpty?.()
