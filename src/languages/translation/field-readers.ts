@@ -91,12 +91,12 @@ export function gathered(
 type About = Pick<NeutralRequest, 'toolChoice' | 'parallelTools'>
 
 /**
- * `read` returns null for a tool that it leaves out. A tool that `tool_choice` requires cannot be left out. If none is
- * left, nothing is said about tools: providers refuse that.
+ * `read` returns nothing for a tool that it leaves out, and several for one that holds others. A tool that `tool_choice`
+ * requires cannot be left out. If none is left, nothing is said about tools: providers refuse that.
  */
 export function toolsWith(
   given: unknown,
-  read: (tool: JsonObject, at: FieldPath) => NeutralTool | null,
+  read: (tool: JsonObject, at: FieldPath) => readonly NeutralTool[],
   about: About,
 ): About & Pick<NeutralRequest, 'tools'> {
   if (!isGiven(given)) return { ...about, tools: [] }
@@ -105,8 +105,8 @@ export function toolsWith(
   const missing: JsonObject[] = []
   for (const [index, tool] of all.entries()) {
     const kept = read(tool, `tools.${index}`)
-    if (kept === null) missing.push(tool)
-    else tools.push(kept)
+    if (kept.length === 0) missing.push(tool)
+    else tools.push(...kept)
   }
   if (missing.length === 0) return { ...about, tools }
   requireNone(missing, tools, about)
