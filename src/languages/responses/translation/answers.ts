@@ -8,6 +8,7 @@ import { ownOpaque } from '../../translation/signature.ts'
 import { failed, unusable } from '../../translation/translation-errors.ts'
 import type { AnswerStart } from '../../translation-language.ts'
 import { readUsage } from '../answer.ts'
+import { offeredTools } from '../offered-tools.ts'
 import {
   annotationOf,
   callItem,
@@ -94,7 +95,7 @@ export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart):
 
 /** Texts and refusals that follow each other are one message. */
 function outputOf(parts: readonly NeutralPart[], { exchangeId, request }: AnswerStart): JsonObject[] {
-  const tools = toolsByName(request?.tools)
+  const tools = toolsByName(offeredTools(request ?? {}))
   const output: JsonObject[] = []
   let content: JsonObject[] | null = null
   for (const part of parts) {

@@ -11,6 +11,7 @@ import type {
   NeutralRequest,
   NeutralText,
   NeutralThought,
+  NeutralTool,
   NeutralToolCall,
   NeutralToolResult,
   NeutralTurn,
@@ -35,15 +36,17 @@ import { numberReader } from '../../translation/settings.ts'
 import { broughtOpaque, type Opaque } from '../../translation/signature.ts'
 import { malformed, unsupported } from '../../translation/translation-errors.ts'
 import { responsesMembers } from '../members.ts'
+import { offeredTools } from '../offered-tools.ts'
 import { inputParts } from './read-parts.ts'
-import { chosenFunction, customArguments, functionName, toolReader } from './tools.ts'
+import { chosenFunction, customArguments, functionName, type ReadTool, toolReader } from './tools.ts'
 
 const readNumbers = numberReader(responsesMembers)
 
 export function readResponsesRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest {
   checkMembers(body, responsesMembers, lenience)
   const before = statedString(body.instructions, 'instructions')
-  const { instructions, turns } = conversation(body.input, lenience)
+  const readTool = toolReader(offeredTools(body), lenience)
+  const { instructions, turns, tools } = conversation(body.input, lenience, readTool)
   const text = statedObject(body.text, 'text')?.value ?? {}
   onlyMembers(text, 'text', textMembers)
   const extras = gathered(body, usualTiers.has(body.service_tier) ? [] : ['service_tier'])
@@ -54,9 +57,10 @@ export function readResponsesRequest(body: Readonly<JsonObject>, lenience?: Leni
     instructions:
       before === null ? instructions : [{ kind: 'text', text: before.value, at: before.at }, ...instructions],
     turns: withCacheAtEnd(turns, body.cache_control),
-    ...toolsWith(body.tools, toolReader(body.tools, lenience), {
+    ...toolsWith(body.tools, readTool, {
       toolChoice: toolChoiceOf(body.tool_choice),
       parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
+      tools,
     }),
     output: format === null ? null : readFormat(format.value, format.value, 'text.format'),
     reasoning: reasoningOf(body.reasoning, lenience),
@@ -103,11 +107,22 @@ interface Conversation {
   /** The parts of the last turn, where it is the assistant's or of results. */
   open: { role: 'assistant' | 'tool'; parts: NeutralPart[] } | null
   calls: Map<string, string>
+  /** Those that items of the input offer. */
+  tools: NeutralTool[]
   lenience: Lenience | undefined
+  readTool: ReadTool
 }
 
-function conversation(input: unknown, lenience: Lenience | undefined): Conversation {
-  const read: Conversation = { instructions: [], turns: [], open: null, calls: new Map(), lenience }
+function conversation(input: unknown, lenience: Lenience | undefined, readTool: ReadTool): Conversation {
+  const read: Conversation = {
+    instructions: [],
+    turns: [],
+    open: null,
+    calls: new Map(),
+    tools: [],
+    lenience,
+    readTool,
+  }
   if (typeof input === 'string') {
     read.turns.push({ role: 'user', parts: [{ kind: 'text', text: input, at: 'input' }], at: 'input' })
     return read
@@ -132,9 +147,20 @@ function readItem(read: Conversation, { [label]: labelled, ...item }: JsonObject
     add(read, 'assistant', [call], at)
   } else if (type === 'function_call_output' || type === 'custom_tool_call_output') {
     add(read, 'tool', [resultOf(item, at, read.calls)], at)
-  } else if (type === 'web_search_call')
+  } else if (type === 'additional_tools') readTools(read, item, at)
+  else if (type === 'web_search_call')
     leaveOut(read.lenience, `${at}.web_search_call`, 'other providers have no searches of their own')
   else throw unsupported(`${at}.type`, 'is an item that other providers do not have')
+}
+
+const toolItemMembers = new Set(['type', 'id', 'role', 'tools'])
+
+function readTools({ tools, readTool }: Conversation, item: JsonObject, at: FieldPath): void {
+  onlyMembers(item, at, toolItemMembers)
+  for (const [index, tool] of arrayAt(item.tools, `${at}.tools`).entries()) {
+    const place = `${at}.tools.${index}`
+    tools.push(...readTool(objectAt(tool, place), place))
+  }
 }
 
 /** Adds to the last turn where it is of this role, and else begins one. */

@@ -59,6 +59,33 @@ describe('a namespace', () => {
   })
 })
 
+describe('tools in the input', () => {
+  const item = (...tools: readonly object[]) => ({ type: 'additional_tools', role: 'developer', id: 'at_1', tools })
+  const user = { type: 'message', role: 'user', content: 'hi' }
+
+  test('are tools of the request, after its own', () => {
+    const request = read({ tools: [shell], input: [item(agents, patch), user] })
+    expect(request.tools.map(({ name }) => name)).toEqual(['shell', 'agents__wait', 'agents__close', 'apply_patch'])
+    expect(request.turns).toHaveLength(1)
+    const body = { input: [item(agents), user] }
+    expect(read(body).tools).toHaveLength(2)
+    const answer = responses.provider.readAnswer({
+      output: [{ type: 'function_call', call_id: 'c', name: 'agents__wait' }],
+    })
+    expect(responses.caller.writeAnswer(answer, { ...asked, request: body }).output).toMatchObject([
+      { name: 'wait', namespace: 'agents' },
+    ])
+  })
+
+  test('take the place of earlier ones of the same name', () => {
+    const newer = { ...agents, tools: [{ ...wait, description: 'Waits longer' }] }
+    expect(read({ input: [item(agents), user, item(newer)] }).tools).toMatchObject([
+      { name: 'agents__wait', description: 'Agents.\n\nWaits longer' },
+      { name: 'agents__close' },
+    ])
+  })
+})
+
 describe('a custom tool', () => {
   const input = { type: 'string' }
 

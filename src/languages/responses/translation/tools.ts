@@ -28,25 +28,29 @@ const isCustom = ({ type }: JsonObject): boolean => type === 'custom'
 export const functionName = (name: string, namespace: string | null): string =>
   namespace === null ? name : `${namespace}${separator}${name}`
 
-/** The tools that functions stand for, by the function's name; null for a plain function and for a name used twice. */
-export function toolsByName(tools: unknown): ReadonlyMap<string, StandIn | null> {
+/** The tools that functions stand for, by the function's name; null for a plain function and for a name of several. */
+export function toolsByName(tools: readonly JsonObject[]): ReadonlyMap<string, StandIn | null> {
   const byName = new Map<string, StandIn | null>()
   const add = (tool: JsonObject, namespace: string | null) => {
     const name = textOf(tool.name)
     if (name === null || (!isCustom(tool) && tool.type !== 'function')) return
     const joined = functionName(name, namespace)
     const isOwn = namespace !== null || isCustom(tool)
-    byName.set(joined, isOwn && !byName.has(joined) ? { name, namespace, isCustom: isCustom(tool) } : null)
+    const standIn = isOwn ? { name, namespace, isCustom: isCustom(tool) } : null
+    const isClear = !byName.has(joined) || Bun.deepEquals(byName.get(joined), standIn)
+    byName.set(joined, isClear ? standIn : null)
   }
-  for (const tool of objectsOf(tools)) {
+  for (const tool of tools) {
     if (tool.type === 'namespace') for (const inner of objectsOf(tool.tools)) add(inner, textOf(tool.name))
     else add(tool, null)
   }
   return byName
 }
 
-/** Reads one tool of the request; a namespace may become several functions, and a tool that is left out none. */
-export function toolReader(tools: unknown, lenience: Lenience | undefined) {
+export type ReadTool = (tool: JsonObject, at: FieldPath) => readonly NeutralTool[]
+
+/** Reads one tool of these; a namespace may become several functions, and a tool that is left out none. */
+export function toolReader(tools: readonly JsonObject[], lenience: Lenience | undefined): ReadTool {
   const byName = toolsByName(tools)
   const read = (tool: JsonObject, at: FieldPath, namespace: string | null): NeutralTool[] => {
     const name = functionName(textOf(tool.name) ?? '', namespace)
@@ -57,7 +61,7 @@ export function toolReader(tools: unknown, lenience: Lenience | undefined) {
     }
     return [{ ...(standIn.isCustom ? customOf(tool, at, lenience) : functionOf(tool, at, lenience)), name }]
   }
-  return (tool: JsonObject, at: FieldPath): readonly NeutralTool[] => {
+  return (tool, at) => {
     if (tool.type === 'function') return [functionOf(tool, at, lenience)]
     if (tool.type === 'namespace') {
       const inner = objectsOf(tool.tools).flatMap((each, index) => {

@@ -10,6 +10,7 @@ import type { JsonObject } from '../../reading/json-value.ts'
 import { writeOpenAiError } from '../../translation/openai-shared.ts'
 import { failed } from '../../translation/translation-errors.ts'
 import type { AnswerStart, NeutralStreamWriter } from '../../translation-language.ts'
+import { offeredTools } from '../offered-tools.ts'
 import {
   annotationOf,
   callItem,
@@ -68,7 +69,7 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
 
   constructor(asked: AnswerStart) {
     this.#asked = asked
-    this.#tools = toolsByName(asked.request?.tools)
+    this.#tools = toolsByName(offeredTools(asked.request ?? {}))
   }
 
   event(event: NeutralEvent): string {
