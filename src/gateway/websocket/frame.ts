@@ -56,13 +56,13 @@ export function readFrame(exchange: Exchange, { settings }: Gateway, conversatio
 }
 
 /** Refuses all but a `response.create` event, whose fields are those of `POST /v1/responses`. */
-function checkEvent({ type, stream_id: worker, generate }: Readonly<JsonObject>): void {
+function checkEvent({ type, stream_id: lane, generate }: Readonly<JsonObject>): void {
   if (type !== createEvent) {
     throw new Failure('invalid_parameter', { message: `The only event this accepts is ${createEvent}`, param: 'type' })
   }
-  if (worker !== undefined) {
+  if (lane !== undefined) {
     throw new Failure('invalid_parameter', {
-      message: 'Requests of one connection run in order and have no workers: leave stream_id out',
+      message: 'A connection runs one response at a time: leave stream_id out, or open another connection',
       param: 'stream_id',
     })
   }

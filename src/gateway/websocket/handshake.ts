@@ -195,9 +195,15 @@ function unfitHandshake({ dialect }: SocketRoute, { method, headers }: Request, 
 const lists = (headers: Headers, name: string, word: string): boolean =>
   (headers.get(name) ?? '').split(',').some((each) => each.trim().toLowerCase() === word)
 
-/** The handshake's headers as those of each frame; a key to one request is not one to all of a connection's. */
+/**
+ * The handshake's headers as those of each frame. A key to one request is not one to all of a connection's, and a mark
+ * that asks for a WebSocket (Codex) means nothing to a provider that is called by HTTP.
+ */
 function frameHeaders(handshake: Headers): Headers {
   const headers = new Headers(handshake)
   headers.delete('idempotency-key')
+  const beta = (headers.get('openai-beta') ?? '').split(',').filter((mark) => !mark.includes('responses_websockets='))
+  if (beta.join('').trim() === '') headers.delete('openai-beta')
+  else headers.set('openai-beta', beta.join(',').trim())
   return headers
 }
