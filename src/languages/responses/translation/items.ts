@@ -47,7 +47,10 @@ export function reasoningItem(id: string, text: string, opaque: Opaque): JsonObj
   }
 }
 
-type Call = Pick<NeutralToolCall, 'id' | 'name' | 'arguments' | 'signature'>
+interface Call extends Pick<NeutralToolCall, 'id' | 'name' | 'arguments' | 'signature'> {
+  /** The input of a custom tool, if it is known apart from the arguments. */
+  input?: string
+}
 
 /** A call of a function, or of the caller's own tool that the function stands for. */
 export function callItem(id: string, call: Call, status: ItemStatus, standIn: StandIn | null): JsonObject {
@@ -59,7 +62,7 @@ export function callItem(id: string, call: Call, status: ItemStatus, standIn: St
     call_id: call.id,
     name: standIn?.name ?? call.name,
     ...(standIn !== null && standIn.namespace !== null && { namespace: standIn.namespace }),
-    ...(isCustom ? { input: customInput(call.arguments) } : { arguments: call.arguments }),
+    ...(isCustom ? { input: call.input ?? customInput(call.arguments) } : { arguments: call.arguments }),
     ...(call.signature !== undefined && callSignatureMember(call.signature)),
   }
 }

@@ -225,18 +225,23 @@ describe('a call of a function', () => {
     const done = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
     expect(callItems(done)).toEqual(items)
     expect(events.map(({ type }) => type)).toContain('response.custom_tool_call_input.done')
-    expect(events.find(({ type }) => type === 'response.custom_tool_call_input.delta')).toMatchObject({
-      output_index: 0,
-      delta: '*** "Grüße"\n',
-    })
+    expect(inputOf(events)).toEqual(['*', '** ', '"G', 'rüß', 'e"', '\n'])
     const named = events.filter(({ type }) => type === 'response.function_call_arguments.done')
     expect(named.map(({ name }) => name)).toEqual(['wait', 'shell'])
   })
 
-  test('with arguments of another form gives them as the input', () => {
+  test('with arguments of another form gives them as the input', async () => {
     for (const text of ['*** Begin', '{"patch":"x"}', '{"input":1}', '']) {
-      expect(wholeAnswer([{ name: 'apply_patch', arguments: text }])).toMatchObject([{ input: text }])
+      const called = [{ name: 'apply_patch', arguments: text }]
+      expect(wholeAnswer(called)).toMatchObject([{ input: text }])
+      const events = await streamed(called, 2)
+      expect(responseOf(events.at(-1)).output).toMatchObject([{ type: 'custom_tool_call', input: text }])
     }
+  })
+
+  test('gives an input with a line end that its provider did not escape', async () => {
+    const events = await streamed([{ name: 'apply_patch', arguments: '{"input":"a\nb"}' }], 4)
+    expect(responseOf(events.at(-1)).output).toMatchObject([{ input: 'a\nb' }])
   })
 
   test('keeps every input, however it is streamed', async () => {
@@ -246,6 +251,8 @@ describe('a call of a function', () => {
         const events = await streamed(called, length)
         expect(callItems(responseOf(events.at(-1)).output)).toEqual(wholeAnswer(called))
         expect(wholeAnswer(called)).toMatchObject([{ input }])
+        expect(inputOf(events).join('')).toBe(input)
+        if (input.isWellFormed()) expect(inputOf(events).every((piece) => piece.isWellFormed())).toBe(true)
       }),
       { numRuns: 100 },
     )
@@ -262,6 +269,9 @@ describe('a call of a function', () => {
     }
   })
 })
+
+const inputOf = (events: readonly JsonObject[]) =>
+  events.filter(({ type }) => type === 'response.custom_tool_call_input.delta').map(({ delta }) => String(delta))
 
 const responseOf = (event: JsonObject | undefined): JsonObject => {
   const response = event?.response

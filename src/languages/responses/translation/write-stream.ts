@@ -11,6 +11,7 @@ import { writeOpenAiError } from '../../translation/openai-shared.ts'
 import { failed } from '../../translation/translation-errors.ts'
 import type { AnswerStart, NeutralStreamWriter } from '../../translation-language.ts'
 import { offeredTools } from '../offered-tools.ts'
+import { CustomInput } from './custom-input.ts'
 import {
   annotationOf,
   callItem,
@@ -25,7 +26,7 @@ import {
   responseBody,
   textPart,
 } from './items.ts'
-import { customInput, type StandIn, toolsByName } from './tools.ts'
+import { type StandIn, toolsByName } from './tools.ts'
 
 interface Part {
   kind: NeutralPart['kind']
@@ -36,6 +37,8 @@ interface Part {
   callId: string
   name: string
   standIn: StandIn | null
+  /** Of a call of a custom tool. */
+  input: CustomInput | null
   /** Of a thought or a call. */
   signature: string | null
   redacted: boolean
@@ -105,7 +108,8 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const isSpoken = event.kind === 'text' || event.kind === 'refusal'
     const before = isSpoken ? '' : this.#leaveMessage()
     const known = isSpoken ? this.#message : null
-    const called = event.kind === 'tool_call' ? this.#called(event) : { callId: '', name: '', standIn: null }
+    const called =
+      event.kind === 'tool_call' ? this.#called(event) : { callId: '', name: '', standIn: null, input: null }
     const item = known ?? this.#newItem(event.kind, called.standIn)
     if (isSpoken) this.#message = item
     const language = event.kind === 'thought' ? event.language : null
@@ -124,7 +128,8 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
   }
 
   #called({ id, name }: { id: string; name: string }) {
-    return { callId: id, name, standIn: this.#tools.get(name) ?? null }
+    const standIn = this.#tools.get(name) ?? null
+    return { callId: id, name, standIn, input: standIn?.isCustom === true ? new CustomInput() : null }
   }
 
   #newItem(kind: NeutralPart['kind'], standIn: StandIn | null): Item {
@@ -151,8 +156,7 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     if (part.kind === 'refusal') return this.#frame('response.refusal.delta', { ...address(part), delta: text })
     const place = { item_id: item.id, output_index: item.index }
     if (part.kind === 'tool_call') {
-      // The input of a custom tool is inside of the arguments, and is known when they are whole.
-      if (part.standIn?.isCustom === true) return ''
+      if (part.input !== null) return this.#inputDelta(place, part.input.push(text))
       return this.#frame('response.function_call_arguments.delta', { ...place, delta: text })
     }
     const summary = { ...place, summary_index: 0 }
@@ -180,7 +184,7 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const { item, text } = part
     const place = { item_id: item.id, output_index: item.index }
     if (part.kind === 'tool_call') {
-      if (part.standIn?.isCustom === true) return this.#inputDone(place, customInput(text))
+      if (part.input !== null) return this.#inputDone(place, part.input)
       const name = part.standIn?.name ?? part.name
       return this.#frame('response.function_call_arguments.done', { ...place, name, arguments: text })
     }
@@ -200,11 +204,13 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     return said + this.#frame('response.content_part.done', { ...address(part), part: contentOf(part) })
   }
 
-  #inputDone(place: JsonObject, input: string): string {
-    return (
-      this.#frame('response.custom_tool_call_input.delta', { ...place, delta: input }) +
-      this.#frame('response.custom_tool_call_input.done', { ...place, input })
-    )
+  #inputDelta(place: JsonObject, delta: string): string {
+    return delta === '' ? '' : this.#frame('response.custom_tool_call_input.delta', { ...place, delta })
+  }
+
+  #inputDone(place: JsonObject, input: CustomInput): string {
+    const last = this.#inputDelta(place, input.end())
+    return last + this.#frame('response.custom_tool_call_input.done', { ...place, input: input.value })
   }
 
   #itemDone(item: Item): string {
@@ -253,12 +259,13 @@ const contentOf = ({ kind, text, annotations }: Part): JsonObject =>
 
 /** The item of a part that is all of it. */
 function whole(
-  { kind, text, item, callId, name, standIn, signature, redacted, language }: Part,
+  { kind, text, item, callId, name, standIn, input, signature, redacted, language }: Part,
   status: ItemStatus,
 ): JsonObject {
   if (kind === 'tool_call') {
     const signed = signature === null || language === null ? {} : { signature: { text: signature, language } }
-    return callItem(item.id, { id: callId, name, arguments: text, ...signed }, status, standIn)
+    const call = { id: callId, name, arguments: text, ...(input !== null && { input: input.value }), ...signed }
+    return callItem(item.id, call, status, standIn)
   }
   // What it is signed with is known when it is done.
   if (status === 'in_progress') return reasoningItem(item.id, text, { signature: null, redacted: null, language: null })
