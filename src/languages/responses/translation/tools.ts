@@ -11,6 +11,7 @@ import { isObject, type JsonObject, objectsOf, parseObject, textOf } from '../..
 import { onlyMembers, statedBoolean, statedObject, statedString, stringAt } from '../../translation/field-readers.ts'
 import { type Lenience, leaveOut, leaveOutTool } from '../../translation/lenience.ts'
 import { unsupported } from '../../translation/translation-errors.ts'
+import { offeredTools } from '../offered-tools.ts'
 
 /** The caller's own tool that a function stands for. */
 export interface StandIn {
@@ -45,6 +46,12 @@ export function toolsByName(tools: readonly JsonObject[]): ReadonlyMap<string, S
     else add(tool, null)
   }
   return byName
+}
+
+/** The names that the caller gave its tools, for the names of functions that an answer calls. */
+export function callerNames(request: Readonly<JsonObject>, names: readonly string[]): readonly string[] {
+  const tools = toolsByName(offeredTools(request))
+  return names.map((name) => tools.get(name)?.name ?? name)
 }
 
 export type ReadTool = (tool: JsonObject, at: FieldPath) => readonly NeutralTool[]
