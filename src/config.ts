@@ -111,7 +111,7 @@ const shape = {
   memory_bytes: whole(4 * mebibyte, 1024 * 1024 * mebibyte)
     .optional()
     .describe(
-      'The memory for request bodies and buffered answers of all gateway workers; default: half of what the container or the machine has',
+      'The memory for request bodies, buffered answers and conversations of WebSockets of all gateway workers; default: half of what the container or the machine has',
     ),
   memory_wait_seconds: whole(0, 600)
     .default(10)

@@ -66,6 +66,11 @@ export const failures = {
     'Retention removed events before the export could read them: export again from what is left',
   ),
   invalid_cursor: row(422, 'invalid_request_error', 'The cursor belongs to another query: start again without it'),
+  previous_response_not_found: row(
+    400,
+    'invalid_request_error',
+    'The previous response is not kept on this connection: send the whole input without previous_response_id',
+  ),
   session_id_mismatch: row(422, 'invalid_request_error', 'session_id and x-session-id differ: send one of them'),
   idempotency_key_reused: row(422, 'invalid_request_error', 'This Idempotency-Key was used with another body'),
   idempotency_key_used: row(409, 'invalid_request_error', 'This Idempotency-Key already made a secret, shown once'),

@@ -15,7 +15,7 @@ import type { Stage } from './pipeline.ts'
 
 /** What all requests of one route share. */
 export interface GovernedRoute extends Pick<ExchangeStart, 'route' | 'family' | 'dialect'> {
-  readonly stages: readonly Stage[]
+  readonly stages: Iterable<Stage>
 }
 
 export type Arrival = Pick<ExchangeStart, 'request' | 'connection' | 'requestId' | 'body' | 'mcp'>

@@ -22,11 +22,12 @@ import { limitRequestTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
 import { evaluateRequest } from './policy/evaluate-request.ts'
 import { translateFields } from './request/gateway-fields.ts'
-import { admitFrame } from './request/read-body.ts'
 import { readRequest } from './request/read-request.ts'
 import { translateRequest } from './request/translate.ts'
 import { dispatch } from './upstream/fallback.ts'
-import { readFrame } from './websocket/frame.ts'
+import type { Conversation } from './websocket/conversation.ts'
+import { admitFrame, readFrame } from './websocket/frame.ts'
+import { answerWarmUp } from './websocket/warm-up.ts'
 
 export type Stage = (exchange: Exchange, gateway: Gateway) => Promise<void> | void
 
@@ -64,8 +65,26 @@ export const tokenCountStages: readonly Stage[] = [
   dispatch,
 ]
 
+/** A frame that asks for no output: it calls no provider and takes nothing from rates, budgets or request limits. */
+const warmUpStages: readonly Stage[] = [
+  readRequest,
+  matchSession,
+  admitToken,
+  checkDepletion,
+  resolveModel,
+  selectChain,
+  translateFields,
+  evaluateRequest,
+  answerWarmUp,
+]
+
 /** A WebSocket frame runs like any other request once it was read. */
-export const frameStages: readonly Stage[] = [authenticate, admitFrame, readFrame, ...inferenceStages.slice(1)]
+export function* frameStages(conversation: Conversation | null): Generator<Stage> {
+  yield authenticate
+  yield (exchange) => admitFrame(exchange, conversation)
+  yield (exchange, gateway) => readFrame(exchange, gateway, conversation)
+  yield* conversation?.isWarmUp === true ? warmUpStages : inferenceStages.slice(1)
+}
 
 /** Model discovery calls no provider; the same stages decide who may see what. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, checkDepletion, answerModels]

@@ -139,10 +139,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
   }
   const mcp = createMcpSurface(gateway)
-  const sockets = createSockets(gateway, ({ route, frames }, arrival) =>
+  const sockets = createSockets(gateway, ({ route, frames }, arrival, conversation) =>
     govern(
       gateway,
-      { route, family: frames.family, dialect: frames, stages: frameStages },
+      { route, family: frames.family, dialect: frames, stages: frameStages(conversation) },
       { ...arrival, connection: null },
     ),
   )

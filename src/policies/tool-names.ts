@@ -2,7 +2,8 @@
  * The names of the tools that a request offers and an answer calls, in any container: some readers accept an object
  * with a list's positions as a list, or a list within a list.
  */
-import { isObject } from '../languages/reading/json-value.ts'
+import { isObject, objectsOf } from '../languages/reading/json-value.ts'
+import { offersTools } from '../languages/responses/offered-tools.ts'
 
 const deepest = 64
 
@@ -44,11 +45,20 @@ function ownNames(tool: Record<string, unknown>, depth: number): string[] {
   return names.length === 0 && typeof type === 'string' ? [type] : names
 }
 
-/** The names of `tools` as chat, responses and messages write them, and of chat's `functions`, which came before. */
+/**
+ * The names of `tools` as chat, responses and messages write them, of chat's `functions`, which came before, and of
+ * items of a responses input that offer some.
+ */
 export const offeredTools = (body: Readonly<Record<string, unknown>> | null): string[] => [
   ...namesOfTool(body?.tools),
   ...namesOfTool(body?.functions),
+  ...toolsInInput(body?.input),
 ]
+
+export const toolsInInput = (input: unknown): string[] =>
+  objectsOf(input)
+    .filter(offersTools)
+    .flatMap(({ tools }) => namesOfTool(tools))
 
 /** The types of items that call a tool, in responses and messages. */
 const callTypes: ReadonlySet<unknown> = new Set([

@@ -65,8 +65,8 @@ const gaugeRows: readonly GaugeRow[] = [
   ['gatehouse_requests_in_flight', 'Requests in flight', ({ inFlight }) => inFlight],
   [
     'gatehouse_request_memory_bytes',
-    'Memory reserved for request bodies and buffered answers',
-    ({ memory }) => memory.smallBytes + memory.largeBytes + memory.answerBytes,
+    'Memory reserved for request bodies, buffered answers and conversations of WebSockets',
+    ({ memory }) => memory.smallBytes + memory.largeBytes + memory.answerBytes + memory.conversationBytes,
   ],
   ['gatehouse_memory_waiting', 'Request bodies and answers that wait for memory', ({ memory }) => memory.waiting],
   [

@@ -2,8 +2,9 @@
  * Bounds the memory of request bodies and buffered answers in one gateway process. Without a bound a burst of large
  * bodies gets the process killed, with every request in flight.
  *
- * 1. The budget has three shares: a quarter for small bodies, half for large ones, a quarter for buffered answers.
- *    Large bodies cannot starve small ones, nor the reverse. Each share admits in order of arrival.
+ * 1. The budget has four shares: a quarter for small bodies, three eighths for large ones, a quarter for buffered
+ *    answers, an eighth for the conversations of WebSockets (`gateway/websocket/conversation-memory.ts`). Large bodies
+ *    cannot starve small ones, nor the reverse. Each share of bodies admits in order of arrival.
  * 2. A body is read after it is admitted. The server does not read a socket whose body is not requested, so TCP slows
  *    the caller down.
  * 3. A body counts `copies` times its length: its bytes, its text and its parsed values. The factor was measured. After
@@ -18,6 +19,7 @@
 import { totalmem } from 'node:os'
 import type { Settings } from '../../config.ts'
 import { Failure } from '../../failure.ts'
+import { ConversationMemory } from '../websocket/conversation-memory.ts'
 
 /** Bodies up to this length use the share for small bodies. */
 export const smallBodyBytes = 64 * 1024
@@ -45,6 +47,7 @@ export interface MemoryReadings {
   readonly smallBytes: number
   readonly largeBytes: number
   readonly answerBytes: number
+  readonly conversationBytes: number
   /** The number of bodies and answers that wait for memory. */
   readonly waiting: number
 }
@@ -53,12 +56,14 @@ export class MemoryBudget implements MemoryReadings {
   readonly #small: BodyShare
   readonly #large: BodyShare
   readonly #answers: AnswerShare
+  readonly conversations: ConversationMemory
 
   constructor({ bytes, waitMilliseconds }: MemoryBudgetOptions) {
     // Amounts are whole bytes, because sums of fractions would not return to 0.
     this.#small = new BodyShare(Math.floor(bytes / 4), waitMilliseconds)
-    this.#large = new BodyShare(Math.floor(bytes / 2), waitMilliseconds)
+    this.#large = new BodyShare(Math.floor((bytes * 3) / 8), waitMilliseconds)
     this.#answers = new AnswerShare(Math.floor(bytes / 4))
+    this.conversations = new ConversationMemory(Math.floor(bytes / 8))
   }
 
   get smallBytes(): number {
@@ -71,6 +76,10 @@ export class MemoryBudget implements MemoryReadings {
 
   get answerBytes(): number {
     return this.#answers.used
+  }
+
+  get conversationBytes(): number {
+    return this.conversations.used
   }
 
   get waiting(): number {

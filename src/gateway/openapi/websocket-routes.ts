@@ -14,7 +14,8 @@ const errorFrame = z.looseObject({
 /** What a frame of each family's WebSocket holds. */
 const summaries: Readonly<Record<SocketFamily, string>> = {
   chat: 'Open a WebSocket: each text frame is a chat request, answered by its events, one a frame, and [DONE]',
-  responses: 'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame',
+  responses:
+    'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame; it may continue the last response of the connection',
 }
 
 const failures = [400, 401, 402, 403, 405, 426, 503]

@@ -26,7 +26,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { failureOf } from './decisions.ts'
 import type { BeginInspection } from './inspected-stream.ts'
 import { isInspected, type OutputStage, PolicyStream, remainingStages } from './policy-stream.ts'
-import { addStageOutcome, ExchangeStage, requestContext } from './subject.ts'
+import { addStageOutcome, calledByCallerNames, ExchangeStage, requestContext } from './subject.ts'
 
 /** Prepares the inspection of a streamed answer under the chain that admitted the request. */
 export function prepareInspection(exchange: Exchange, gateway: Gateway): void {
@@ -67,7 +67,7 @@ export function evaluateAnswer(
   { dialect, stages }: AnswerForm = { dialect: exchange.dialect, stages: remainingStages(exchange) },
 ): ChangedBody | Promise<ChangedBody> {
   const { request, token, model, now } = requestContext(exchange, gateway)
-  const response = new ResponseView(new AnswerParts(dialect, answer, new RequestEcho(exchange.parsed)))
+  const response = new ResponseView(new AnswerParts(dialect, answer, exchange))
   return new AnswerWalk(exchange, gateway, { request, response, token, model, now }, answer.body, stages).from(0)
 }
 
@@ -75,12 +75,14 @@ class AnswerParts implements ResponseParts {
   readonly status: number
   readonly #dialect: Dialect
   readonly #body: WholeAnswer['body']
+  readonly #exchange: Exchange
   readonly #asked: RequestEcho
 
-  constructor(dialect: Dialect, { status, body }: WholeAnswer, asked: RequestEcho) {
+  constructor(dialect: Dialect, { status, body }: WholeAnswer, exchange: Exchange) {
     this.status = status
     this.#dialect = dialect
-    this.#asked = asked
+    this.#exchange = exchange
+    this.#asked = new RequestEcho(exchange.parsed)
     this.#body = body
   }
 
@@ -89,7 +91,7 @@ class AnswerParts implements ResponseParts {
   }
 
   toolCalls(): readonly string[] {
-    return calledTools(this.#body)
+    return calledByCallerNames(this.#exchange, calledTools(this.#body))
   }
 }
 

@@ -216,6 +216,19 @@ test('keeps only the allowed legacy functions', async () => {
   ])
 })
 
+test('refuses or removes a tool that an item of a responses input offers', async () => {
+  const tool = (name: string) => ({ type: 'function', name })
+  const item = (...names: string[]) => ({ type: 'additional_tools', role: 'developer', tools: names.map(tool) })
+  const turn = { type: 'message', role: 'user', content: 'hi' }
+  const asking = JSON.stringify({ model: 'gpt-test', input: [item('rm', 'ls'), turn] })
+  const refusing = await start([policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'] } })])
+  expect((await askResponses(refusing, asking)).status).toBe(403)
+  await refusing.stop()
+  const gateway = await start([policy({ id: 'a', kind: 'tool-access', config: { deny: ['rm'], action: 'remove' } })])
+  await askResponses(gateway, asking)
+  expect(JSON.parse(gateway.seen[0]?.body ?? '')).toEqual({ model: 'gpt-test', input: [item('ls'), turn] })
+})
+
 /** UsageLimits on which every account has one. */
 function oneEach(gateway: TestGateway) {
   const taken = new Set<string>()

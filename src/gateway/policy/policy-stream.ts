@@ -39,7 +39,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { CollectedAnswer } from './collected-answer.ts'
 import { failureOf } from './decisions.ts'
 import type { Inspected, StreamInspection } from './inspected-stream.ts'
-import { addStageOutcome, ExchangeStage, logBroken, requestContext } from './subject.ts'
+import { addStageOutcome, calledByCallerNames, ExchangeStage, logBroken, requestContext } from './subject.ts'
 
 export type OutputStage = (typeof outputStages)[number]
 
@@ -159,7 +159,8 @@ export class PolicyStream implements StreamInspection {
       if (policies.length === 0) continue
       const slots = this.#answer.slots(stage === 'post_request' ? 'came' : 'sent')
       const texts = () => slots
-      const response = new ResponseView({ status: 200, texts, toolCalls: () => this.#answer.tools() })
+      const toolCalls = () => calledByCallerNames(exchange, this.#answer.tools())
+      const response = new ResponseView({ status: 200, texts, toolCalls })
       const context: PolicyContext = { ...requestContext(exchange, this.#gateway), response }
       const facts = required(exchange.facts)
       const subject = { stage, context, facts, body: null, requestBody: exchange.parsed, texts, placeholders: null }

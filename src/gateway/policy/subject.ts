@@ -1,5 +1,6 @@
 /** What policies can read of an exchange, and the tools they may use. */
 import type { PolicyStage } from '../../languages/families.ts'
+import { callerNames } from '../../languages/responses/translation/tools.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { isObject, ModelView, type PolicyContext, RequestView, TokenView } from '../../policies/conditions/context.ts'
 import type { PolicyTools } from '../../policies/kinds/kind.ts'
@@ -34,6 +35,13 @@ export function requestContext(exchange: Exchange, { clock }: Gateway): PolicyCo
   }
   return exchange.policyContext
 }
+
+/**
+ * The tools that an answer calls, by the names that policies know. Where a provider of another language is asked, a
+ * function stands for a tool of the caller (languages/responses/translation/tools.ts).
+ */
+export const calledByCallerNames = ({ dialect, parsed }: Exchange, names: readonly string[]): readonly string[] =>
+  dialect.family === 'responses' && parsed !== null ? callerNames(parsed, names) : names
 
 /** Views of tokens without caller-specific data. A changed token is a new object. */
 const tokenViews = new WeakMap<GovernedToken, TokenView>()

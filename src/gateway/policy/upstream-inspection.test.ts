@@ -123,6 +123,35 @@ const calling = (...pieces: string[]): NeutralEvent[] => [
   { type: 'end' },
 ]
 
+test.each([true, false])(
+  'knows a called tool by the caller’s name where a function stands for it (stream: %p)',
+  async (stream) => {
+    const call = { type: 'tool_use', id: 't', name: 'files__rm', input: {} }
+    const message = { id: 'm', type: 'message', role: 'assistant', content: [call], stop_reason: 'tool_use', usage: {} }
+    const frames = [
+      { type: 'message_start', message: { ...message, content: [], stop_reason: null } },
+      { type: 'content_block_start', index: 0, content_block: call },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 1 } },
+      { type: 'message_stop' },
+    ]
+    answers['/v1/messages'] = stream ? sse(messageFrames(frames)) : () => Response.json(message)
+    const files = { type: 'namespace', name: 'files', tools: [{ type: 'function', name: 'rm', parameters: {} }] }
+    const asked = async (config: object) => {
+      govern(policy({ id: 'a', kind: 'tool-access', stages: ['post_request'], config }))
+      const answer = await fetch(`${running.url}/v1/responses`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'anthropic', stream, input: 'hi', max_output_tokens: 9, tools: [files] }),
+      })
+      await answer.text()
+      return answer.status
+    }
+    expect(await asked({ deny: ['rm'] })).toBe(403)
+    expect(await asked({ allow: ['rm'] })).toBe(200)
+  },
+)
+
 describe('a part of the answer that translation drops', () => {
   const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'a zebra' } }
   const text = { type: 'text', text: 'Found' }

@@ -8,7 +8,7 @@ import { brotliDecompress, gunzip, inflate, zstdDecompress } from 'node:zlib'
 import { Failure } from '../../failure.ts'
 import { type BodyMemory, smallBodyBytes } from '../admission/memory-budget.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, type ReasonCode, required } from '../exchange.ts'
+import type { Exchange, ReasonCode } from '../exchange.ts'
 import { liftIdleTimeout } from '../idle-timeout.ts'
 import { type ByteReader, readBounded } from './read-with-limit.ts'
 
@@ -30,11 +30,6 @@ export function readBody(exchange: Arriving, limit: number): Promise<Uint8Array>
   const decompress = decompressorOf(exchange.request.headers.get('content-encoding'))
   const bytes = receive(exchange, limit)
   return decompress === null ? bytes : bytes.then((encoded) => decompressed(exchange, decompress, encoded, limit))
-}
-
-/** Admits a body that a WebSocket frame brought. */
-export function admitFrame({ body, memory }: Exchange): Promise<void> | void {
-  return memory.admit(required(body).length)
 }
 
 /**

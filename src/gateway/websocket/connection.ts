@@ -11,6 +11,7 @@
  */
 import { SseSplitter } from '../../lib/http/sse.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
+import type { Conversation } from './conversation.ts'
 import { providerErrorFrame } from './frame.ts'
 
 const mostWaiting = 256
@@ -34,6 +35,8 @@ export interface ConnectionOptions {
   token: Pick<GovernedToken, 'id' | 'hash'>
   /** The bytes that waiting frames may take. */
   waitingLimit: number
+  /** What is kept between frames; null where the language has nothing like it. */
+  conversation: Conversation | null
   /** Runs one frame through its stages; never rejects. */
   govern(arrival: FrameArrival): Promise<Response>
   onClosed(connection: SocketConnection): void
@@ -100,9 +103,9 @@ export class SocketConnection {
     this.#onWritable?.()
     this.#onWritable = null
     this.#leaving?.abort()
+    this.#options.conversation?.close()
     // A cancelled stream informs its exchange at once; one that has not begun is informed by the signal. A stream that
-    // had
-    // broken already cannot be cancelled, which does not matter here.
+    // had broken already cannot be cancelled, which does not matter here.
     this.#reader?.cancel().catch(() => undefined)
     this.#options.onClosed(this)
   }
@@ -153,6 +156,7 @@ export class SocketConnection {
       return { code: 1011, reason: 'Internal error' }
     } finally {
       this.#leaving = null
+      this.#options.conversation?.end()
     }
   }
 
@@ -176,11 +180,16 @@ export class SocketConnection {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
-      for (const { data } of splitter.push(value)) if (data !== null) await this.#send(data)
+      for (const { data } of splitter.push(value)) if (data !== null) await this.#sendEvent(data)
     }
     this.#reader = null
     const rest = splitter.end()?.data ?? null
-    if (rest !== null) await this.#send(rest)
+    if (rest !== null) await this.#sendEvent(rest)
+  }
+
+  #sendEvent(data: string): Promise<void> {
+    this.#options.conversation?.sent(data)
+    return this.#send(data)
   }
 
   async #send(text: string): Promise<void> {

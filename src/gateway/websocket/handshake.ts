@@ -19,6 +19,7 @@ import type { Gateway } from '../context.ts'
 import { answerFailure, failureResponse } from '../error-response.ts'
 import { beginExchange, type Connection, required } from '../exchange.ts'
 import { type FrameArrival, SocketConnection } from './connection.ts'
+import { Conversation } from './conversation.ts'
 import { socketFrames } from './frame.ts'
 
 /** The server's part in a handshake. */
@@ -57,7 +58,11 @@ export interface HandshakeArrival {
   requestId: string
 }
 
-export type GovernFrame = (route: SocketRoute, arrival: FrameArrival) => Promise<Response>
+export type GovernFrame = (
+  route: SocketRoute,
+  arrival: FrameArrival,
+  conversation: Conversation | null,
+) => Promise<Response>
 
 /** Idle for this long, a peer is pinged; one that does not answer is gone. */
 const idleSeconds = 120
@@ -84,13 +89,16 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
     { server, requestId }: HandshakeArrival,
     token: GovernedToken,
   ) => {
+    const isConversation = route.dialect.family === 'responses'
+    const conversation = isConversation ? new Conversation(gateway.memory.conversations, limit) : null
     const connection = new SocketConnection({
       url: request.url,
       headers: frameHeaders(request.headers),
       requestId,
       token,
       waitingLimit: waitingFrames * limit,
-      govern: (arrival) => govern(route, arrival),
+      conversation,
+      govern: (arrival) => govern(route, arrival, conversation),
       onClosed(closed) {
         connections.delete(closed)
         if (connections.size === 0) onEmpty?.()
@@ -187,9 +195,15 @@ function unfitHandshake({ dialect }: SocketRoute, { method, headers }: Request, 
 const lists = (headers: Headers, name: string, word: string): boolean =>
   (headers.get(name) ?? '').split(',').some((each) => each.trim().toLowerCase() === word)
 
-/** The handshake's headers as those of each frame; a key to one request is not one to all of a connection's. */
+/**
+ * The handshake's headers as those of each frame. A key to one request is not one to all of a connection's, and a mark
+ * that asks for a WebSocket (Codex) means nothing to a provider that is called by HTTP.
+ */
 function frameHeaders(handshake: Headers): Headers {
   const headers = new Headers(handshake)
   headers.delete('idempotency-key')
+  const beta = (headers.get('openai-beta') ?? '').split(',').filter((mark) => !mark.includes('responses_websockets='))
+  if (beta.join('').trim() === '') headers.delete('openai-beta')
+  else headers.set('openai-beta', beta.join(',').trim())
   return headers
 }

@@ -55,6 +55,19 @@ export const ownResponse = (model: string, exchangeId: string, request: Readonly
   usage: null,
 })
 
+/** The events of a response without output, as `generate: false` asks for over a WebSocket. */
+export function emptyResponse(model: string, exchangeId: string, request: Readonly<JsonObject>): readonly JsonObject[] {
+  const begun = ownResponse(model, exchangeId, request)
+  const none = { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+  const usage = { ...none, input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } }
+  const whole = { ...begun, status: 'completed', completed_at: begun.created_at, usage }
+  return [
+    { type: 'response.created', sequence_number: 0, response: begun },
+    { type: 'response.in_progress', sequence_number: 1, response: begun },
+    { type: 'response.completed', sequence_number: 2, response: whole },
+  ]
+}
+
 /** What makes a response one that waits for a person (gateway/README.md, Escalations). */
 export const waiting = (verdictan: Verdictan): JsonObject => ({
   status: 'incomplete',

@@ -52,6 +52,7 @@ test('responses.read finds input beyond the body and members without a cost boun
   const unbounded = (more: Record<string, unknown>) => responses.read({ model: 'm', ...more }).unbounded
   expect(unbounded({ background: true })).toBe('background')
   expect(unbounded({ tools: [{ type: 'web_search' }] })).toBe('tools')
+  expect(unbounded({ input: [{ type: 'additional_tools', tools: [{ type: 'web_search' }] }] })).toBe('tools')
   expect(unbounded({ tools: [{ type: 'function', name: 'f' }, { type: 'custom' }] })).toBeNull()
   expect(responses.read({ model: 'm', tools: [{ type: 'web_search' }], max_tool_calls: 3 })).toMatchObject({
     unbounded: null,

@@ -18,6 +18,7 @@ import { FoundSlot, slotsOf, textLength } from '../reading/texts/texts.ts'
 import { topLevelSlots, topLevelTexts } from '../reading/texts/top-level-texts.ts'
 import { generatedLength, ownResponse, readUsage, waiting } from './answer.ts'
 import { responsesMembers } from './members.ts'
+import { offeredTools } from './offered-tools.ts'
 import { responsesReader } from './stream-reader.ts'
 import { echoedTexts, isList, itemHolders, itemTexts, readApart, roleOf } from './texts.ts'
 
@@ -93,7 +94,7 @@ const unboundedMember = (body: Readonly<JsonObject>) =>
 /** The provider's own tools; `max_tool_calls` is their maximum of uses together. */
 function toolFacts(body: Readonly<JsonObject>) {
   const uses = wholeNumber(body, 'max_tool_calls', 0)
-  const tools = objectsOf(body.tools)
+  const tools = offeredTools(body)
   const index = tools.findIndex(isHosted)
   if (index < 0) return { unbounded: null }
   if (uses !== null) return { unbounded: null, toolUses: uses }
@@ -103,7 +104,7 @@ function toolFacts(body: Readonly<JsonObject>) {
 }
 
 function limitTools(body: JsonObject, uses: number): readonly string[] {
-  const hosted = objectsOf(body.tools).filter(isHosted)
+  const hosted = offeredTools(body).filter(isHosted)
   if (isGiven(body.max_tool_calls) || hosted.length === 0 || !hosted.every(hasListedPrice)) return []
   body.max_tool_calls = uses
   return ['max_tool_calls']

@@ -51,8 +51,18 @@ const codex = {
   ],
   tools: [
     { type: 'function', name: 'exec_command', description: 'Runs', strict: false, parameters },
-    { type: 'custom', name: 'apply_patch', description: 'Edits', format: { type: 'grammar', syntax: 'lark' } },
-    { type: 'namespace', name: 'agents', description: 'Agents', tools: [{ type: 'function', name: 'spawn' }] },
+    {
+      type: 'custom',
+      name: 'apply_patch',
+      description: 'Edits',
+      format: { type: 'grammar', syntax: 'lark', definition: 'start: patch' },
+    },
+    {
+      type: 'namespace',
+      name: 'agents',
+      description: 'Agents',
+      tools: [{ type: 'function', name: 'spawn', description: 'Starts one', parameters }],
+    },
     { type: 'web_search', external_web_access: false },
   ],
   tool_choice: 'auto',
@@ -135,9 +145,8 @@ test('notes every member of an agent’s request that is not sent', () => {
     'translation.left_out:parallel_tool_calls',
     'translation.left_out:reasoning.context',
     'translation.left_out:text.verbosity',
-    'translation.left_out:tools.custom',
-    'translation.left_out:tools.namespace',
     'translation.left_out:tools.web_search',
+    'translation.replaced:tools.format',
   ])
   expect(translate('chat', opencode, 'messages').notes).toEqual([])
 })

@@ -88,30 +88,38 @@ export function gathered(
   return into
 }
 
-type About = Pick<NeutralRequest, 'toolChoice' | 'parallelTools'>
+interface About extends Pick<NeutralRequest, 'toolChoice' | 'parallelTools'> {
+  /** Tools that stand elsewhere in the request. A later one takes the place of an earlier one of its name. */
+  tools?: readonly NeutralTool[]
+}
 
 /**
- * `read` returns null for a tool that it leaves out. A tool that `tool_choice` requires cannot be left out. If none is
- * left, nothing is said about tools: providers refuse that.
+ * `read` returns nothing for a tool that it leaves out, and several for one that holds others. A tool that `tool_choice`
+ * requires cannot be left out. If none is left, nothing is said about tools: providers refuse that.
  */
 export function toolsWith(
   given: unknown,
-  read: (tool: JsonObject, at: FieldPath) => NeutralTool | null,
-  about: About,
-): About & Pick<NeutralRequest, 'tools'> {
-  if (!isGiven(given)) return { ...about, tools: [] }
+  read: (tool: JsonObject, at: FieldPath) => readonly NeutralTool[],
+  { tools: others = [], ...about }: About,
+): Pick<NeutralRequest, 'tools' | 'toolChoice' | 'parallelTools'> {
+  if (!isGiven(given)) return { ...about, tools: newest(others) }
   const all = arrayAt(given, 'tools').map((tool, index) => objectAt(tool, `tools.${index}`))
-  const tools: NeutralTool[] = []
+  const own: NeutralTool[] = []
   const missing: JsonObject[] = []
   for (const [index, tool] of all.entries()) {
     const kept = read(tool, `tools.${index}`)
-    if (kept === null) missing.push(tool)
-    else tools.push(kept)
+    if (kept.length === 0) missing.push(tool)
+    else own.push(...kept)
   }
+  const tools = others.length === 0 ? own : newest([...own, ...others])
   if (missing.length === 0) return { ...about, tools }
   requireNone(missing, tools, about)
   return tools.length === 0 ? { tools, toolChoice: null, parallelTools: null } : { ...about, tools }
 }
+
+const newest = (tools: readonly NeutralTool[]): readonly NeutralTool[] => [
+  ...new Map(tools.map((tool) => [tool.name, tool])).values(),
+]
 
 function requireNone(missing: readonly JsonObject[], tools: readonly NeutralTool[], { toolChoice }: About): void {
   const choice = toolChoice?.value

@@ -174,6 +174,12 @@ export function editMembers(text: string, members: JsonMembers, edits: ReadonlyM
   return edited + text.slice(previousEnd)
 }
 
+/** The JSON text of a member's value, without the white space around it; empty if there is no such member. */
+export function memberText(text: string, { names, spans }: JsonMembers, name: string): string {
+  const span = spans[names.indexOf(name)]
+  return span === undefined ? '' : text.slice(...span).trim()
+}
+
 /** A value's place without the white space around it. */
 function trimmed(text: string, [start, end]: Span): Span {
   const value = text.slice(start, end)

@@ -3,8 +3,10 @@
  * a denial wins. A tool that a provider runs itself has its type as its name: `web_search`.
  */
 import { z } from 'zod'
+import { isObject } from '../../languages/reading/json-value.ts'
+import { offersTools } from '../../languages/responses/offered-tools.ts'
 import { someGlobMatches } from '../../tokens/governed-token.ts'
-import { namesOfTool } from '../tool-names.ts'
+import { namesOfTool, toolsInInput } from '../tool-names.ts'
 import { type Change, type Decision, everyStage, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).max(1000)
@@ -46,13 +48,27 @@ export const toolAccess = policyKind({
 })
 
 /** The request without those tools; if none are left, the tool choice is removed too. */
-const without = (body: Readonly<Record<string, unknown>> | null, isAllowed: (name: string) => boolean): Change[] =>
-  (
+const without = (body: Readonly<Record<string, unknown>> | null, isAllowed: (name: string) => boolean): Change[] => [
+  ...(
     [
       ['tools', 'tool_choice'],
       ['functions', 'function_call'],
     ] as const
-  ).flatMap(([member, choice]) => withoutOf(body?.[member], { member, choice, chosen: body?.[choice] }, isAllowed))
+  ).flatMap(([member, choice]) => withoutOf(body?.[member], { member, choice, chosen: body?.[choice] }, isAllowed)),
+  ...withoutInInput(body?.input, isAllowed),
+]
+
+function withoutInInput(input: unknown, isAllowed: (name: string) => boolean): Change[] {
+  if (!Array.isArray(input) || toolsInInput(input).every(isAllowed)) return []
+  const value = input.map((item: unknown) =>
+    isObject(item) && offersTools(item) ? { ...item, tools: allowedOf(item.tools, isAllowed) } : item,
+  )
+  return [{ member: 'input', value }]
+}
+
+/** A value that is not a list is removed, because readers interpret it differently. */
+const allowedOf = (offered: unknown, isAllowed: (name: string) => boolean): unknown[] =>
+  Array.isArray(offered) ? offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed)) : []
 
 function withoutOf(
   offered: unknown,
@@ -60,8 +76,7 @@ function withoutOf(
   isAllowed: (name: string) => boolean,
 ): Change[] {
   if (namesOfTool(offered).every(isAllowed)) return []
-  // A value that is not a list is removed, because readers interpret it differently.
-  const left = Array.isArray(offered) ? offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed)) : []
+  const left = allowedOf(offered, isAllowed)
   const choiceGone = chosen !== undefined && (left.length === 0 || !chosenTools(chosen).every(isAllowed))
   return [
     { member, value: left.length === 0 ? undefined : left },

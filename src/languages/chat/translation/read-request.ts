@@ -86,22 +86,24 @@ function outputOf(format: unknown): NeutralRequest['output'] {
 const toolMembers = new Set(['type', 'function', 'cache_control'])
 const functionMembers = new Set(['name', 'description', 'parameters', 'strict'])
 
-function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool | null {
+function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool[] {
   if (tool.type !== 'function') {
     leaveOutTool(lenience, tool, at, 'is a tool that other providers do not have')
-    return null
+    return []
   }
   onlyMembers(tool, at, toolMembers)
   const called = objectAt(tool.function, `${at}.function`)
   onlyMembers(called, `${at}.function`, functionMembers)
-  return {
-    name: stringAt(called.name, `${at}.function.name`),
-    description: statedString(called.description, `${at}.function.description`)?.value ?? null,
-    parameters: statedObject(called.parameters, `${at}.function.parameters`)?.value ?? null,
-    strict: statedBoolean(called.strict, `${at}.function.strict`)?.value ?? null,
-    at,
-    ...cacheOf(tool.cache_control, `${at}.cache_control`),
-  }
+  return [
+    {
+      name: stringAt(called.name, `${at}.function.name`),
+      description: statedString(called.description, `${at}.function.description`)?.value ?? null,
+      parameters: statedObject(called.parameters, `${at}.function.parameters`)?.value ?? null,
+      strict: statedBoolean(called.strict, `${at}.function.strict`)?.value ?? null,
+      at,
+      ...cacheOf(tool.cache_control, `${at}.cache_control`),
+    },
+  ]
 }
 
 function toolChoiceOf(choice: unknown): NeutralRequest['toolChoice'] {

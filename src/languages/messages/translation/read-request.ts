@@ -109,10 +109,10 @@ const toolMembers = new Set([
   'eager_input_streaming',
 ])
 
-function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool | null {
+function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool[] {
   if (isGiven(tool.type) && tool.type !== 'custom') {
     leaveOutTool(lenience, tool, at, 'only its own provider has a tool of this type: define it with an input_schema')
-    return null
+    return []
   }
   onlyMembers(tool, at, toolMembers)
   const { allowed_callers: callers, defer_loading: deferred } = tool
@@ -120,14 +120,16 @@ function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined)
     throw unsupported(`${at}.allowed_callers`, 'other providers have the model itself call tools')
   }
   if (deferred === true) leaveOut(lenience, `${at}.defer_loading`, 'other providers search for no tools')
-  return {
-    name: stringAt(tool.name, `${at}.name`),
-    description: statedString(tool.description, `${at}.description`)?.value ?? null,
-    parameters: statedObject(tool.input_schema, `${at}.input_schema`)?.value ?? null,
-    strict: statedBoolean(tool.strict, `${at}.strict`)?.value ?? null,
-    ...cacheOf(tool.cache_control, `${at}.cache_control`),
-    at,
-  }
+  return [
+    {
+      name: stringAt(tool.name, `${at}.name`),
+      description: statedString(tool.description, `${at}.description`)?.value ?? null,
+      parameters: statedObject(tool.input_schema, `${at}.input_schema`)?.value ?? null,
+      strict: statedBoolean(tool.strict, `${at}.strict`)?.value ?? null,
+      ...cacheOf(tool.cache_control, `${at}.cache_control`),
+      at,
+    },
+  ]
 }
 
 const choiceMembers = new Set(['type', 'name', 'disable_parallel_tool_use'])

@@ -8,9 +8,11 @@ import { ownOpaque } from '../../translation/signature.ts'
 import { failed, unusable } from '../../translation/translation-errors.ts'
 import type { AnswerStart } from '../../translation-language.ts'
 import { readUsage } from '../answer.ts'
+import { offeredTools } from '../offered-tools.ts'
 import {
   annotationOf,
   callItem,
+  callPrefix,
   endOf,
   itemId,
   lastCutOff,
@@ -21,6 +23,7 @@ import {
   textPart,
 } from './items.ts'
 import { readThought } from './read-request.ts'
+import { toolsByName } from './tools.ts'
 
 export function readResponsesAnswer(body: unknown): NeutralAnswer {
   if (!isObject(body) || !Array.isArray(body.output)) throw unusable("The provider's answer is no response")
@@ -82,7 +85,7 @@ export function finishOf(response: JsonObject, parts: readonly Pick<NeutralPart,
 export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart): JsonObject {
   if (answer.finish === 'error') throw unusable(failed.message)
   const end = endOf(answer.finish, answer.parts)
-  const output = outputOf(answer.parts, asked.exchangeId)
+  const output = outputOf(answer.parts, asked)
   return responseBody(asked, answer.model, {
     ...end,
     output: end.status === 'incomplete' ? lastCutOff(output) : output,
@@ -91,7 +94,8 @@ export function writeResponsesAnswer(answer: NeutralAnswer, asked: AnswerStart):
 }
 
 /** Texts and refusals that follow each other are one message. */
-function outputOf(parts: readonly NeutralPart[], exchangeId: string): JsonObject[] {
+function outputOf(parts: readonly NeutralPart[], { exchangeId, request }: AnswerStart): JsonObject[] {
+  const tools = toolsByName(offeredTools(request ?? {}))
   const output: JsonObject[] = []
   let content: JsonObject[] | null = null
   for (const part of parts) {
@@ -106,7 +110,10 @@ function outputOf(parts: readonly NeutralPart[], exchangeId: string): JsonObject
     }
     content = null
     if (part.kind === 'thought') output.push(reasoningItem(itemId('rs', exchangeId, output.length), part.text, part))
-    if (part.kind === 'tool_call') output.push(callItem(itemId('fc', exchangeId, output.length), part, 'completed'))
+    if (part.kind === 'tool_call') {
+      const standIn = tools.get(part.name) ?? null
+      output.push(callItem(itemId(callPrefix(standIn), exchangeId, output.length), part, 'completed', standIn))
+    }
   }
   return output
 }

@@ -12,11 +12,12 @@ import { plainId } from '../../reading/request-fields.ts'
 import { type Opaque, writtenOpaque } from '../../translation/signature.ts'
 import type { AnswerStart } from '../../translation-language.ts'
 import { ownResponse } from '../answer.ts'
+import { customInput, type StandIn } from './tools.ts'
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 /** An id for the item at this place of the output. */
-export const itemId = (prefix: 'msg' | 'rs' | 'fc', exchangeId: string, index: number): string =>
+export const itemId = (prefix: 'msg' | 'rs' | 'fc' | 'ctc', exchangeId: string, index: number): string =>
   `${prefix}_${plainId(exchangeId)}${String(index).padStart(4, '0')}`
 
 export const messageItem = (id: string, content: readonly JsonObject[], status: ItemStatus): JsonObject => ({
@@ -46,17 +47,27 @@ export function reasoningItem(id: string, text: string, opaque: Opaque): JsonObj
   }
 }
 
-type Call = Pick<NeutralToolCall, 'id' | 'name' | 'arguments' | 'signature'>
+interface Call extends Pick<NeutralToolCall, 'id' | 'name' | 'arguments' | 'signature'> {
+  /** The input of a custom tool, if it is known apart from the arguments. */
+  input?: string
+}
 
-export const callItem = (id: string, call: Call, status: ItemStatus): JsonObject => ({
-  id,
-  type: 'function_call',
-  status,
-  call_id: call.id,
-  name: call.name,
-  arguments: call.arguments,
-  ...(call.signature !== undefined && callSignatureMember(call.signature)),
-})
+/** A call of a function, or of the caller's own tool that the function stands for. */
+export function callItem(id: string, call: Call, status: ItemStatus, standIn: StandIn | null): JsonObject {
+  const isCustom = standIn?.isCustom === true
+  return {
+    id,
+    type: isCustom ? 'custom_tool_call' : 'function_call',
+    status,
+    call_id: call.id,
+    name: standIn?.name ?? call.name,
+    ...(standIn !== null && standIn.namespace !== null && { namespace: standIn.namespace }),
+    ...(isCustom ? { input: call.input ?? customInput(call.arguments) } : { arguments: call.arguments }),
+    ...(call.signature !== undefined && callSignatureMember(call.signature)),
+  }
+}
+
+export const callPrefix = (standIn: StandIn | null): 'fc' | 'ctc' => (standIn?.isCustom === true ? 'ctc' : 'fc')
 
 /** A citation of a text, in the language's own form where it came in that. */
 export function annotationOf({ original, url, title, citedText }: NeutralCitation, length: number): JsonObject {

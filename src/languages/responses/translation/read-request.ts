@@ -30,20 +30,23 @@ import {
   stringAt,
   toolsWith,
 } from '../../translation/field-readers.ts'
-import { type Lenience, leaveOut, leaveOutTool } from '../../translation/lenience.ts'
+import { type Lenience, leaveOut } from '../../translation/lenience.ts'
 import { readEffort, readEndUser, readFormat, readHints } from '../../translation/openai-shared.ts'
 import { numberReader } from '../../translation/settings.ts'
 import { broughtOpaque, type Opaque } from '../../translation/signature.ts'
 import { malformed, unsupported } from '../../translation/translation-errors.ts'
 import { responsesMembers } from '../members.ts'
+import { offeredTools } from '../offered-tools.ts'
 import { inputParts } from './read-parts.ts'
+import { chosenFunction, customArguments, functionName, type ReadTool, toolReader } from './tools.ts'
 
 const readNumbers = numberReader(responsesMembers)
 
 export function readResponsesRequest(body: Readonly<JsonObject>, lenience?: Lenience): NeutralRequest {
   checkMembers(body, responsesMembers, lenience)
   const before = statedString(body.instructions, 'instructions')
-  const { instructions, turns } = conversation(body.input, lenience)
+  const readTool = toolReader(offeredTools(body), lenience)
+  const { instructions, turns, tools } = conversation(body.input, lenience, readTool)
   const text = statedObject(body.text, 'text')?.value ?? {}
   onlyMembers(text, 'text', textMembers)
   const extras = gathered(body, usualTiers.has(body.service_tier) ? [] : ['service_tier'])
@@ -54,9 +57,10 @@ export function readResponsesRequest(body: Readonly<JsonObject>, lenience?: Leni
     instructions:
       before === null ? instructions : [{ kind: 'text', text: before.value, at: before.at }, ...instructions],
     turns: withCacheAtEnd(turns, body.cache_control),
-    ...toolsWith(body.tools, (tool, at) => toolOf(tool, at, lenience), {
+    ...toolsWith(body.tools, readTool, {
       toolChoice: toolChoiceOf(body.tool_choice),
       parallelTools: statedBoolean(body.parallel_tool_calls, 'parallel_tool_calls'),
+      tools,
     }),
     output: format === null ? null : readFormat(format.value, format.value, 'text.format'),
     reasoning: reasoningOf(body.reasoning, lenience),
@@ -86,31 +90,14 @@ function reasoningOf(given: unknown, lenience: Lenience | undefined): NeutralReq
   return { value: { effort: readEffort(effort, 'reasoning.effort'), budgetTokens: null, visible }, at: 'reasoning' }
 }
 
-const toolMembers = new Set(['type', 'name', 'description', 'parameters', 'strict', 'defer_loading'])
-
-function toolOf(tool: JsonObject, at: FieldPath, lenience: Lenience | undefined): NeutralTool | null {
-  if (tool.type !== 'function') {
-    leaveOutTool(lenience, tool, at, 'is a tool that other providers do not have')
-    return null
-  }
-  if (tool.defer_loading === true) leaveOut(lenience, `${at}.defer_loading`, 'other providers search for no tools')
-  onlyMembers(tool, at, toolMembers)
-  return {
-    name: stringAt(tool.name, `${at}.name`),
-    description: statedString(tool.description, `${at}.description`)?.value ?? null,
-    parameters: statedObject(tool.parameters, `${at}.parameters`)?.value ?? null,
-    strict: statedBoolean(tool.strict, `${at}.strict`)?.value ?? null,
-    at,
-  }
-}
-
 function toolChoiceOf(choice: unknown): NeutralRequest['toolChoice'] {
   if (!isGiven(choice)) return null
   const at = 'tool_choice'
   if (choice === 'auto' || choice === 'none' || choice === 'required') return { value: choice, at }
   if (!isObject(choice)) throw malformed(at, 'auto, none, required or an object')
-  if (choice.type !== 'function') throw unsupported(at, 'chooses among tools in a way that other providers do not have')
-  return { value: { name: stringAt(choice.name, `${at}.name`) }, at }
+  const name = chosenFunction(choice)
+  if (name === null) throw unsupported(at, 'chooses among tools in a way that other providers do not have')
+  return { value: { name }, at }
 }
 
 /** What has been read of the input: the turn that the next item may still belong to is the last one. */
@@ -120,11 +107,22 @@ interface Conversation {
   /** The parts of the last turn, where it is the assistant's or of results. */
   open: { role: 'assistant' | 'tool'; parts: NeutralPart[] } | null
   calls: Map<string, string>
+  /** Those that items of the input offer. */
+  tools: NeutralTool[]
   lenience: Lenience | undefined
+  readTool: ReadTool
 }
 
-function conversation(input: unknown, lenience: Lenience | undefined): Conversation {
-  const read: Conversation = { instructions: [], turns: [], open: null, calls: new Map(), lenience }
+function conversation(input: unknown, lenience: Lenience | undefined, readTool: ReadTool): Conversation {
+  const read: Conversation = {
+    instructions: [],
+    turns: [],
+    open: null,
+    calls: new Map(),
+    tools: [],
+    lenience,
+    readTool,
+  }
   if (typeof input === 'string') {
     read.turns.push({ role: 'user', parts: [{ kind: 'text', text: input, at: 'input' }], at: 'input' })
     return read
@@ -143,14 +141,26 @@ function readItem(read: Conversation, { [label]: labelled, ...item }: JsonObject
   const type = item.type ?? 'message'
   if (type === 'message') readMessage(read, item, at)
   else if (type === 'reasoning') add(read, 'assistant', thoughtOf(item, at), at)
-  else if (type === 'function_call') {
+  else if (type === 'function_call' || type === 'custom_tool_call') {
     const call = callOf(item, at)
     read.calls.set(call.id, call.name)
     add(read, 'assistant', [call], at)
-  } else if (type === 'function_call_output') add(read, 'tool', [resultOf(item, at, read.calls)], at)
+  } else if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+    add(read, 'tool', [resultOf(item, at, read.calls)], at)
+  } else if (type === 'additional_tools') readTools(read, item, at)
   else if (type === 'web_search_call')
     leaveOut(read.lenience, `${at}.web_search_call`, 'other providers have no searches of their own')
   else throw unsupported(`${at}.type`, 'is an item that other providers do not have')
+}
+
+const toolItemMembers = new Set(['type', 'id', 'role', 'tools'])
+
+function readTools({ tools, readTool }: Conversation, item: JsonObject, at: FieldPath): void {
+  onlyMembers(item, at, toolItemMembers)
+  for (const [index, tool] of arrayAt(item.tools, `${at}.tools`).entries()) {
+    const place = `${at}.tools.${index}`
+    tools.push(...readTool(objectAt(tool, place), place))
+  }
 }
 
 /** Adds to the last turn where it is of this role, and else begins one. */
@@ -208,21 +218,27 @@ export function readThought(
 
 export const betweenSummaries = '\n\n'
 
-const callMembers = new Set(['type', 'id', 'call_id', 'name', 'arguments', 'status', 'extra_content'])
+const anyCall = ['type', 'id', 'call_id', 'name', 'namespace', 'status', 'extra_content']
+const callMembers = new Set([...anyCall, 'arguments'])
+const customCallMembers = new Set([...anyCall, 'input'])
 
 function callOf(item: JsonObject, at: FieldPath): NeutralToolCall {
-  onlyMembers(item, at, callMembers)
+  const isCustom = item.type === 'custom_tool_call'
+  onlyMembers(item, at, isCustom ? customCallMembers : callMembers)
+  const namespace = statedString(item.namespace, `${at}.namespace`)?.value ?? null
   return {
     kind: 'tool_call',
     id: stringAt(item.call_id, `${at}.call_id`),
-    name: stringAt(item.name, `${at}.name`),
-    arguments: stringAt(item.arguments, `${at}.arguments`),
+    name: functionName(stringAt(item.name, `${at}.name`), namespace),
+    arguments: isCustom
+      ? customArguments(stringAt(item.input, `${at}.input`))
+      : stringAt(item.arguments, `${at}.arguments`),
     ...broughtCallSignature(item),
     at,
   }
 }
 
-const outputMembers = new Set(['type', 'id', 'call_id', 'output', 'status'])
+const outputMembers = new Set(['type', 'id', 'call_id', 'name', 'namespace', 'output', 'status'])
 
 function resultOf(item: JsonObject, at: FieldPath, calls: ReadonlyMap<string, string>): NeutralToolResult {
   onlyMembers(item, at, outputMembers)

@@ -10,9 +10,12 @@ import type { JsonObject } from '../../reading/json-value.ts'
 import { writeOpenAiError } from '../../translation/openai-shared.ts'
 import { failed } from '../../translation/translation-errors.ts'
 import type { AnswerStart, NeutralStreamWriter } from '../../translation-language.ts'
+import { offeredTools } from '../offered-tools.ts'
+import { CustomInput } from './custom-input.ts'
 import {
   annotationOf,
   callItem,
+  callPrefix,
   endOf,
   type ItemStatus,
   itemId,
@@ -23,6 +26,7 @@ import {
   responseBody,
   textPart,
 } from './items.ts'
+import { type StandIn, toolsByName } from './tools.ts'
 
 interface Part {
   kind: NeutralPart['kind']
@@ -32,6 +36,9 @@ interface Part {
   /** Of a call. */
   callId: string
   name: string
+  standIn: StandIn | null
+  /** Of a call of a custom tool. */
+  input: CustomInput | null
   /** Of a thought or a call. */
   signature: string | null
   redacted: boolean
@@ -52,6 +59,7 @@ type Event<Type extends NeutralEvent['type']> = NeutralEvent & { type: Type }
 
 export class ResponsesStreamWriter implements NeutralStreamWriter {
   readonly #asked: AnswerStart
+  readonly #tools: ReadonlyMap<string, StandIn | null>
   readonly #parts = new Map<number, Part>()
   readonly #items: Item[] = []
   /** The message that the next text belongs to. */
@@ -64,6 +72,7 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
 
   constructor(asked: AnswerStart) {
     this.#asked = asked
+    this.#tools = toolsByName(offeredTools(asked.request ?? {}))
   }
 
   event(event: NeutralEvent): string {
@@ -99,9 +108,10 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const isSpoken = event.kind === 'text' || event.kind === 'refusal'
     const before = isSpoken ? '' : this.#leaveMessage()
     const known = isSpoken ? this.#message : null
-    const item = known ?? this.#newItem(event.kind)
+    const called =
+      event.kind === 'tool_call' ? this.#called(event) : { callId: '', name: '', standIn: null, input: null }
+    const item = known ?? this.#newItem(event.kind, called.standIn)
     if (isSpoken) this.#message = item
-    const called = event.kind === 'tool_call' ? { callId: event.id, name: event.name } : { callId: '', name: '' }
     const language = event.kind === 'thought' ? event.language : null
     const opaque = { signature: null, redacted: false, language }
     const part: Part = {
@@ -117,8 +127,13 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     return added + this.#frame('response.content_part.added', { ...address(part), part: contentOf(part) })
   }
 
-  #newItem(kind: NeutralPart['kind']): Item {
-    const prefix = kind === 'tool_call' ? 'fc' : kind === 'thought' ? 'rs' : 'msg'
+  #called({ id, name }: { id: string; name: string }) {
+    const standIn = this.#tools.get(name) ?? null
+    return { callId: id, name, standIn, input: standIn?.isCustom === true ? new CustomInput() : null }
+  }
+
+  #newItem(kind: NeutralPart['kind'], standIn: StandIn | null): Item {
+    const prefix = kind === 'tool_call' ? callPrefix(standIn) : kind === 'thought' ? 'rs' : 'msg'
     const index = this.#items.length
     const item: Item = { id: itemId(prefix, this.#asked.exchangeId, index), index, parts: [], done: false }
     this.#items.push(item)
@@ -140,8 +155,10 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
       return this.#frame('response.output_text.delta', { ...address(part), delta: text, logprobs: [] })
     if (part.kind === 'refusal') return this.#frame('response.refusal.delta', { ...address(part), delta: text })
     const place = { item_id: item.id, output_index: item.index }
-    if (part.kind === 'tool_call')
+    if (part.kind === 'tool_call') {
+      if (part.input !== null) return this.#inputDelta(place, part.input.push(text))
       return this.#frame('response.function_call_arguments.delta', { ...place, delta: text })
+    }
     const summary = { ...place, summary_index: 0 }
     const empty = { type: 'summary_text', text: '' }
     const added = isFirst ? this.#frame('response.reasoning_summary_part.added', { ...summary, part: empty }) : ''
@@ -167,7 +184,9 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
     const { item, text } = part
     const place = { item_id: item.id, output_index: item.index }
     if (part.kind === 'tool_call') {
-      return this.#frame('response.function_call_arguments.done', { ...place, name: part.name, arguments: text })
+      if (part.input !== null) return this.#inputDone(place, part.input)
+      const name = part.standIn?.name ?? part.name
+      return this.#frame('response.function_call_arguments.done', { ...place, name, arguments: text })
     }
     if (part.kind === 'thought') {
       if (text === '') return ''
@@ -183,6 +202,15 @@ export class ResponsesStreamWriter implements NeutralStreamWriter {
         ? this.#frame('response.refusal.done', { ...address(part), refusal: text })
         : this.#frame('response.output_text.done', { ...address(part), text, logprobs: [] })
     return said + this.#frame('response.content_part.done', { ...address(part), part: contentOf(part) })
+  }
+
+  #inputDelta(place: JsonObject, delta: string): string {
+    return delta === '' ? '' : this.#frame('response.custom_tool_call_input.delta', { ...place, delta })
+  }
+
+  #inputDone(place: JsonObject, input: CustomInput): string {
+    const last = this.#inputDelta(place, input.end())
+    return last + this.#frame('response.custom_tool_call_input.done', { ...place, input: input.value })
   }
 
   #itemDone(item: Item): string {
@@ -231,12 +259,13 @@ const contentOf = ({ kind, text, annotations }: Part): JsonObject =>
 
 /** The item of a part that is all of it. */
 function whole(
-  { kind, text, item, callId, name, signature, redacted, language }: Part,
+  { kind, text, item, callId, name, standIn, input, signature, redacted, language }: Part,
   status: ItemStatus,
 ): JsonObject {
   if (kind === 'tool_call') {
     const signed = signature === null || language === null ? {} : { signature: { text: signature, language } }
-    return callItem(item.id, { id: callId, name, arguments: text, ...signed }, status)
+    const call = { id: callId, name, arguments: text, ...(input !== null && { input: input.value }), ...signed }
+    return callItem(item.id, call, status, standIn)
   }
   // What it is signed with is known when it is done.
   if (status === 'in_progress') return reasoningItem(item.id, text, { signature: null, redacted: null, language: null })
