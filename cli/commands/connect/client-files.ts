@@ -102,7 +102,9 @@ export function write(
     const backup = known === undefined ? keepCopy(path, before) : known.backup
     return { path, backup, written: hashOf(after), undo }
   })
-  const record: Written = { token_id: tokenId, token_file: holdsToken ? place.tokenFile : null, files }
+  const others = (last?.files ?? []).filter((file) => !files.some(({ path }) => path === file.path))
+  const tokenFile = holdsToken ? place.tokenFile : (last?.token_file ?? null)
+  const record: Written = { token_id: tokenId, token_file: tokenFile, files: [...others, ...files] }
   replace(place.record, `${JSON.stringify(record, null, 2)}\n`, 0o600)
   if (holdsToken) replace(place.tokenFile, `${token}\n`, 0o600)
   for (const { path, after } of steps) replace(path, after, after.includes(token) ? 0o600 : null)
@@ -137,7 +139,9 @@ export function undo(steps: readonly Step[], place: Place): void {
 
 /** The text of a file as it would be had the command not written; null: no file. */
 function withoutChange(path: string, text: string, { backup, written, undo: back }: Written['files'][number]) {
-  if (hashOf(text) === written) return backup === null ? null : readText(backup)
+  const kept = hashOf(text) === written && backup !== null ? readText(backup) : null
+  if (kept !== null) return kept
+  if (hashOf(text) === written && backup === null) return null
   const members = readMembers(path, text)
   const changes = changesBack(members, back)
   const after = changes.length === 0 ? text : changeText(path, text, changes, null)

@@ -66,6 +66,9 @@ export const connectCommand = (terminal: Terminal, input: Input = processInput) 
     async run({ args }) {
       const recipe = recipes.find(({ name }) => name === args.client)
       if (recipe === undefined) throw new Failure('usage', { message: `There is no such client: use one of ${names}` })
+      if (args.write && args.undo) {
+        throw new Failure('usage', { message: '--write and --undo contradict each other: give one' })
+      }
       const job = { recipe, flags: args, terminal, input }
       if (args.undo) await takeBack(job)
       else await connectClient(job)

@@ -50,7 +50,7 @@ const yamlFormat: Format = {
       // A plain value goes into the node that is there, whose comment stays.
       else document.setIn(path, typeof value === 'object' ? document.createNode(value) : value)
     }
-    return document.toString({ lineWidth: 0, flowCollectionPadding: /[[{] \S/.test(text) })
+    return document.toString({ lineWidth: 0, flowCollectionPadding: /[\s,:][[{] \S/.test(text) })
   },
 }
 
@@ -70,13 +70,19 @@ const tomlFormat: Format = {
       throw new SyntaxError(Number.isNaN(line) ? '' : `line ${line}`)
     }
   },
-  /** New tables are taken over as text at the end: the library would write each in one line. */
+  /**
+   * New tables are taken over as text at the end, because the library would write each in one line. Where the file has the
+   * table above them in one line, they cannot follow it, and go into it.
+   */
   change(text, changes, added) {
+    const members = z.record(z.string(), z.unknown()).parse(parseToml(text))
     const tables = added === null ? '' : (/^\[[\s\S]*/m.exec(added)?.[0] ?? '')
-    const direct =
-      tables === '' ? changes : changes.filter(({ path, value }) => path.length === 1 || value === undefined)
-    const patched = patchToml(text, changed(z.record(z.string(), z.unknown()).parse(parseToml(text)), direct))
-    return tables === '' ? patched : `${patched.trimEnd()}${patched.trim() === '' ? '' : '\n\n'}${tables}`
+    const above = new Set(changes.flatMap(({ path, value }) => (path.length > 1 && value !== undefined ? path[0] : [])))
+    const isInLine = [...above].some((name) => new RegExp(`^${name}\\s*=`, 'm').test(text))
+    if (tables === '' || isInLine) return patchToml(text, changed(members, changes))
+    const others = changes.filter(({ path, value }) => path.length === 1 || value === undefined)
+    const patched = patchToml(text, changed(members, others))
+    return `${patched.trimEnd()}${patched.trim() === '' ? '' : '\n\n'}${tables}`
   },
 }
 
@@ -145,8 +151,13 @@ export function readMembers(path: string, text: string): Members {
 export function changeText(path: string, text: string, changes: readonly Change[], added: string | null): string {
   if (text.trim() === '' && added !== null) return added
   const wanted = changed(readMembers(path, text), changes)
-  const made = formatOf(path).change(text, changes, added)
-  if (Bun.deepEquals(readMembers(path, made), wanted)) return made
+  const format = formatOf(path)
+  try {
+    const made = format.change(text, changes, added)
+    if (Bun.deepEquals(format.parse(made), wanted)) return made
+  } catch {
+    // The same answer as to a result that says something else.
+  }
   throw new Failure('usage', { message: `${path} has a form that cannot be changed safely: change it by hand` })
 }
 
