@@ -78,7 +78,7 @@ function ClientSetup({ secret, model: usual }: { secret: string; model: string }
         <div class="stack close" key={where}>
           <div class="row between">
             <strong>{where}</strong>
-            <button type="button" aria-label={`Copy: ${where}`} onClick={() => copy(text, 'Snippet')}>
+            <button type="button" aria-label={`Copy snippet: ${where}`} onClick={() => copy(text, 'Snippet')}>
               Copy snippet
             </button>
           </div>
