@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'bun:test'
+import { stringify as toToml } from '@decimalturn/toml-patch'
+import { array, assert, constantFrom, dictionary, integer, jsonValue, property, record, string } from 'fast-check'
+import { stringify as toYaml } from 'yaml'
 import { changeText, readMembers } from './formats.ts'
 import { changesBack, changesTo, type Wanted } from './members.ts'
 
@@ -33,6 +36,21 @@ describe('JSON', () => {
       env: { FOO: '1', ANTHROPIC_BASE_URL: 'http://g' },
       apiKeyHelper: 'cat x',
     })
+  })
+
+  test('changes no line beside the new ones', () => {
+    const own = '{\n\t"permissions": { "allow": ["Bash(ls)"] },\n\t"env": {\n\t\t"FOO": [1,2]\n\t}\n}\n'
+    const { after, back } = merge('settings.json', own, added)
+    expect(after).toBe(
+      '{\n\t"permissions": { "allow": ["Bash(ls)"] },\n\t"env": {\n\t\t"FOO": [1,2],\n\t\t"ANTHROPIC_BASE_URL": "http://g"\n\t},\n\t"apiKeyHelper": "cat x"\n}\n',
+    )
+    expect(back()).toBe(own)
+    const wide = merge('settings.json', '{\n  "a": 1\n}\n', added).after
+    expect(wide).toBe(
+      '{\n  "a": 1,\n  "apiKeyHelper": "cat x",\n  "env": {\n    "ANTHROPIC_BASE_URL": "http://g"\n  }\n}\n',
+    )
+    expect(merge('settings.json', '{}', added).after).toContain('\n  "apiKeyHelper": "cat x",\n')
+    expect(merge('settings.json', '{\n}\n', added).after).toContain('\n  "apiKeyHelper": "cat x",\n')
   })
 
   test('takes back its own members and leaves what was written since', () => {
@@ -196,3 +214,35 @@ describe('.env', () => {
     expect(readMembers('.env', back())).toEqual({ OTHER: 'a b', GEMINI_API_KEY: 'old' })
   })
 })
+
+test('any file has the same members again after a recipe was merged and taken back', () => {
+  const names = constantFrom('a', 'env', 'models', 'name', 'x y', 'é', '"', '1')
+  const members = dictionary(
+    names,
+    jsonValue({ maxDepth: 2 }).filter((value) => value !== null),
+  )
+  const flat = dictionary(names, record({ a: integer(), 'b c': string(), d: array(integer()) }))
+  const recipe = '{"name":"G","env":{"A":"1","B":{"C":[1]}},"models":[{"name":"m","model":"x"}],"new":{"d":{}}}'
+  const unchanged = (path: string, text: string, added: string) => {
+    const { after, back } = merge(path, text, added, { keeps: ['name'], removes: [['env', 'Z'], ['a']] })
+    expect(readMembers(path, after)).toMatchObject({ new: { d: {} } })
+    expect(readMembers(path, back())).toEqual(readMembers(path, text))
+  }
+  const runs = { numRuns: 15 }
+  assert(
+    property(members, (present) => unchanged('x.json', JSON.stringify(present, null, 2), recipe)),
+    runs,
+  )
+  assert(
+    property(members, (present) => unchanged('x.json', JSON.stringify(present), recipe)),
+    runs,
+  )
+  assert(
+    property(members, (present) => unchanged('x.yaml', toYaml(present), toYaml(JSON.parse(recipe)))),
+    runs,
+  )
+  assert(
+    property(flat, (present) => unchanged('x.toml', toToml(present), 'name = "G"\n\n[new.d]\n')),
+    runs,
+  )
+}, 30_000)

@@ -3,7 +3,7 @@
  * each format. Every result is parsed again and must say what the change says; otherwise the file is refused.
  */
 import { parse as parseToml, patch as patchToml } from '@decimalturn/toml-patch'
-import { applyEdits, modify, type ParseError, parse as parseJson } from 'jsonc-parser'
+import { applyEdits, findNodeAtLocation, modify, type ParseError, parse as parseJson, parseTree } from 'jsonc-parser'
 import { Document, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { environmentFile } from '../../../src/clients/recipe.ts'
@@ -26,15 +26,36 @@ const jsonFormat: Format = {
     if (error !== undefined) throw new SyntaxError(lineAt(text, error.offset))
     return value
   },
-  change(text, changes) {
-    const formattingOptions = { insertSpaces: !/^\t/m.test(text), tabSize: /^( +)\S/m.exec(text)?.[1]?.length ?? 2 }
-    const from = text.trim() === '' ? '{}\n' : text
-    return changes.reduce(
-      (now, { path, value }) => applyEdits(now, modify(now, [...path], value, { formattingOptions })),
-      from,
-    )
-  },
+  change: (text, changes) => changes.reduce(changeJson, text.trim() === '' ? '{}\n' : text),
 }
+
+/**
+ * Where an object spans lines, a new member gets lines of its own and no other line changes: the library's formatting would
+ * touch the lines beside it. An object on one line is formatted by the library.
+ */
+function changeJson(text: string, { path, value }: Change): string {
+  const unit = /^([ \t]+)\S/m.exec(text)?.[1] ?? '  '
+  const tree = parseTree(text, [], { allowTrailingComma: true })
+  const node = (depth: number) => tree && findNodeAtLocation(tree, path.slice(0, depth))
+  const depth = path.findLastIndex((_, index) => node(index + 1) !== undefined) + 1
+  const holder = node(depth)
+  const spansLines = holder !== undefined && text.slice(holder.offset, holder.offset + holder.length).includes('\n')
+  if (value !== undefined && depth < path.length && !spansLines) {
+    const formattingOptions = { insertSpaces: !unit.startsWith('\t'), tabSize: unit.length }
+    return applyEdits(text, modify(text, [...path], value, { formattingOptions }))
+  }
+  const level = `\n${unit.repeat(depth + 1)}`
+  const edits = modify(text, [...path], value, {}).map((edit) => {
+    const [, before = '', name = '', written = '', after = ''] = insertion.exec(edit.content) ?? []
+    if (value === undefined || depth === path.length) return edit
+    const lines = JSON.stringify(JSON.parse(written), null, unit).replaceAll('\n', level)
+    return { ...edit, content: `${before}${level}${name}${lines}${after}` }
+  })
+  return applyEdits(text, edits)
+}
+
+/** What the library inserts: a member or an entry, and the comma before or after it. */
+const insertion = /^(,?)("(?:[^"\\]|\\.)*": )?(.*?)(,?)$/s
 
 const yamlFormat: Format = {
   parse(text) {

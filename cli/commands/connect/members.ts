@@ -51,10 +51,20 @@ export function changesTo(present: Members, { members, keeps, removes }: Wanted)
   for (const place of removes) set([...place], undefined)
   for (const [place, value] of leavesOf(members, [])) {
     const [first] = place
-    if (!(typeof first === 'string' && keeps.includes(first) && Object.hasOwn(present, first))) set(place, value)
+    if (typeof first === 'string' && keeps.includes(first) && Object.hasOwn(present, first)) continue
+    const inTheWay = holdersOf(place).find((above) => !mayHold(at(now, pathTo(now, above)), place[above.length]))
+    if (inTheWay !== undefined) set(inTheWay, undefined)
+    set(place, value)
   }
   return { changes, undo }
 }
+
+/** The places above a place, the highest first. */
+const holdersOf = (place: Place): Place[] => place.slice(1).map((_, index) => place.slice(0, index + 1))
+
+/** Whether a member can stand in a value: not in a text, or in nothing, as in YAML's `models:` without an entry. */
+const mayHold = (value: unknown, part: Place[number] | undefined): boolean =>
+  value === undefined || (typeof part === 'string' ? isMembers(value) : Array.isArray(value))
 
 /** The changes that put back what stood there; other members stay as they are now. */
 export function changesBack(present: Members, undo: readonly Undo[]): Change[] {
