@@ -111,9 +111,18 @@ function count(text: string): number | null {
   return parsed.success ? parsed.data.data.length : null
 }
 
-const name = z.string().nullish().catch(null)
+const text = z.string().nullish().catch(null)
+/** The gateway's code: a member of the error, or the reason in Google's form of errors (AIP-193). */
 const errorSchema = z.looseObject({
-  error: z.looseObject({ message: z.string(), type: name, code: name, status: name }),
+  error: z.looseObject({
+    message: z.string(),
+    type: text,
+    code: text,
+    details: z
+      .tuple([z.looseObject({ reason: text })], z.unknown())
+      .nullish()
+      .catch(null),
+  }),
 })
 
 const remedies: Readonly<Record<string, string>> = {
@@ -135,8 +144,8 @@ function refusal(
       message: `What answers at ${gatewayUrl}${path}, with status ${answer.status}, is not a Gatehouse gateway: name the right one with --gateway-url`,
     })
   }
-  const { message: said, type, code: given, status } = parsed.data.error
-  const code = given ?? status ?? type ?? String(answer.status)
+  const { message: said, type, code: given, details } = parsed.data.error
+  const code = given ?? details?.[0].reason ?? type ?? String(answer.status)
   const ofProvider = answer.headers.get('x-service-error-source') === 'upstream'
   const who = ofProvider ? 'the provider behind the gateway' : 'the gateway'
   const remedy = ofProvider ? 'Look at its credential and its models: provider list' : remedies[code]

@@ -148,6 +148,26 @@ test('says what the gateway refused and what to do, and revokes the token that i
   expect(existsSync(join(home, '.codex/config.toml'))).toBe(false)
 })
 
+test('finds the code in the form of errors of each language', async () => {
+  const forms = {
+    'claude-code': {
+      type: 'error',
+      error: { type: 'permission_error', message: 'no', code: 'tokens.model_not_allowed' },
+    },
+    'gemini-cli': {
+      error: { code: 403, message: 'no', status: 'X', details: [{ reason: 'tokens.model_not_allowed' }] },
+    },
+    codex: { error: { message: 'no', type: 'access_denied', code: 'tokens.model_not_allowed' } },
+  }
+  for (const [client, form] of Object.entries(forms)) {
+    answer = () => Response.json(form, { status: 403 })
+    const { notes } = await run([client, '--model', 'm'])
+    expect(notes).toContain(
+      'no (tokens.model_not_allowed, request -). Name a model with --model that the token may use',
+    )
+  }
+})
+
 test('says that the provider behind the gateway refused', async () => {
   const headers = { 'x-service-error-source': 'upstream' }
   answer = () => Response.json({ error: { message: 'bad key', code: 'upstream_error' } }, { status: 502, headers })
