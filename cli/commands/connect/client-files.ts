@@ -216,7 +216,8 @@ function replace(path: string, text: string, mode: number | null): void {
     renameSync(next, path)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
-    throw new Failure('usage', { message: `${path} cannot be written: ${code}`, cause: error })
+    const message = `${path} cannot be written: ${code}. What was written before it, --undo takes back`
+    throw new Failure('output_unwritable', { message, cause: error })
   }
 }
 

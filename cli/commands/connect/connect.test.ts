@@ -52,13 +52,14 @@ const nobody: Input = {
   hiddenLine: () => Promise.reject(new Error('Nobody was to be asked')),
 }
 
-async function run(rawArguments: readonly string[], input: Partial<Input> = {}) {
+async function run(rawArguments: readonly string[], input: Partial<Input> = {}, own: Record<string, string> = {}) {
   const environment = {
     ...control.environment,
     HOME: home,
     XDG_CONFIG_HOME: join(home, '.config'),
     USER: 'alice',
     MINE: 'gth_given',
+    ...own,
   }
   const terminal = recordingTerminal({ environment })
   const exitCode = await runCommandLine(connectCommand(terminal, { ...nobody, ...input }), rawArguments, terminal)
@@ -235,6 +236,12 @@ test('takes back what it wrote, and says how the token is revoked', async () => 
   expect(notes).toContain('gatehouse token delete made-id --yes')
   expect(existsSync(join(home, '.codex/config.toml'))).toBe(false)
   expect((await run(['codex', '--undo', '--yes'])).notes).toContain('connect codex has written nothing here')
+})
+
+test('revokes the token that it made where a file cannot be written', async () => {
+  const { exitCode, notes } = await run(['codex', '--write', '--yes'], {}, { HOME: '/proc/self' })
+  expect([exitCode, notes]).toEqual([1, expect.stringContaining('/proc/self/.codex/config.toml cannot be written')])
+  expect(control.requests.at(-1)).toMatchObject({ method: 'DELETE', target: '/v1/tokens/made-id' })
 })
 
 test('refuses flags that do not fit before anything is done', async () => {

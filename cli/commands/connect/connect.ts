@@ -105,10 +105,40 @@ async function connectClient({ recipe, flags, terminal, input }: Job): Promise<v
   }
   const token = (await givenToken(flags, terminal, input)) ?? (await makeToken(api, { recipe, body, ...terminal }))
   const connection = connectionWith(token.secret)
-  const checked = flags['skip-check'] ? null : await checkOrRevoke({ recipe, connection, token, api, terminal })
-  const steps = flags.write ? plan(token.secret) : []
-  if (flags.write) write(steps, { place, token: token.secret, tokenId: token.made?.id ?? null })
-  await showDone({ recipe, connection, token, checked, steps, flags, terminal })
+  const done = await orRevoke({ token, api, terminal }, async () => {
+    const checked = flags['skip-check'] ? null : await check(recipe, connection, token)
+    const steps = flags.write ? plan(token.secret) : []
+    if (flags.write) write(steps, { place, token: token.secret, tokenId: token.made?.id ?? null })
+    return { checked, steps }
+  })
+  await showDone({ recipe, connection, token, ...done, flags, terminal })
+}
+
+const check = (recipe: Recipe, connection: Connection, { made }: ClientToken): Promise<Checked> =>
+  checkConnection({
+    connection,
+    language: recipe.speaks,
+    grace: made === null ? 0 : newTokenGrace,
+    fetch,
+    sleep: Bun.sleep,
+  })
+
+/** A new token that no client gets is of no use to anybody. */
+async function orRevoke<Result>(
+  { token: { made }, api, terminal }: { token: ClientToken; api: Api; terminal: Terminal },
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (thrown) {
+    if (made !== null) {
+      await api.json({ method: 'DELETE', path: `/v1/tokens/${made.id}` }, z.looseObject({})).then(
+        () => terminal.note(`The new token was revoked again: ${made.id}`),
+        () => terminal.note(`The new token still stands: ${terminal.name} token delete ${made.id} --yes`),
+      )
+    }
+    throw thrown
+  }
 }
 
 const describedSchema = z.looseObject({
@@ -141,30 +171,6 @@ async function confirm(steps: readonly Step[], { flags, terminal, input }: Omit<
   terminal.note('Change these files? [y/N]')
   if (/^y(es)?$/i.test((await input.line()).trim())) return
   throw new Failure('usage', { message: 'Nothing was changed' })
-}
-
-interface CheckJob {
-  recipe: Recipe
-  connection: Connection
-  token: ClientToken
-  api: Api
-  terminal: Terminal
-}
-
-/** A new token that does not work here is of no use to anybody. */
-async function checkOrRevoke({ recipe, connection, token: { made }, api, terminal }: CheckJob): Promise<Checked> {
-  try {
-    const grace = made === null ? 0 : newTokenGrace
-    return await checkConnection({ connection, language: recipe.speaks, grace, fetch, sleep: Bun.sleep })
-  } catch (thrown) {
-    if (made !== null) {
-      await api.json({ method: 'DELETE', path: `/v1/tokens/${made.id}` }, z.looseObject({})).then(
-        () => terminal.note(`The new token was revoked again: ${made.id}`),
-        () => terminal.note(`The new token still stands: ${terminal.name} token delete ${made.id} --yes`),
-      )
-    }
-    throw thrown
-  }
 }
 
 interface Done {
