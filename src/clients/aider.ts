@@ -1,7 +1,7 @@
 /**
  * aider: the address, the key and the models in `~/.aider.conf.yml`, or as variables. It reaches a gateway as an OpenAI
  * provider, which the prefix `openai/` before a model chooses. It has no helper for a secret. Sources:
- * https://aider.chat/docs/llms/openai-compat.html, https://aider.chat/docs/config/aider_conf.html, and `main.py` of
+ * https://aider.chat/docs/llms/openai-compat.html, https://aider.chat/docs/config/aider_conf.html, and a run of
  * `aider-chat` 0.86.2.
  */
 import { quoted, type Recipe } from './recipe.ts'

@@ -1,7 +1,7 @@
 /**
  * Continue (editors, and `cn` in a terminal): one entry of `models` in `config.yaml` for each model. The secret is a
  * reference to `~/.continue/.env`. Sources: https://docs.continue.dev/reference (config.yaml), and the order in which
- * `@continuedev/cli` 1.5.47 looks for a secret: variables, `~/.continue/.env`, `.env` of the project.
+ * `@continuedev/cli` 1.5.47 looks for a secret: variables, `~/.continue/.env`, `.env` of the project; and a run of it.
  */
 import { environmentFile, quoted, type Recipe, tokenVariable } from './recipe.ts'
 
