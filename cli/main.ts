@@ -17,6 +17,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       'control-plane': async () => (await import('./processes/serve.ts')).controlPlaneCommand(terminal),
       gateway: async () => (await import('./commands/catalog/gateway.ts')).gatewayCommands(terminal),
       token: async () => (await import('./commands/tokens/token.ts')).token(terminal),
+      connect: async () => (await import('./commands/connect/connect.ts')).connectCommand(terminal),
       provider: async () => (await import('./commands/catalog/provider.ts')).providerCommands(terminal),
       model: async () => (await import('./commands/catalog/model.ts')).modelCommands(terminal),
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),

@@ -244,6 +244,8 @@ export const failures = {
   data_unwritable: row(500, 'server_error', 'The data directory cannot be written'),
   output_unwritable: row(500, 'server_error', 'Standard output cannot be written'),
   api_unreachable: row(503, 'service_unavailable', 'The control plane could not be reached'),
+  gateway_unreachable: row(503, 'service_unavailable', 'The gateway could not be reached'),
+  gateway_check_failed: row(500, 'server_error', "The request that checks a client's connection failed"),
   unhealthy: row(500, 'server_error', 'Something is wrong with this installation'),
   process_failed: row(500, 'server_error', 'A process of this installation failed'),
 

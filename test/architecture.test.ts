@@ -11,7 +11,7 @@ const repository = resolve(import.meta.dir, '..')
  */
 const floors: readonly (readonly string[])[] = [
   ['lib', 'failure.ts', 'version.ts'],
-  ['config.ts', 'handbook', 'store', 'languages'],
+  ['clients', 'config.ts', 'handbook', 'store', 'languages'],
   ['identity', 'inspection'],
   ['api'],
   ['events'],
@@ -161,12 +161,16 @@ test('product code imports nothing from testing folders', () => {
   expect(broken).toEqual([])
 })
 
-test('the browser part of the console imports only types from the server', () => {
+test('the browser part of the console imports only types from the server, and the recipes of clients', () => {
   const inBrowser = 'src/console/browser/'
+  const recipes = 'src/clients/'
   const broken = product
-    .filter(({ path }) => path.startsWith(inBrowser))
+    .filter(({ path }) => path.startsWith(inBrowser) || path.startsWith(recipes))
     .flatMap(({ path, imports }) => imports.map((found) => ({ path, to: found.path })))
-    .filter(({ path, to }) => (to.startsWith('.') ? !target(path, to).startsWith(inBrowser) : to === 'zod'))
+    .filter(({ path, to }) => {
+      if (path.startsWith(recipes)) return !to.startsWith('.') || !target(path, to).startsWith(recipes)
+      return to.startsWith('.') ? ![inBrowser, recipes].some((room) => target(path, to).startsWith(room)) : to === 'zod'
+    })
     .map(({ path, to }) => `${path} -> ${to}`)
   expect(broken).toEqual([])
 })

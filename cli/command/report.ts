@@ -36,6 +36,9 @@ const advice: Readonly<Record<string, string>> = {
   permission_denied: 'Use a token whose roles hold the permission, for example an administrator token',
   not_found: 'Check the id: a list command shows those there are',
   api_unreachable: 'Check that it runs, and that --api-url or SERVICE_API_URL names it',
+  gateway_unreachable:
+    'Check that it runs, and that --gateway-url names it as this host sees it; --skip-check leaves the request out',
+  gateway_check_failed: 'Nothing was written; --skip-check leaves the request out',
   dependency_unavailable: 'Wait a moment and retry',
   address_in_use: 'Stop the other process or choose another address; port 0 picks a free one',
   data_damaged: 'doctor --data DIR names what is wrong there, and what to do',

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { recipes } from '../../src/clients/index.ts'
 import { chat, createToken } from '../support/client.ts'
-import { endConsole, openConsole, sharedConsole } from './console.ts'
+import { endConsole, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 beforeAll(async () => {
@@ -37,6 +38,40 @@ test('a token form begins with the role, shows the secret once to copy, and the 
   expect(await statusOf(secret)).toBe(200)
   await page.getByRole('link', { name: 'I have saved it' }).click()
   await page.getByRole('heading', { name: 'made in the console' }).waitFor()
+  expect(await page.content()).not.toContain(secret)
+})
+
+test('a new token comes with the configuration of each client, for a model, to copy', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const { gatehouse } = await sharedConsole()
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name').fill('for an agent')
+  await page.getByRole('textbox', { name: 'Models' }).fill('claude-*\nclaude-sonnet-4-5')
+  await page.getByRole('button', { name: 'Create token' }).click()
+  const secret = await shownSecret(page)
+  expect(await page.locator('pre').textContent()).toContain('"model":"claude-sonnet-4-5"')
+  await page.getByLabel('Client').selectOption('Claude Code')
+  await page.getByText('In ~/.claude/settings.json').waitFor()
+  expect(await page.locator('pre').allTextContents()).toEqual([
+    `export GATEHOUSE_TOKEN=${secret}\n`,
+    expect.stringContaining(`"ANTHROPIC_BASE_URL": "${gatehouse.gatewayUrl}"`),
+  ])
+  await page.getByLabel('Model').fill('claude-opus-4-5')
+  await page.getByRole('button', { name: 'Copy snippet: In ~/.claude/settings.json' }).click()
+  await page.getByText('Snippet copied').waitFor()
+  const copied = await page.evaluate('navigator.clipboard.readText()')
+  expect(JSON.parse(String(copied)).env).toMatchObject({ ANTHROPIC_MODEL: 'claude-opus-4-5' })
+  await page.getByText('gatehouse connect claude-code --write').waitFor()
+  for (const { title } of recipes) {
+    await page.getByLabel('Client').selectOption(title)
+    expect((await page.locator('main pre, main li').allTextContents()).join('\n')).toContain(secret)
+  }
+  await page.getByLabel('Client').selectOption('Codex')
+  expect(await seriousInBothThemes(page, 'new-token-client')).toEqual([])
+  await page.getByRole('link', { name: 'I have saved it' }).click()
+  await page.getByRole('heading', { name: 'for an agent' }).waitFor()
   expect(await page.content()).not.toContain(secret)
 })
 

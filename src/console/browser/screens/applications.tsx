@@ -43,8 +43,8 @@ function Switch({ client, again }: { client: ListedRecord; again(): void }) {
           work={change}
         >
           <p>
-            It can ask noAttribution any more and its refresh tokens stop. Access tokens it has now live to their end,
-            within the hour: revoke them apart if they must not.
+            It can ask nobody any more and its refresh tokens stop. Access tokens it has now live to their end, within
+            the hour: revoke them apart if they must not.
           </p>
         </Confirm>
       )}

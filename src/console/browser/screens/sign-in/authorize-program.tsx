@@ -79,7 +79,7 @@ const Given = ({ code, program }: { code: string | null; program: string }) =>
   ) : (
     <>
       <h1>Enter this code</h1>
-      <p>Give this code to {program} within a minute, and to noAttribution else. Then you can close this page.</p>
+      <p>Give this code to {program} within a minute, and to nobody else. Then you can close this page.</p>
       <SecretLine secret={code} what="Code" />
     </>
   )

@@ -118,7 +118,7 @@ export function NewToken() {
         <PageHeader title={made.name} back={['/tokens', 'Tokens']} />
         <section class="card stack narrow">
           <h2>Token created</h2>
-          <TokenSecret secret={made.token_value} />
+          <TokenSecret secret={made.token_value} model={linesOf(fields.models).find((model) => !model.includes('*'))} />
           <div class="row end">
             <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={secretKept}>
               I have saved it
