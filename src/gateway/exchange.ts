@@ -1,7 +1,7 @@
 import type { Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogModel } from '../fleet/protocol/worker.ts'
-import type { Dialect, RequestFacts, StreamReader, Usage } from '../languages/dialect.ts'
+import type { Dialect, RequestFacts, Usage } from '../languages/dialect.ts'
 import type { LanguageName, NeutralRequest } from '../languages/neutral.ts'
 import type { JsonObject } from '../languages/reading/json-value.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -16,11 +16,11 @@ import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
 import type { Reservation } from '../usage/usage-limits.ts'
-import type { TracedAnswer } from './accounting/traced-answer.ts'
 import type { AnswerMemory, BodyMemory, MemoryBudget } from './admission/memory-budget.ts'
 import type { McpRequest } from './mcp/mcp-request.ts'
 import type { EscalationNotice } from './policy/escalation-notice.ts'
-import type { BeginInspection, StreamInspection } from './policy/inspected-stream.ts'
+import type { BeginInspection } from './policy/inspected-stream.ts'
+import { type Call, newCall } from './provider-call.ts'
 import type { BodyMembers } from './request/edit-body.ts'
 
 /** A resolved model and its provider. Requests for the same record share one object. */
@@ -120,11 +120,8 @@ export interface Exchange extends Placed {
   readonly request: Request
   /** The server of the caller's connection; null when there is none, as in tests. */
   readonly connection: Connection | null
-  /**
-   * Passed to every upstream call. A client disconnect, a deadline or a drain aborts it. A retry gets a new one,
-   * because the former was used to cancel its call.
-   */
-  abort: AbortController
+  /** The call that runs or comes next. */
+  call: Call
   /** SHA-256 of the presented secret, by which the token is checked again. */
   tokenHash: string | null
   token: GovernedToken | null
@@ -189,37 +186,17 @@ export interface Exchange extends Placed {
   readonly attempts: Attempt[]
   /** The MCP request; null on all other routes. */
   readonly mcp: McpRequest | null
-  /** The provider's response, referenced here so that it is not garbage-collected while its body streams. */
-  upstream: Response | null
-  /** Reads the frames of a streamed answer; null for a whole answer. */
-  reader: StreamReader | null
   /** Set by the policy chain before dispatch when a policy inspects streamed answers. */
   beginInspection: BeginInspection | null
-  /** The inspection of a streamed answer; null when no policy inspects it. */
-  inspection: StreamInspection | null
-  /** post_request policies inspect the answer before it is translated and note the usage of its frames. */
-  inspectedUpstream: boolean
-  /** Usage as the provider reported it. */
-  usage: Usage | null
-  /** Estimated input tokens of calls without a report, for a request sent as several calls; null otherwise. */
-  unreportedInputTokens: number | null
   /** The number of characters of generated text that were passed on, for estimates. */
   relayedCharacters: number
-  /** The characters of a stream since its last usage report. */
-  charactersSinceUsage: number
   firstTokenMs: number | null
-  /** The answer attributes of its span; null when the exchange is not traced or has no answer. */
-  tracedAnswer: TracedAnswer | null
   /** Set once, by `cut`, which then aborts the call. */
   cut: ExchangeCut | null
   /** Called when the exchange is cut while it does not wait for the provider. */
   onCut: (() => void) | null
   /** The monotonic deadline of the body; null when no body is awaited. `in-flight.ts` checks it. */
   bodyDeadline: number | null
-  /**
-   * The monotonic time since when the provider has been silent; null when nothing is awaited. `in-flight.ts` checks it.
-   */
-  silentSince: number | null
   /** The answer streams: its end, not its headers, ends the exchange. */
   streaming: boolean
   /** Resolves when the outcome is committed; null before there is one. */
@@ -266,7 +243,7 @@ export const beginExchange = (
   startedMonotonic: clock.monotonic(),
   request: beginning.request,
   connection: beginning.connection,
-  abort: new AbortController(),
+  call: newCall(),
   tokenHash: null,
   token: null,
   body: beginning.body ?? null,
@@ -302,21 +279,12 @@ export const beginExchange = (
   opened: false,
   attempts: [],
   mcp: beginning.mcp ?? null,
-  upstream: null,
-  reader: null,
   beginInspection: null,
-  inspection: null,
-  inspectedUpstream: false,
-  usage: null,
-  unreportedInputTokens: null,
   relayedCharacters: 0,
-  charactersSinceUsage: 0,
   firstTokenMs: null,
-  tracedAnswer: null,
   cut: null,
   onCut: null,
   bodyDeadline: null,
-  silentSince: null,
   streaming: false,
   outcomeCommitted: null,
   idleTimeoutLifted: false,
@@ -336,6 +304,6 @@ export function required<Value>(value: Value | null): Value {
 export function cutExchange(exchange: Exchange, reason: ReasonCode, failure: Failure): void {
   if (exchange.cut !== null) return
   exchange.cut = { reason, failure }
-  exchange.abort.abort(failure)
+  exchange.call.abort.abort(failure)
   exchange.onCut?.()
 }

@@ -143,14 +143,14 @@ function checkDeadlines(exchange: Exchange, now: number, { settings, clock, reac
     cutLate(exchange, answering)
     return
   }
-  if (exchange.silentSince === null || attempt.latencyMs !== null) return
-  const since = exchange.silentSince
+  if (exchange.call.silentSince === null || attempt.latencyMs !== null) return
+  const since = exchange.call.silentSince
   if (!answering && hasNoConnection(exchange, since, deadlines.connect, reachability)) {
     endLate(exchange, clock, 'provider.unreachable')
     return
   }
   if (now - since <= (answering ? deadlines.idle : deadlines.firstByte)) return
-  const begun = answering && (exchange.reader === null || exchange.streaming)
+  const begun = answering && (exchange.call.reader === null || exchange.streaming)
   if (begun) cutLate(exchange, answering)
   else endLate(exchange, clock, 'provider.timeout')
 }
@@ -168,7 +168,7 @@ function hasNoConnection(
 /** Nothing was passed on, so only this call ends and another path may answer. */
 function endLate(exchange: Exchange, clock: Clock, reason: ReasonCode): void {
   endAttempt(exchange, { clock }, reason)
-  exchange.abort.abort()
+  exchange.call.abort.abort()
 }
 
 function cutLate(exchange: Exchange, answering: boolean): void {

@@ -33,8 +33,8 @@ export function traceFrame(exchange: Exchange, data: string): void {
 }
 
 function tracedAnswerOf(exchange: Exchange): TracedAnswer {
-  exchange.tracedAnswer ??= { id: null, model: null, finishReasons: [], frames: 0 }
-  return exchange.tracedAnswer
+  exchange.call.tracedAnswer ??= { id: null, model: null, finishReasons: [], frames: 0 }
+  return exchange.call.tracedAnswer
 }
 
 /**

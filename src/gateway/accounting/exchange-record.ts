@@ -27,7 +27,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
   if (exchange.outcomeCommitted !== null) return exchange.outcomeCommitted
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
-  exchange.silentSince = null
+  exchange.call.silentSince = null
   // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
   if (exchange.policyResults.length > 1) {
     exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))

@@ -62,7 +62,7 @@ function opened(usageLimits: InMemoryLimits, want: number): Exchange {
   const request = new Request('http://localhost/')
   const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
   const exchange = beginExchange(from, { clock: systemClock, newId, memory: testMemory() })
-  const held = usageLimits.reserve([{ account: 'token/t/money', want, min: want }], exchange.abort.signal)
+  const held = usageLimits.reserve([{ account: 'token/t/money', want, min: want }], exchange.call.abort.signal)
   return Object.assign(exchange, {
     model,
     paths: [model],
@@ -81,7 +81,7 @@ test('books every billed attempt in addition to the last one, and reserves it be
   expect(usageLimits.balances.get('token/t/money')).toBe(10_000)
   expect(coversAttempt(exchange)).toBe(false)
   exchange.attempts.push(attempt(null))
-  exchange.usage = usage(40, 20)
+  exchange.call.usage = usage(40, 20)
   const spent = spentOf(exchange, gateway, 'ok')
   expect(spent).toMatchObject({ cost: 110_000, estimated: false })
   const end = { details: {}, members: outcome() }
@@ -114,7 +114,7 @@ test('limits an estimate to the reserved amount', () => {
 test('estimates the output from its text when the provider reports only the input', () => {
   const exchange = opened(new InMemoryLimits({ 'token/t/money': 5_000_000 }), 5_000_000)
   exchange.attempts.push(attempt(null))
-  exchange.usage = { ...usage(1000, 0), outputTokens: null }
+  exchange.call.usage = { ...usage(1000, 0), outputTokens: null }
   exchange.relayedCharacters = 400
   expect(spentOf(exchange, gateway, 'client.left')).toMatchObject({
     cost: 1_100_000,
@@ -130,7 +130,8 @@ test('books nothing for a request that was never sent', () => {
 
 test('caps an absurd cost at the same maximum in the event and on the account', () => {
   const exchange = opened(new InMemoryLimits({ 'token/t/money': 1_000_000 }), 1000)
-  Object.assign(exchange, { attempts: [attempt(null)], usage: usage(1e15, 1e15) })
+  exchange.attempts.push(attempt(null))
+  exchange.call.usage = usage(1e15, 1e15)
   const spent = spentOf(exchange, gateway, 'ok')
   expect(spent?.cost).toBe(maxAmount)
   const end = { details: {}, members: outcome() }

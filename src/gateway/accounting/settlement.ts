@@ -47,7 +47,8 @@ const chargedByEstimate: ReadonlySet<ReasonCode> = new Set([
 
 /** Returns null when nothing was used. */
 export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
-  const { facts, model, usage, dialect } = exchange
+  const { facts, model, dialect } = exchange
+  const { usage } = exchange.call
   if (facts === null || model === null || !exchange.opened || dialect.countsTokens) return null
   const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (chargedByEstimate.has(reason) || exchange.relayedCharacters > 0)
@@ -64,14 +65,14 @@ export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode):
 
 /** Limits an estimate to the reservation; reported usage is not limited. */
 function chargedCost(exchange: Exchange, terms: ModelTerms, whole: number, earlier: number): number {
-  const { usage } = exchange
+  const { usage } = exchange.call
   const reported = usage === null ? 0 : (costAt(exchange, terms, limitPartsToInput(usage)) ?? 0)
   return Math.max(reported + earlier, Math.min(whole, reservedMoney(exchange)))
 }
 
 /** A failed request of several calls is charged what was reported, without an estimate for the rest. */
 function lastCallUsage(exchange: Exchange, estimable: boolean): { usage: Usage; estimated: boolean } {
-  const { usage, unreportedInputTokens } = exchange
+  const { usage, unreportedInputTokens } = exchange.call
   if (usage === null) return { usage: estimable ? estimateUsage(exchange) : noUsage, estimated: true }
   return unreportedInputTokens === null || estimable ? completedUsage(exchange, usage) : { usage, estimated: false }
 }

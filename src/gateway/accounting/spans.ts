@@ -96,7 +96,7 @@ function modelRequestSpan(
       [attribute.inputTokens]: cost?.input_tokens,
       [attribute.outputTokens]: cost?.output_tokens,
       [attribute.cacheReadTokens]: cost?.cached_input_tokens,
-      [attribute.cacheWriteTokens]: cost === undefined ? null : exchange.usage?.cacheWriteTokens,
+      [attribute.cacheWriteTokens]: cost === undefined ? null : exchange.call.usage?.cacheWriteTokens,
       [attribute.estimated]: cost?.estimated,
       [attribute.stream]: facts?.stream,
       [attribute.firstToken]: exchange.firstTokenMs,
@@ -115,7 +115,7 @@ function requestAttributes({ facts, parsed, maxOutputTokens }: Exchange): Record
   }
 }
 
-function answerAttributes({ tracedAnswer }: Exchange): Record<string, string | string[] | null> {
+function answerAttributes({ call: { tracedAnswer } }: Exchange): Record<string, string | string[] | null> {
   if (tracedAnswer === null) return {}
   const { id, model, finishReasons } = tracedAnswer
   return {

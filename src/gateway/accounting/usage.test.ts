@@ -4,6 +4,7 @@ import type { Usage } from '../../languages/dialect.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { beginExchange, type Exchange } from '../exchange.ts'
+import type { Call } from '../provider-call.ts'
 import { testMemory } from '../testing/worker.ts'
 import { completedUsage } from './usage.ts'
 
@@ -17,14 +18,18 @@ const reported = (told: Partial<Usage>): Usage => ({
 })
 
 /** A question of 8 characters, which count as 2 tokens. */
-function exchangeWith(state: Partial<Exchange>): Exchange {
+type State = Partial<Pick<Exchange, 'relayedCharacters'> & Pick<Call, 'reader' | 'charactersSinceUsage'>>
+
+function exchangeWith({ relayedCharacters = 0, ...answer }: State): Exchange {
   const request = new Request('http://localhost/')
   const from = { request, connection: null, requestId: 'r', route: 'POST /x', family: 'chat', dialect: chat }
   const facts = chat.read({ model: 'm', messages: [{ role: 'user', content: '12345678' }] })
-  return Object.assign(beginExchange(from, { clock: systemClock, newId, memory: testMemory() }), { facts, ...state })
+  const exchange = beginExchange(from, { clock: systemClock, newId, memory: testMemory() })
+  Object.assign(exchange.call, answer)
+  return Object.assign(exchange, { facts, relayedCharacters })
 }
 
-const counts = (state: Partial<Exchange>, told: Partial<Usage>) => {
+const counts = (state: State, told: Partial<Usage>) => {
   const { usage, estimated } = completedUsage(exchangeWith(state), reported(told))
   return [usage.inputTokens, usage.outputTokens, estimated]
 }

@@ -31,7 +31,8 @@ export const noUsage: Usage = {
 export function completedUsage(exchange: Exchange, reported: Usage): { usage: Usage; estimated: boolean } {
   // Audio billed by time reports no tokens.
   if (isGiven(reported.audioSeconds)) return { usage: reported, estimated: false }
-  const { relayedCharacters, charactersSinceUsage, reader, unreportedInputTokens } = exchange
+  const { relayedCharacters, call } = exchange
+  const { charactersSinceUsage, reader, unreportedInputTokens } = call
   const { inputTokens, outputTokens } = reported
   if (unreportedInputTokens !== null) {
     const whole = { ...reported, inputTokens: (inputTokens ?? 0) + unreportedInputTokens }
@@ -72,11 +73,11 @@ export function limitPartsToInput(usage: Usage): Usage {
 
 /** Estimates usage from the text alone. */
 export function estimateUsage(exchange: Exchange): Usage {
-  const { facts, relayedCharacters, dialect, parsed, bodyLength, attempts, unreportedInputTokens } = exchange
+  const { facts, relayedCharacters, dialect, parsed, bodyLength, attempts, call } = exchange
   const spoken = families[dialect.family].gives === 'audio' && attempts.length > 0 ? speechCharacters(parsed) : 0
   return {
     ...noUsage,
-    inputTokens: unreportedInputTokens ?? facts?.inputEstimate ?? 0,
+    inputTokens: call.unreportedInputTokens ?? facts?.inputEstimate ?? 0,
     outputTokens: estimateTokens(relayedCharacters) + Math.ceil(spoken * speechTokensPerCharacter),
     audioSeconds: families[dialect.family].takes === 'audio' ? bodyLength / audioBytesPerSecond : null,
   }

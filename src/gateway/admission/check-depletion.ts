@@ -17,7 +17,7 @@ export function checkDepletion(exchange: Exchange, gateway: Gateway): Promise<vo
   const demands = accounts.map((account) => ({ account, want: 1, min: 1 }))
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.worker.usageLimits.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.usageLimits.reserve(demands, exchange.call.abort.signal)
   } catch (thrown) {
     return refuse(thrown)
   }

@@ -42,7 +42,7 @@ function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand
   }
   let taken: RateTicket | Promise<RateTicket>
   try {
-    taken = gateway.worker.rates.take(demands, exchange.abort.signal)
+    taken = gateway.worker.rates.take(demands, exchange.call.abort.signal)
   } catch (thrown) {
     return refuse(thrown)
   }

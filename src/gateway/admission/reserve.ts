@@ -92,7 +92,7 @@ function reserveDemand(exchange: Exchange, gateway: Gateway, demand: Reservation
   const demands = [...demand.requests, ...moneyDemands(exchange, demand.money, demand.paths)]
   let reserved: Reservation | Promise<Reservation>
   try {
-    reserved = gateway.worker.usageLimits.reserve(demands, exchange.abort.signal)
+    reserved = gateway.worker.usageLimits.reserve(demands, exchange.call.abort.signal)
   } catch (thrown) {
     return reserveCounted(exchange, gateway, demand, thrown)
   }

@@ -22,7 +22,7 @@ export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Pr
 async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promise<boolean> {
   try {
     const demands = [{ account: `grant/${id}`, want: 1, min: 1 }]
-    const reservation = await worker.usageLimits.reserve(demands, exchange.abort.signal)
+    const reservation = await worker.usageLimits.reserve(demands, exchange.call.abort.signal)
     if (exchange.outcomeCommitted !== null) {
       // The client disconnected during the wait, so nothing would release the reservation later.
       reservation.release()

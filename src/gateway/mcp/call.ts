@@ -179,7 +179,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const session = required(mcp.session)
   const call = required(mcp.call)
   const routing = required(routings.get(mcp.method) ?? null)
-  const { signal } = exchange.abort
+  const { signal } = exchange.call.abort
   const params = governedParams(exchange)
   const own = required(routing.own(params))
   const connection = await session.connection(server)

@@ -132,7 +132,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     session,
     servers: { list: () => usable, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
     cursor: params.cursor,
-    signal: exchange.abort.signal,
+    signal: exchange.call.abort.signal,
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
       exchange.notes.push(`mcp.server_missing:${server.name}`)

@@ -100,7 +100,7 @@ test('ends the stream with the error of its dialect on a block, records it and c
     expect(text).not.toContain('for')
     check(text)
     expect(outcomes).toMatchObject([{ verdict: 'block', reason_code: 'terms.bad', details: { status: 200 } }])
-    expect(exchange.abort.signal.aborted).toBe(true)
+    expect(exchange.call.abort.signal.aborted).toBe(true)
   }
 })
 
@@ -193,7 +193,7 @@ test('hides frames that only the gateway requested from the inspection and the c
     prepare: ({ edits }) => edits.set('stream_options', '{"include_usage":true}'),
   })
   expect(text).toBe(chunk('a') + finish + done)
-  expect(exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 4 })
+  expect(exchange.call.usage).toMatchObject({ inputTokens: 3, outputTokens: 4 })
   expect((inspection as WordInspection | null)?.seen.map(({ data }) => data)).not.toContain(usage.slice(6, -2))
   const plain = await relayScript(chat, {
     chunks: [chunk('a') + finish + usage + done],
@@ -308,7 +308,7 @@ test('reads on after a provider error until the stream ends', async () => {
 
 test('counts output by its text when the provider has not reported usage yet', async () => {
   const { exchange } = await relayScript(messages, { chunks: [messageStart, blockStart, blockDelta('abcdefgh')] })
-  const { usage, estimated } = completedUsage(exchange, required(exchange.usage))
+  const { usage, estimated } = completedUsage(exchange, required(exchange.call.usage))
   expect([usage.inputTokens, usage.outputTokens, estimated]).toEqual([1, 2, true])
 })
 

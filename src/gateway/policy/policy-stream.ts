@@ -44,15 +44,17 @@ import { addStageOutcome, calledByCallerNames, ExchangeStage, logBroken, request
 export type OutputStage = (typeof outputStages)[number]
 
 /** The stages that inspect the outgoing answer: both, or only the second when the first ran before translation. */
-export const remainingStages = ({ inspectedUpstream }: Exchange): readonly OutputStage[] =>
-  inspectedUpstream ? ['pre_response'] : outputStages
+export const remainingStages = ({ call }: Exchange): readonly OutputStage[] =>
+  call.inspectedUpstream ? ['pre_response'] : outputStages
 
 /** Whether a policy inspects the outgoing answer. */
 export function isInspected(exchange: Exchange): boolean {
   const { chain, placeholders } = exchange
   if (placeholders !== null && placeholders.size > 0) return true
   if (chain === null || chain.size === 0) return false
-  return chain.at('pre_response').length > 0 || (!exchange.inspectedUpstream && chain.at('post_request').length > 0)
+  return (
+    chain.at('pre_response').length > 0 || (!exchange.call.inspectedUpstream && chain.at('post_request').length > 0)
+  )
 }
 
 /** The rule of a text policy with its result, which grows with each finding. */

@@ -94,7 +94,7 @@ export class ExchangeStage implements StageRun, PolicyTools {
   }
 
   get signal(): AbortSignal {
-    return this.#exchange.abort.signal
+    return this.#exchange.call.abort.signal
   }
 
   throwIfCut(): void {

@@ -48,7 +48,7 @@ export function inspectedUpstream(
   const isAsked = exchange.chain !== null && exchange.chain.at('post_request').length > 0
   if (!isAsked || dialect === undefined || !upstream.ok || upstream.body === null) return upstream
   const isStream = (upstream.headers.get('content-type') ?? '').toLowerCase().startsWith('text/event-stream')
-  if (isStream) exchange.inspectedUpstream = true
+  if (isStream) exchange.call.inspectedUpstream = true
   const source = isStream
     ? new PolicedFrames(exchange, gateway, upstream, dialect)
     : new PolicedWhole(exchange, gateway, upstream, dialect, language)
@@ -83,19 +83,19 @@ abstract class Policed implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   protected noteActivity = (): void => {
-    if (this.exchange.silentSince !== null) this.exchange.silentSince = this.gateway.clock.monotonic()
+    if (this.exchange.call.silentSince !== null) this.exchange.call.silentSince = this.gateway.clock.monotonic()
   }
 
   /** Waits for a policy that calls an outside service, which does not count as silence of the provider. */
   protected async asked<Value>(pending: Promise<Value>): Promise<Value> {
     const { exchange } = this
-    const waited = exchange.silentSince !== null
-    exchange.silentSince = null
+    const waited = exchange.call.silentSince !== null
+    exchange.call.silentSince = null
     try {
       return await pending
     } finally {
       if (waited && exchange.outcomeCommitted === null && exchange.cut === null) {
-        exchange.silentSince = this.gateway.clock.monotonic()
+        exchange.call.silentSince = this.gateway.clock.monotonic()
       }
     }
   }
@@ -137,9 +137,9 @@ class PolicedWhole extends Policed {
   async #evaluated(body: Record<string, unknown>, text: string): Promise<string> {
     const { exchange } = this
     const { usage, textLength } = this.#dialect.readAnswer(body)
-    exchange.usage = usage
+    exchange.call.usage = usage
     exchange.relayedCharacters = textLength
-    exchange.inspectedUpstream = true
+    exchange.call.inspectedUpstream = true
     readArgumentsExactly(body, text)
     const answer = { status: this.upstream.status, body }
     const pending = evaluateAnswer(exchange, this.gateway, answer, { dialect: this.#dialect, stages })
@@ -242,7 +242,7 @@ class PolicedFrames extends Policed {
     if (stop === null) return
     this.#over = true
     this.#failure = { thrown: stop }
-    this.exchange.abort.abort()
+    this.exchange.call.abort.abort()
   }
 }
 

@@ -30,7 +30,7 @@ const encoder = new TextEncoder()
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function relayAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const upstream = required(exchange.upstream)
+  const upstream = required(exchange.call.upstream)
   if (upstream.status >= 400) return passError(exchange, gateway, upstream)
   const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
   const isEventStream = type.startsWith('text/event-stream')
@@ -65,7 +65,7 @@ async function passSmall(exchange: Exchange, gateway: Gateway, upstream: Respons
 async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const bytes = await readWhole(exchange, gateway, upstream)
   // An answer joined here is valid and its usage noted; parsing megabytes of it would delay all other requests.
-  if (exchange.unreportedInputTokens !== null && !isAnswerEvaluated(exchange)) {
+  if (exchange.call.unreportedInputTokens !== null && !isAnswerEvaluated(exchange)) {
     await finishExchange(exchange, gateway, answeredOutcome(exchange, upstream.status))
     return answerWith(exchange, gateway, upstream, bytes)
   }
@@ -77,7 +77,7 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   } catch (thrown) {
     throw discardAnswer(exchange, gateway, 'provider.invalid_answer', thrown)
   }
-  if (!exchange.inspectedUpstream) noteAnswer(exchange, body)
+  if (!exchange.call.inspectedUpstream) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
   const reason = unusableBody(exchange.dialect, body)
   if (reason !== null) throw discardAnswer(exchange, gateway, reason)
@@ -91,7 +91,7 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
 
 function noteAnswer(exchange: Exchange, body: unknown): void {
   const { usage, textLength } = exchange.dialect.readAnswer(body)
-  if (exchange.unreportedInputTokens === null) exchange.usage = usage
+  if (exchange.call.unreportedInputTokens === null) exchange.call.usage = usage
   exchange.relayedCharacters = textLength
 }
 
@@ -201,15 +201,15 @@ function parsedOrNull(text: string): unknown {
 export async function noteErrorUsage(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   if (!(upstream.headers.get('content-type') ?? '').includes('json')) return
   const bytes = await readWhole(exchange, gateway, upstream)
-  exchange.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
+  exchange.call.upstream = new Response(bytes, { status: upstream.status, headers: upstream.headers })
   const body = parseObject(new TextDecoder().decode(bytes))
   noteUsageOf(exchange, body)
 }
 
 /** The usage that an error reports; for one of several calls it is known already. */
 function noteUsageOf(exchange: Exchange, body: JsonObject | null): void {
-  if (exchange.unreportedInputTokens !== null) return
-  exchange.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
+  if (exchange.call.unreportedInputTokens !== null) return
+  exchange.call.usage = body === null ? null : exchange.dialect.readAnswer(body).usage
 }
 
 function answerWith(exchange: Exchange, { clock }: Gateway, upstream: Response, bytes: Uint8Array): void {
@@ -229,7 +229,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   try {
     while (reader !== undefined) {
       // Each chunk shows that the provider is not silent.
-      exchange.silentSince = gateway.clock.monotonic()
+      exchange.call.silentSince = gateway.clock.monotonic()
       const { done, value } = await reader.read()
       if (done) break
       length += value.length
@@ -245,7 +245,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
       if (length === announced && waiting === undefined) break
       if (waiting === undefined) continue
       // While there is no memory for the chunk, the provider waits.
-      exchange.silentSince = null
+      exchange.call.silentSince = null
       await waiting
     }
   } catch (thrown) {
@@ -254,7 +254,7 @@ async function readWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
     const reason = thrown instanceof UnreadableAnswer ? thrown.reason : 'provider.interrupted'
     throw exchange.cut?.failure ?? discardAnswer(exchange, gateway, reason, thrown)
   }
-  exchange.silentSince = null
+  exchange.call.silentSince = null
   if (length > limit) throw discardAnswer(exchange, gateway, 'provider.answer_too_large')
   if (chunks !== null) return Buffer.concat(chunks, length)
   return bytes ?? new Uint8Array(0)

@@ -77,7 +77,7 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
     this.#held = second
     // While the client does not read, no pending read of the provider could be rejected by the abort.
     this.#exchange.onCut = () => {
-      if (this.#exchange.silentSince === null) void this.#fail('gateway.interrupted')
+      if (this.#exchange.call.silentSince === null) void this.#fail('gateway.interrupted')
     }
     return null
   }
@@ -108,7 +108,7 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
   /** The next piece; null at the end, or the reason why there is none. */
   async #read(): Promise<Uint8Array | null | ReasonCode> {
     const exchange = this.#exchange
-    exchange.silentSince = this.#gateway.clock.monotonic()
+    exchange.call.silentSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       if (done) return null
@@ -119,7 +119,7 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
       // A cut has its reason on the exchange; otherwise the connection broke.
       return 'provider.interrupted'
     } finally {
-      exchange.silentSince = null
+      exchange.call.silentSince = null
     }
   }
 
@@ -139,13 +139,13 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** Ends an answer that failed after it began. The reason of a cut takes precedence. */
   async #fail(reason: ReasonCode): Promise<void> {
-    const { cut, abort } = this.#exchange
+    const { cut, call } = this.#exchange
     const settled = finishExchange(this.#exchange, this.#gateway, {
       verdict: 'error',
       reason: cut?.reason ?? reason,
       status: 200,
     })
-    abort.abort()
+    call.abort.abort()
     try {
       await settled
     } catch (thrown) {

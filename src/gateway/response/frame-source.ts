@@ -58,7 +58,7 @@ export class FrameSource {
       await yieldToEventLoop()
       return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
     }
-    this.#exchange.silentSince = this.#gateway.clock.monotonic()
+    this.#exchange.call.silentSince = this.#gateway.clock.monotonic()
     try {
       const { done, value } = await this.#reader.read()
       return done ? this.#ended() : this.#cut(value)
@@ -68,7 +68,7 @@ export class FrameSource {
       // A cut has its reason on the exchange; otherwise the connection broke.
       return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
     } finally {
-      this.#exchange.silentSince = null
+      this.#exchange.call.silentSince = null
     }
   }
 
@@ -105,7 +105,7 @@ export class FrameSource {
 
   /** Reads and drops what follows a complete answer for a moment, so that the connection can be reused. */
   async linger(): Promise<void> {
-    const timer = setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
+    const timer = setTimeout(() => this.#exchange.call.abort.abort(), lingerMilliseconds)
     try {
       while (!(await this.#reader.read()).done);
     } catch {

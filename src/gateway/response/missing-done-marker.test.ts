@@ -135,7 +135,7 @@ test('accepts a last frame without its blank line when the end is certain', asyn
   const alone = await relayScript(chat, { chunks: [finish().trimEnd()], framed: true, inspect })
   expect(alone.text).toBe(finish() + done)
   const counted = await relayScript(chat, { chunks: [chunk('a') + finish(), usage.trimEnd()], framed: true })
-  expect(counted.exchange.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
+  expect(counted.exchange.call.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
   const commented = await relayScript(chat, { chunks: [chunk('a') + finish(), ': bye\n'], framed: true })
   expect(commented.text).toBe(chunk('a') + finish() + done)
   const refused = frame({ error: { message: 'no', code: 'c' } }).trimEnd()

@@ -13,8 +13,8 @@ export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }:
 
 /** Notes reported usage and the amount of text since. */
 export function noteUsage(exchange: Exchange, { usage, textLength }: FrameFacts): void {
-  if (usage !== null && usage !== exchange.usage) {
-    exchange.usage = usage
-    exchange.charactersSinceUsage = 0
-  } else exchange.charactersSinceUsage += textLength
+  if (usage !== null && usage !== exchange.call.usage) {
+    exchange.call.usage = usage
+    exchange.call.charactersSinceUsage = 0
+  } else exchange.call.charactersSinceUsage += textLength
 }

@@ -52,8 +52,8 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   const { model } = required(exchange.facts)
   const usageAdded = exchange.edits.has('stream_options')
   const asked = exchange.beginInspection === null ? {} : { asked: new RequestEcho(exchange.parsed) }
-  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, ...asked })
-  exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
+  exchange.call.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, ...asked })
+  exchange.call.inspection = exchange.beginInspection?.(exchange.call.reader) ?? null
   const relay = new Relay(exchange, gateway, upstream)
   const reason = await relay.begin()
   if (reason !== null) {
@@ -142,7 +142,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     }
     // While the client does not read, no pending read of the provider could be rejected by the abort.
     this.#exchange.onCut = () => {
-      if (this.#exchange.silentSince === null) void this.#fail('gateway.interrupted')
+      if (this.#exchange.call.silentSince === null) void this.#fail('gateway.interrupted')
     }
     return null
   }
@@ -153,7 +153,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The rest, at the provider's end, of an answer that was held until then. */
   #rest(): readonly SseFrame[] {
-    const rest = this.#exchange.inspection === null ? null : this.#source.rest
+    const rest = this.#exchange.call.inspection === null ? null : this.#source.rest
     return rest === null ? [] : [rest]
   }
 
@@ -166,8 +166,9 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       if (!hasBytes(this.#unlessStopped(step).bytes) && !isEnd(step.facts)) continue
       this.#first = step
       this.#waiting = frames.slice(index + 1)
-      const { relayedCharacters, usage } = this.#exchange
-      if (isGiven(step.facts?.error) && relayedCharacters === 0 && usage === null) this.refusal = refusalOf(frame.data)
+      const { relayedCharacters, call } = this.#exchange
+      if (isGiven(step.facts?.error) && relayedCharacters === 0 && call.usage === null)
+        this.refusal = refusalOf(frame.data)
       return
     }
     this.#waiting = []
@@ -176,7 +177,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Throws what stopped the answer before anything of it was passed on. */
   #unlessStopped<Taken extends Step | null>(step: Taken): Taken {
     if (step === null || step.stop === null || hasBytes(step.bytes)) return step
-    this.#exchange.abort.abort()
+    this.#exchange.call.abort.abort()
     throw step.stop
   }
 
@@ -257,7 +258,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     const facts = this.#notice(frame)
     if (facts?.ours) return dropped
     const failed = facts !== null && facts.error !== null
-    const own = failed ? required(this.#exchange.reader).ownError?.(frame, this.#exchange.requestId) : null
+    const own = failed ? required(this.#exchange.call.reader).ownError?.(frame, this.#exchange.requestId) : null
     return this.#inspect(own ?? frame, facts)
   }
 
@@ -270,7 +271,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   #inspect(frame: SseFrame, facts: FrameFacts | null): Step | Promise<Step> {
-    const { inspection } = this.#exchange
+    const { inspection } = this.#exchange.call
     if (inspection === null) return { bytes: frame.bytes, stop: null, facts }
     const inspected = inspection.take(frame, facts)
     return inspected instanceof Promise ? inspected.then((late) => ({ ...late, facts })) : { ...inspected, facts }
@@ -279,10 +280,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   #notice({ event, data }: SseFrame): FrameFacts | null {
     if (data === null) return null
     const exchange = this.#exchange
-    const facts = required(exchange.reader).frame({ event, data })
+    const facts = required(exchange.call.reader).frame({ event, data })
     traceFrame(exchange, data)
     if (facts.foreign) throw new UnreadableAnswer('A frame is not in the requested language')
-    if (exchange.inspectedUpstream) return facts
+    if (exchange.call.inspectedUpstream) return facts
     noteText(exchange, this.#gateway, facts)
     if (!this.#isTranslated) noteUsage(exchange, facts)
     return facts
@@ -299,7 +300,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (!terminal) return this.#passError(settled, last)
     await this.#close(settled, () => {
       if (last !== null) this.#enqueue(last)
-      if (error !== null) this.#enqueue(required(exchange.reader).endFrames())
+      if (error !== null) this.#enqueue(required(exchange.call.reader).endFrames())
     })
     void this.#source.linger()
   }
@@ -315,7 +316,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (last !== null) this.#enqueue(last)
     if (this.#failed) return
     this.#failed = true
-    setTimeout(() => this.#exchange.abort.abort(), lingerMilliseconds)
+    setTimeout(() => this.#exchange.call.abort.abort(), lingerMilliseconds)
   }
 
   /** The provider's side has ended; the rest may be a last frame without its blank line. */
@@ -336,7 +337,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The end of a complete answer that its provider left out; null when the answer is broken. */
   async #ownEnd(): Promise<Step | null> {
-    const { inspection, reader, facts, cut, outcomeCommitted } = this.#exchange
+    const { facts, cut, outcomeCommitted } = this.#exchange
+    const { inspection, reader } = this.#exchange.call
     const mayEndSo = this.#source.endsForSure && !this.#isTranslated
     const isWhole = mayEndSo && required(reader).isWhole?.(required(facts).choices) === true
     if (!isWhole || cut !== null || outcomeCommitted !== null) return null
@@ -349,13 +351,13 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Ends the stream for a policy. */
   async #stop(bytes: Uint8Array | null, failure: Failure): Promise<void> {
     const exchange = this.#exchange
-    const reader = required(exchange.reader)
+    const reader = required(exchange.call.reader)
     const verdict = verdictOf(failure)
     const { verdictan } = failure
     this.#ending = true
     const reason = verdictan?.reason_code ?? failure.code
     const settled = finishExchange(exchange, this.#gateway, { verdict, reason, status: 200 })
-    exchange.abort.abort()
+    exchange.call.abort.abort()
     if (hasBytes(bytes)) this.#begun = true
     await this.#close(settled, () => {
       if (bytes !== null) this.#enqueue(bytes)
@@ -374,7 +376,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#ending = true
     const exchange = this.#exchange
     const { cut } = exchange
-    const reader = required(exchange.reader)
+    const reader = required(exchange.call.reader)
     if (exchange.outcomeCommitted !== null && this.#failed) {
       return this.#close(exchange.outcomeCommitted, () => this.#enqueue(reader.endFrames()))
     }
@@ -382,7 +384,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     if (stop !== null) return this.#stop(held, stop)
     const broken = cut ?? failureOfCall(exchange, reason)
     const settled = finishExchange(exchange, this.#gateway, { verdict: 'error', reason: broken.reason, status: 200 })
-    exchange.abort.abort()
+    exchange.call.abort.abort()
     await this.#close(settled, () => {
       if (held !== null) this.#enqueue(held)
       this.#enqueue(reader.errorFrames(broken.failure, exchange.requestId))
@@ -391,7 +393,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The text that the inspection still holds when the provider's side ended early. */
   async #held(reason: ReasonCode): Promise<Inspected> {
-    const { inspection } = this.#exchange
+    const { inspection } = this.#exchange.call
     if (inspection === null || reason === 'provider.invalid_answer') return dropped
     try {
       return await inspection.end()

@@ -14,14 +14,14 @@ const attempt = {
   latencyMs: 2,
   status: 200,
 }
+const call = { reader: chat.reader({ model: 'm', exchangeId: 'x', usageAdded: false }), usage: null }
 const broken = {
-  reader: chat.reader({ model: 'm', exchangeId: 'x', usageAdded: false }),
+  call,
   streaming: false,
   outcomeCommitted: null,
   cut: null,
   attempts: [{ ...attempt, reason: 'provider.interrupted' as const }],
   relayedCharacters: 0,
-  usage: null,
 }
 
 test('hasNoOutput() holds for a stream that broke before its first frame', () => {
@@ -41,9 +41,9 @@ test('hasNoOutput() does not hold for an answer that was blocked, generated, cha
     { attempts: [{ ...attempt, reason: 'ok' as const }] },
     { attempts: [{ ...attempt, reason: 'provider.invalid_answer' as const }] },
     { relayedCharacters: 3 },
-    { usage },
+    { call: { ...call, usage } },
     { streaming: true },
-    { reader: null },
+    { call: { ...call, reader: null } },
     { outcomeCommitted: Promise.resolve() },
     { cut: { reason: 'client.left' as const, failure: new Failure('client_left') } },
   ]

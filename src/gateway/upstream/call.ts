@@ -23,6 +23,7 @@ import { noUsage } from '../accounting/usage.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
 import { inspectedUpstream } from '../policy/upstream-inspection.ts'
+import { type Call, newCall } from '../provider-call.ts'
 import { editBody } from '../request/edit-body.ts'
 import { headersToProvider } from '../request/headers.ts'
 import { memberJson } from '../request/member-json.ts'
@@ -34,7 +35,7 @@ import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts
 
 /** A call that failed before anything of it was passed to the client. */
 export interface FailedAttempt {
-  /** The status of the answer, if there was one; `exchange.upstream` can still be passed on. */
+  /** The status of the answer, if there was one; `exchange.call.upstream` can still be passed on. */
   status: number | null
   /** What a stage would throw; null when the provider's own error says it. */
   thrown: unknown
@@ -50,14 +51,14 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
   const body = bodyToSend(exchange, gateway)
   const attempt = beginAttempt(exchange, gateway)
   try {
-    exchange.upstream = await send(exchange, gateway, body)
+    exchange.call.upstream = await send(exchange, gateway, body)
   } catch (thrown) {
     if (exchange.cut !== null) {
       endAttempt(exchange, gateway, exchange.cut.reason)
       throw exchange.cut.failure
     }
     if (thrown instanceof UnreadableAnswer) throw discardAnswer(exchange, gateway, thrown.reason, thrown)
-    if (!exchange.abort.signal.aborted && lacksDescriptor(thrown)) {
+    if (!exchange.call.abort.signal.aborted && lacksDescriptor(thrown)) {
       // Another path would need one too.
       endAttempt(exchange, gateway, 'gateway.file_descriptors_exhausted')
       throw new Failure('file_descriptors_exhausted', { cause: thrown })
@@ -65,12 +66,12 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     // A deadline that ended the call has set the reason already.
     const isInvalid = thrown instanceof InvalidStatus
     endAttempt(exchange, gateway, isInvalid ? 'provider.invalid_answer' : 'provider.unreachable')
-    attempt.usage = exchange.usage
+    attempt.usage = exchange.call.usage
     const failure = isInvalid ? new Failure('upstream_provider_error', { cause: thrown }) : thrown
     return { status: null, thrown: failure, advice: noAdvice }
   }
-  const upstream = required(exchange.upstream)
-  exchange.silentSince = null
+  const upstream = required(exchange.call.upstream)
+  exchange.call.silentSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
   if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
@@ -99,7 +100,7 @@ async function refused(
     if (exchange.cut !== null) throw thrown
     return { status: null, thrown, advice }
   }
-  attempt.usage = exchange.usage
+  attempt.usage = exchange.call.usage
   return { status: upstream.status, thrown: null, advice }
 }
 
@@ -110,8 +111,8 @@ async function refusedFirst(
   refusal: Response,
   attempt: Attempt,
 ): Promise<FailedAttempt | null> {
-  resetAnswer(exchange)
-  exchange.upstream = refusal
+  beginNextCall(exchange)
+  exchange.call.upstream = refusal
   attempt.status = refusal.status
   if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
   await relayAnswer(exchange, gateway)
@@ -119,8 +120,8 @@ async function refusedFirst(
 }
 
 /** Whether a whole answer was a provider error with a success status: the call failed, and another may succeed. */
-const wasErrorBody = ({ reader, outcomeCommitted, cut, attempts }: Exchange): boolean =>
-  reader === null && outcomeCommitted === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
+const wasErrorBody = ({ call, outcomeCommitted, cut, attempts }: Exchange): boolean =>
+  call.reader === null && outcomeCommitted === null && cut === null && attempts.at(-1)?.reason === 'provider.error'
 
 const brokenOff: ReadonlySet<ReasonCode> = new Set([
   'provider.interrupted',
@@ -134,12 +135,12 @@ const brokenOff: ReadonlySet<ReasonCode> = new Set([
  * what was charged and what cannot be read is final, because another path would be asked the same again.
  */
 export function hasNoOutput(
-  exchange: Pick<
-    Exchange,
-    'reader' | 'streaming' | 'outcomeCommitted' | 'cut' | 'attempts' | 'relayedCharacters' | 'usage'
-  >,
+  exchange: Pick<Exchange, 'streaming' | 'outcomeCommitted' | 'cut' | 'attempts' | 'relayedCharacters'> & {
+    readonly call: Pick<Call, 'reader' | 'usage'>
+  },
 ): boolean {
-  const { reader, streaming, outcomeCommitted, cut, attempts, relayedCharacters, usage } = exchange
+  const { streaming, outcomeCommitted, cut, attempts, relayedCharacters } = exchange
+  const { reader, usage } = exchange.call
   const open = reader !== null && !streaming && outcomeCommitted === null && cut === null
   return open && relayedCharacters === 0 && usage === null && brokenOff.has(attempts.at(-1)?.reason ?? 'ok')
 }
@@ -148,25 +149,17 @@ export function hasNoOutput(
 export function discardAttempt(exchange: Exchange, gateway: Gateway): void {
   endAttempt(exchange, gateway, 'provider.error')
   const attempt = exchange.attempts.at(-1)
-  if (attempt !== undefined) attempt.usage = exchange.usage
-  resetAnswer(exchange)
+  if (attempt !== undefined) attempt.usage = exchange.call.usage
+  beginNextCall(exchange)
 }
 
-/** The next answer is inspected from its beginning under the same policies. */
-function resetAnswer(exchange: Exchange): void {
-  exchange.abort.abort()
-  exchange.abort = new AbortController()
-  exchange.upstream = null
-  exchange.reader = null
-  exchange.inspection = null
-  exchange.inspectedUpstream = false
-  exchange.usage = null
-  exchange.unreportedInputTokens = null
-  exchange.tracedAnswer = null
+/** Drops a failed call: what is left of it is cancelled, and the next answer is inspected from its beginning. */
+function beginNextCall(exchange: Exchange): void {
+  exchange.call.abort.abort()
+  exchange.call = newCall()
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer
-  exchange.charactersSinceUsage = 0
 }
 
 function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
@@ -191,7 +184,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
       traceHeadersOf(exchange, exchange.attempts.at(-1)?.spanId ?? null),
       language !== null,
     ),
-    signal: exchange.abort.signal,
+    signal: exchange.call.abort.signal,
     slot: exchange.slot,
     answerLimit: gateway.settings.answer_limit_bytes,
     counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
@@ -226,27 +219,27 @@ async function sendTranslated(
     },
     limit: gateway.settings.answer_limit_bytes,
     heard() {
-      if (exchange.silentSince !== null) exchange.silentSince = gateway.clock.monotonic()
+      if (exchange.call.silentSince !== null) exchange.call.silentSince = gateway.clock.monotonic()
     },
     told(event) {
-      if (!exchange.inspectedUpstream) noteEventUsage(exchange, event)
+      if (!exchange.call.inspectedUpstream) noteEventUsage(exchange, event)
     },
   })
 }
 
 /** Notes the cost of calls of a request that is sent as several. Each shows that the provider is not silent. */
 function noteCallUsage(exchange: Exchange, { clock }: Gateway, reported: number | null, unreported: number): void {
-  exchange.unreportedInputTokens = unreported
-  if (reported !== null) exchange.usage = { ...noUsage, inputTokens: reported }
-  if (exchange.silentSince !== null) exchange.silentSince = clock.monotonic()
+  exchange.call.unreportedInputTokens = unreported
+  if (reported !== null) exchange.call.usage = { ...noUsage, inputTokens: reported }
+  if (exchange.call.silentSince !== null) exchange.call.silentSince = clock.monotonic()
 }
 
 /** A usage report in a translated stream counts when it arrives; some dialects state usage only at the end. */
 function noteEventUsage(exchange: Exchange, event: NeutralEvent): void {
-  if (event.type === 'text') exchange.charactersSinceUsage += event.text.length
+  if (event.type === 'text') exchange.call.charactersSinceUsage += event.text.length
   if (event.type !== 'usage') return
-  exchange.usage = event.usage
-  exchange.charactersSinceUsage = 0
+  exchange.call.usage = event.usage
+  exchange.call.charactersSinceUsage = 0
 }
 
 function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
@@ -264,7 +257,7 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
     reason: 'ok',
   }
   exchange.attempts.push(attempt)
-  exchange.silentSince = attempt.startedMonotonic
+  exchange.call.silentSince = attempt.startedMonotonic
   return attempt
 }
 

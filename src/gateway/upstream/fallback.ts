@@ -108,9 +108,9 @@ function retryWait(course: Search, exchange: Exchange, { settings, clock }: Gate
 }
 
 /** Whether a deadline of the connection or the answer ended the call: the path has used up its time. */
-function missedDeadline({ attempts, abort }: Exchange): boolean {
+function missedDeadline({ attempts, call }: Exchange): boolean {
   const reason = attempts.at(-1)?.reason
-  return reason === 'provider.timeout' || (reason === 'provider.unreachable' && abort.signal.aborted)
+  return reason === 'provider.timeout' || (reason === 'provider.unreachable' && call.abort.signal.aborted)
 }
 
 /** From 0 to 1: the id of an exchange ends in random digits. */

@@ -6,7 +6,7 @@ import type { Exchange, ReasonCode } from '../exchange.ts'
 /** Cancels an unusable answer of the provider, so that it stops being sent, and makes the failure. */
 export function discardAnswer(exchange: Exchange, gateway: Gateway, reason: ReasonCode, cause?: unknown): Failure {
   endAttempt(exchange, gateway, reason)
-  exchange.abort.abort()
+  exchange.call.abort.abort()
   return failureOfCall(exchange, reason, cause).failure
 }
 
