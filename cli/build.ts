@@ -20,6 +20,7 @@ import { parseArgs } from 'node:util'
 import type { BunPlugin } from 'bun'
 import { bundleConsole, type ConsoleAsset } from '../src/console/bundle.ts'
 import { type HandbookPage, readPages } from '../src/handbook/read-pages.ts'
+import { headerBlockOption } from '../src/lib/http/listen.ts'
 
 interface Target {
   bun: Bun.Build.CompileTarget
@@ -159,7 +160,13 @@ async function build(targetName: string, outfile: string): Promise<void> {
       bytecode: true,
       splitting: true,
       format: 'esm',
-      compile: { target: target.bun, outfile, autoloadDotenv: false, autoloadBunfig: false },
+      compile: {
+        target: target.bun,
+        outfile,
+        execArgv: [headerBlockOption],
+        autoloadDotenv: false,
+        autoloadBunfig: false,
+      },
       plugins: [
         await embedAddon(addon.file),
         leaveOutPushgateway,

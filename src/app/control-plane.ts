@@ -38,17 +38,22 @@ export interface ControlPlane {
 
 const housekeepingMilliseconds = 5000
 
-/** Opens or makes an installation in `settings.data` and serves its API. Throws only before it listens. */
+/**
+ * Opens or makes an installation in `settings.data` and serves its API. It listens as soon as a gateway can be told what
+ * it needs, so that both start at the same time; what is called before the rest is done waits for that.
+ */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const directory = resolve(options.settings.data)
   const store = await openStore(options.settings, directory, options.clock.now)
+  let listener: Listener | null = null
   try {
     const parts = await connectParts(options, store)
     const { installation, shared } = parts
+    listener = listen(options, parts)
     await finishInterruptedWork(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
     await parts.workers.prepare()
-    const served = serve(options, parts)
+    const served = serve(options, parts, listener)
     await parts.workers.start()
     return {
       baseUrl: parts.addresses.base,
@@ -63,17 +68,22 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
       },
     }
   } catch (error) {
+    void listener?.server.stop(true)
     store.close()
     throw error
   }
 }
 
-function serve(
-  { settings, clock, newId, log, onListening, onRuntimeToken }: ControlPlaneOptions,
-  parts: Parts,
-): { drain(): Promise<void> } {
-  const { shared, workers, metrics, addresses, callers, oauth, exports, lastUse, proof } = parts
-  const { state, ledger } = shared
+interface Listener {
+  server: Bun.Server<undefined>
+  /** Answers the calls from now on, those first that have waited for it. */
+  answer(fetch: (request: Request) => Promise<Response>): void
+}
+
+/** Listens, and tells the gateway on this host what it needs. */
+function listen({ settings, onListening }: ControlPlaneOptions, parts: Parts): Listener {
+  const { addresses, callers } = parts
+  const answering = Promise.withResolvers<(request: Request) => Promise<Response>>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
     idleTimeout: 255,
@@ -81,13 +91,24 @@ function serve(
     async fetch(request, server) {
       const addressed = withAddress(request)
       callers.set(addressed, server.requestIP(request)?.address ?? 'unknown')
-      const application = runtimePaths.has(pathOf(addressed.url)) ? runtime : await whole()
-      return await application.fetch(addressed)
+      const answer = await answering.promise
+      return await answer(addressed)
     },
   })
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
   addresses.console ||= `${addresses.base}/console`
   onListening({ api_token: parts.installation.runtimeToken, state_file: parts.stateFile })
+  return { server, answer: answering.resolve }
+}
+
+/** Makes the API over the parts and answers with it. */
+function serve(
+  { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
+  parts: Parts,
+  { server, answer }: Listener,
+): { drain(): Promise<void> } {
+  const { shared, workers, metrics, addresses, oauth, exports, lastUse, proof } = parts
+  const { state, ledger } = shared
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
@@ -123,6 +144,10 @@ function serve(
     made ??= makeWhole()
     return made
   }
+  answer(async (request) => {
+    const application = runtimePaths.has(pathOf(request.url)) ? runtime : await whole()
+    return await application.fetch(request)
+  })
   const rotated = lookForRotation(shared, parts.installation.runtimeToken, onRuntimeToken)
   const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated }, log))
   housekeeping.start()
