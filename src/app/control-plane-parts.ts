@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { Settings } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
-import { createExportRunner } from '../events/export/export-runner.ts'
+import type { ExportRunner } from '../events/export/export-runner.ts'
 import { createProof } from '../events/proof/proof.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { connectedWorkers } from '../fleet/coordinator/connected-workers.ts'
@@ -93,12 +93,17 @@ export async function connectParts(
   }
   const installation = await firstStart(shared)
   const directory = resolve(settings.data)
-  const exports = createExportRunner({
-    ...shared,
-    settings,
-    directory: join(directory, 'exports'),
-    address: () => addresses.base,
-  })
+  let runner: Promise<ExportRunner> | null = null
+  const makeRunner = async () => {
+    const { createExportRunner } = await import('../events/export/export-runner.ts')
+    const address = () => addresses.base
+    return createExportRunner({ ...shared, settings, directory: join(directory, 'exports'), address })
+  }
+  /** The exports of events; loaded when they are first looked at. */
+  const exports = (): Promise<ExportRunner> => {
+    runner ??= makeRunner()
+    return runner
+  }
   const proof = await createProof({
     ...{ state, ledger, clock, log, settings },
     dataDirectory: directory,

@@ -6,34 +6,16 @@
 import { resolve } from 'node:path'
 import { createAnswerStore } from '../api/answer-store.ts'
 import { type ApplicationOptions, createApplication } from '../api/application.ts'
-import type { Settings } from '../config.ts'
-import { consoleRoutes } from '../console/routes.ts'
-import { escalationRoutes } from '../escalations/routes.ts'
-import { eventRoutes } from '../events/routes.ts'
 import { listenOn, localUrl } from '../lib/http/listen.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { Rounds } from '../lib/rounds.ts'
-import { mcpServerRoutes } from '../mcp/catalog/server-routes.ts'
-import { mcpOfferRoutes } from '../mcp/offers/offer-routes.ts'
 import { recordAccessRefusal } from '../members/access-refusal.ts'
-import { memberRoutes } from '../members/routes.ts'
-import { createSessionAuthenticator, sessionOf } from '../members/sessions/authenticate-session.ts'
+import { createSessionAuthenticator } from '../members/sessions/authenticate-session.ts'
 import { ownOrigins } from '../members/sessions/session-cookie.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/sessions/setup-link.ts'
-import { delegationsOf } from '../oauth/follow-person.ts'
-import { oauthRoutes } from '../oauth/routes.ts'
-import { resolveHost } from '../policies/resolve-host.ts'
-import { policyRoutes } from '../policies/routes.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog/register-providers.ts'
-import { priceRoutes } from '../providers/prices/price-routes.ts'
-import { catalogRoutes } from '../providers/routes.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
-import { tokenRoutes } from '../tokens/routes.ts'
 import { lookForRotation } from '../tokens/runtime/sealed-runtime-token.ts'
-import { excessRoutes } from '../usage/api/excess-routes.ts'
-import { limitRoutes } from '../usage/api/limit-routes.ts'
-import { rateRoutes } from '../usage/api/rate-routes.ts'
-import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
 import { finishInterruptedWork, housekeep, mergingRounds } from './housekeeping.ts'
 import { openStore } from './store.ts'
@@ -56,17 +38,22 @@ export interface ControlPlane {
 
 const housekeepingMilliseconds = 5000
 
-/** Opens or makes an installation in `settings.data` and serves its API. Throws only before it listens. */
+/**
+ * Opens or makes an installation in `settings.data` and serves its API. It listens as soon as a gateway can be told what
+ * it needs, so that both start at the same time; what is called before the rest is done waits for that.
+ */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const directory = resolve(options.settings.data)
   const store = await openStore(options.settings, directory, options.clock.now)
+  let listener: Listener | null = null
   try {
     const parts = await connectParts(options, store)
     const { installation, shared } = parts
+    listener = listen(options, parts)
     await finishInterruptedWork(parts, options.log)
     await registerProvidersFromEnvironment({ ...shared, environment: options.environment })
     await parts.workers.prepare()
-    const served = serve(options, parts)
+    const served = serve(options, parts, listener)
     await parts.workers.start()
     return {
       baseUrl: parts.addresses.base,
@@ -81,69 +68,51 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
       },
     }
   } catch (error) {
+    void listener?.server.stop(true)
     store.close()
     throw error
   }
 }
 
-function serve(
-  { settings, clock, newId, log, onListening, onRuntimeToken }: ControlPlaneOptions,
-  parts: Parts,
-): { drain(): Promise<void> } {
-  const { shared, workers, metrics, addresses, callers, oauth, exports, lastUse, proof } = parts
-  const { state, ledger } = shared
+interface Listener {
+  server: Bun.Server<undefined>
+  /** Answers the calls from now on, those first that have waited for it. */
+  answer(fetch: (request: Request) => Promise<Response>): void
+}
+
+/** Listens, and tells the gateway on this host what it needs. */
+function listen({ settings, onListening }: ControlPlaneOptions, parts: Parts): Listener {
+  const { addresses, callers } = parts
+  const answering = Promise.withResolvers<(request: Request) => Promise<Response>>()
   const server = Bun.serve({
     ...listenOn(settings.control_plane_listen),
     idleTimeout: 255,
     development: false,
-    fetch(request, server) {
+    async fetch(request, server) {
       const addressed = withAddress(request)
       callers.set(addressed, server.requestIP(request)?.address ?? 'unknown')
-      const application = runtimePaths.has(pathOf(addressed.url)) ? runtime : whole()
-      return application.fetch(addressed)
+      const answer = await answering.promise
+      return await answer(addressed)
     },
   })
   addresses.base ||= localUrl(settings.control_plane_listen, server.port)
   addresses.console ||= `${addresses.base}/console`
   onListening({ api_token: parts.installation.runtimeToken, state_file: parts.stateFile })
+  return { server, answer: answering.resolve }
+}
+
+/** Makes the API over the parts and answers with it. */
+function serve(
+  { settings, clock, newId, log, onRuntimeToken }: ControlPlaneOptions,
+  parts: Parts,
+  { server, answer }: Listener,
+): { drain(): Promise<void> } {
+  const { shared, workers, metrics, addresses, oauth, exports, lastUse, proof } = parts
+  const { state, ledger } = shared
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
-  const features = () => [
-    ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
-    ...memberRoutes({
-      ...shared,
-      fleet: workers.fleet,
-      settings,
-      baseUrl: oauth.baseUrl,
-      consoleUrl: oauth.consoleUrl,
-      delegations: delegationsOf(oauth),
-      addressOf: (request) => callers.get(request) ?? 'unknown',
-    }),
-    ...oauthRoutes(oauth),
-    ...limitRoutes(shared),
-    ...catalogRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
-    mcpServerRoutes({ ...shared, plainHttp: settings.plain_http_providers }),
-    mcpOfferRoutes(shared),
-    priceRoutes(shared),
-    eventRoutes({ ...shared, exports }),
-    ...proof.routes,
-    escalationRoutes({ ...shared, settings }),
-    ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
-    rateRoutes(shared),
-    usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
-    excessRoutes(shared),
-    ...workers.routes,
-    consoleRoutes({
-      baseUrl: () => addresses.base,
-      gatewayUrl: () => addresses.gateway,
-      consoleUrl: () => addresses.console,
-      isSignedIn: async (request) =>
-        (await sessionOf(request, { ledger, clock, settings, baseUrl: oauth.baseUrl })).session !== null,
-      isSetUp: async () => (await ownerAwaitingSetup(ledger)) === null,
-    }),
-  ]
   const options: Omit<ApplicationOptions, 'features'> = {
     authenticate: async (request) =>
       (await workers.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
@@ -163,14 +132,22 @@ function serve(
       recordAccessRefusal(shared, { principal, requestId }, { route, permission }),
     answered: metrics.answered,
   }
-  // Gateways connect at a start: what they need is an application of its own, and the whole is made when it is called.
+  // Gateways connect at a start: what they need is an application of its own. The whole is loaded when it is called.
   const runtime = createApplication({ ...options, features: workers.routes })
   const runtimePaths = new Set([...runtime.routes.map(({ path }) => path).filter(isOfRuntime), '/healthz', '/readyz'])
-  let made: ReturnType<typeof createApplication> | null = null
+  let made: Promise<ReturnType<typeof createApplication>> | null = null
+  const makeWhole = async () => {
+    const { features } = await import('./features.ts')
+    return createApplication({ ...options, features: await features(parts, onRuntimeToken) })
+  }
   const whole = () => {
-    made ??= createApplication({ ...options, features: features() })
+    made ??= makeWhole()
     return made
   }
+  answer(async (request) => {
+    const application = runtimePaths.has(pathOf(request.url)) ? runtime : await whole()
+    return await application.fetch(request)
+  })
   const rotated = lookForRotation(shared, parts.installation.runtimeToken, onRuntimeToken)
   const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated }, log))
   housekeeping.start()
@@ -181,7 +158,7 @@ function serve(
     async drain() {
       draining = true
       await Promise.all([housekeeping.stop(), merging.stop()])
-      await exports.stop()
+      await (await exports()).stop()
       await proof.stop()
       await workers.close()
       await stopWithin(server, settings.drain_seconds)
@@ -197,13 +174,6 @@ async function setupUrl({ shared, addresses }: Parts): Promise<string | null> {
   if (userId === null) return null
   return (await makeSetupLink({ ...shared, userId, consoleUrl: addresses.console })).url
 }
-
-/** What policies may use of the environment when they are tried. */
-const policyTools = ({ webhook_addresses }: Settings) => ({
-  fetch,
-  resolve: resolveHost,
-  privateWebhooks: webhook_addresses === 'any',
-})
 
 async function stopWithin(server: Bun.Server<undefined>, seconds: number): Promise<void> {
   await Promise.race([server.stop(), Bun.sleep(seconds * 1000)])

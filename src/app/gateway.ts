@@ -48,9 +48,6 @@ const closeTracesMilliseconds = 2000
 const takenOver =
   'Another gateway has taken over this instance: where its data directory was copied, remove gateway/worker in this one'
 
-/** How often a starting gateway checks whether it is ready. */
-const readinessMilliseconds = 5
-
 /** Serves a gateway from a state file and a control plane's address. It answers `/readyz` before it is ready. */
 export async function gateway({
   settings,
@@ -128,7 +125,7 @@ export async function gateway({
     over: over.promise,
     url: settings.gateway_url ?? localUrl(settings.gateway_listen, server.port),
     async ready() {
-      while (!worker.ready().ok) await Bun.sleep(readinessMilliseconds)
+      await worker.untilReady()
       await handler.warm()
       setTimeout(compileSecrets)
     },

@@ -30,7 +30,7 @@ export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, lo
     ['oauth', () => settleOAuth(oauth)],
     ['lost workers', () => workers.usage.limitEvents.recordLostWorkers()],
     ['cells of limits', () => workers.usage.compact()],
-    ['exports', () => exports.tend()],
+    ['exports', async () => await (await exports()).tend()],
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],

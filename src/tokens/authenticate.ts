@@ -18,8 +18,7 @@ import { oauthTokens, tokens } from '../store/schema/state/tokens.ts'
 import { tokenStatus } from './governed-token.ts'
 import type { LastUse } from './limits/last-use.ts'
 import { isNamed } from './named-token.ts'
-import { organizationId } from './organization.ts'
-import { tokenResourceName } from './record.ts'
+import { organizationId, tokenResourceName } from './organization.ts'
 
 export interface AuthenticatorOptions {
   state: Database

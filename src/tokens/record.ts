@@ -9,6 +9,7 @@ import { timestamp } from '../lib/clock.ts'
 import { fromNano } from '../lib/money.ts'
 import { principalTypes, purposes, tokenStatus } from './governed-token.ts'
 import type { TokenDepletion } from './limits/depletion.ts'
+import { tokenResourceName } from './organization.ts'
 import type { StoredToken } from './stored-token.ts'
 
 export const tokenStatuses = [
@@ -77,10 +78,6 @@ export const tokenRecordSchema = z.object({
   source_token_id: z.uuid().nullable(),
 })
 export type TokenRecord = z.infer<typeof tokenRecordSchema>
-
-/** The name that messages and records know a token by. */
-export const tokenResourceName = (organizationId: string, id: string): string =>
-  `vrn:gatehouse:${organizationId}:token/${id}`
 
 const instantOf = (milliseconds: number | null): string | null =>
   milliseconds === null ? null : timestamp(milliseconds)

@@ -1,14 +1,11 @@
-/** The control plane's proof of its events: its key, checkpoints, retention, and the verification route. */
+/** The control plane's proof of its events: its key, checkpoints and retention. */
 import { join } from 'node:path'
-import type { AnyElysia } from 'elysia'
 import type { Settings } from '../../config.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import { removeOldEvents } from '../retention/retention.ts'
-import { rollupRebuildRoute } from '../rollups/rebuild-route.ts'
-import { verifyRoutes } from '../verify/verify-route.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey } from './checkpoint-key.ts'
 import { signCheckpoint } from './checkpoint-writer.ts'
@@ -26,7 +23,8 @@ interface ProofOptions {
 }
 
 interface Proof {
-  routes: AnyElysia[]
+  /** The last checkpoint that this control plane has seen: see `known-checkpoint.ts`. */
+  seen(): ReturnType<typeof readKnownCheckpoint>
   /** From now on signs and removes every few seconds, in the background. */
   start(): void
   /** Resolves when what runs is done; nothing follows. */
@@ -35,6 +33,7 @@ interface Proof {
 
 const everyMs = 5000
 const firstMs = 500
+const signedWith = 'Checkpoints are signed with this key: note its id to verify events later'
 /** How long retention pauses once everything old enough is removed. */
 const restMs = 600_000
 
@@ -43,7 +42,6 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   const { ledger, clock, log, settings } = options
   const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))
   await ledger.write([publishKey(key, clock.now())])
-  log.info({ checkpoint_key: key.id }, 'Checkpoints are signed with this key: note its id to verify events later')
   let restUntil = Number.NEGATIVE_INFINITY
   const retain = async () => {
     if (clock.monotonic() < restUntil) return
@@ -59,7 +57,10 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
       log.error({ how: wrong, file: seenFile }, "The state's checkpoint does not continue the last known one")
     told = wrong
   }
+  let named = false
   const turn = async () => {
+    if (!named) log.info({ checkpoint_key: key.id }, signedWith)
+    named = true
     for (const work of [() => signCheckpoint({ ...options, key }), look, retain]) {
       await work().catch((error: unknown) => {
         log.error({ error: String(error) }, 'Events could not be signed or removed: it will be tried again')
@@ -77,7 +78,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
     }, milliseconds)
   }
   return {
-    routes: [verifyRoutes({ ...options, seen: () => readKnownCheckpoint(seenFile) }), rollupRebuildRoute(options)],
+    seen: () => readKnownCheckpoint(seenFile),
     start: () => next(firstMs),
     async stop() {
       stopped = true

@@ -136,6 +136,7 @@ class RunningWorker implements StartedWorker {
    */
   #current = false
   #ended = false
+  readonly #served = Promise.withResolvers<void>()
 
   constructor(
     options: WorkerOptions,
@@ -168,6 +169,7 @@ class RunningWorker implements StartedWorker {
     this.#trustedEvents = this.#files.crashedAfter ?? this.journal.recovered.events
     this.usageLimits = this.#makeUsageLimits()
     this.#usageTimer = setInterval(() => {
+      this.#noteReady()
       this.usageLimits.tick()
       void this.#sumRefusals()
     }, usageTickMs)
@@ -215,7 +217,10 @@ class RunningWorker implements StartedWorker {
         for (const listener of this.#endRequestsListeners) listener(hashes)
       },
       onTime: (now, askedAt) => this.#time.synchronize(now, askedAt),
-      onFresh: () => this.#keepFresh(keepFreshEveryMs),
+      onFresh: () => {
+        this.#noteReady()
+        this.#keepFresh(keepFreshEveryMs)
+      },
       onDeregistering: () => {
         this.#freshness.end()
         this.#files.forgetFresh()
@@ -270,6 +275,16 @@ class RunningWorker implements StartedWorker {
       await this.#load(kept)
     }
     this.#session.start()
+    this.#noteReady()
+  }
+
+  untilReady(): Promise<void> {
+    return this.#served.promise
+  }
+
+  /** Freshness, a read state or space in the outbox may have been what it waited for; the tick finds the rest. */
+  #noteReady(): void {
+    if (this.ready().ok) this.#served.resolve()
   }
 
   /** Stored for `gatehouse doctor`, which examines the directory when no process runs. */
@@ -457,6 +472,7 @@ class RunningWorker implements StartedWorker {
       this.journal.applied(head)
       this.#replica?.opened()
       this.#session.stateRead()
+      this.#noteReady()
     } catch (error) {
       this.#notRead(asFailure(error), 'warn')
     }
@@ -530,6 +546,7 @@ class RunningWorker implements StartedWorker {
     this.#handle(reply)
     this.#replica?.bootstrapped(reply, Date.parse(reply.now))
     await this.#load(reply)
+    this.#noteReady()
     return true
   }
 

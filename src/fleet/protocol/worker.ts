@@ -174,6 +174,8 @@ export interface GatewayAgent {
   now(): number
   /** Whether requests can be decided, and how stale the state is. */
   ready(): Readiness
+  /** Resolves once it is ready for the first time. */
+  untilReady(): Promise<void>
   /** Calls the listener in the tick in which revocations of these token hashes arrive. */
   onRevoked(listener: (hashes: readonly string[]) => void): void
   /** Calls the listener, in the same tick, with the hashes whose running requests must end. */

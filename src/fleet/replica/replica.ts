@@ -149,6 +149,8 @@ export class Replica {
   /** Sets the primary, and the credential that may read it for this many milliseconds. */
   follow(primary: Primary, milliseconds: number): void {
     this.#primary = { ...primary, until: this.#options.clock.monotonic() + milliseconds }
+    // Nothing can be served before the first copy.
+    if (this.#folders.current === null && this.#process === null && !this.#stopped) this.#tick()
   }
 
   /** The primary has changed. */

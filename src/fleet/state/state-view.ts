@@ -50,7 +50,7 @@ interface Opened {
 export class FileStateView implements StateView {
   readonly #file: string
   readonly #onDamaged: (reason: string) => void
-  readonly #tokens = new LRUCache<string, GovernedToken>({ max: tokensInMemory })
+  readonly #tokens = new LRUCache<string, GovernedToken>({ maxSize: tokensInMemory, sizeCalculation: () => 1 })
   readonly #revocations = new Map<string, StatePosition>()
   #opened: Opened | null = null
   #head: Head | null = null

@@ -3,6 +3,9 @@
 /** The largest request line and header block that a listener reads (gateway/README.md, Limits). */
 const headerBlockBytes = 32 * 1024
 
+/** The option of Bun that sets it. The executable carries it. */
+export const headerBlockOption = `--max-http-header-size=${headerBlockBytes}`
+
 interface HostAndPort {
   host: string
   port: number
@@ -34,11 +37,12 @@ export function localUrl(address: string, port?: number): string {
 
 /**
  * Options for `Bun.serve`. Bun answers larger headers itself, with 431 and no body, before any of our code runs. The
- * limit is one for the process, set where Node.js has it, without a type for it. A process that only supervises does
- * not load that.
+ * limit is one for the process. Run from source it is set where Node.js has it, without a type for it.
  */
 export function listenOn(address: string): { hostname: string; port: number } {
-  Reflect.set(process.getBuiltinModule('node:http'), 'maxHeaderSize', headerBlockBytes)
+  if (!process.execArgv.includes(headerBlockOption)) {
+    Reflect.set(process.getBuiltinModule('node:http'), 'maxHeaderSize', headerBlockBytes)
+  }
   const { host, port } = splitAddress(address)
   return { hostname: host, port }
 }

@@ -1,0 +1,79 @@
+/**
+ * The routes of every feature of the control plane's API. Loaded at the first call that is not a gateway's: a start does
+ * not wait for their schemas.
+ */
+import type { AnyElysia } from 'elysia'
+import type { Settings } from '../config.ts'
+import { consoleRoutes } from '../console/routes.ts'
+import { escalationRoutes } from '../escalations/routes.ts'
+import { rollupRebuildRoute } from '../events/rollups/rebuild-route.ts'
+import { eventRoutes } from '../events/routes.ts'
+import { verifyRoutes } from '../events/verify/verify-route.ts'
+import { mcpServerRoutes } from '../mcp/catalog/server-routes.ts'
+import { mcpOfferRoutes } from '../mcp/offers/offer-routes.ts'
+import { memberRoutes } from '../members/routes.ts'
+import { sessionOf } from '../members/sessions/authenticate-session.ts'
+import { ownerAwaitingSetup } from '../members/sessions/setup-link.ts'
+import { delegationsOf } from '../oauth/follow-person.ts'
+import { oauthRoutes } from '../oauth/routes.ts'
+import { resolveHost } from '../policies/resolve-host.ts'
+import { policyRoutes } from '../policies/routes.ts'
+import { priceRoutes } from '../providers/prices/price-routes.ts'
+import { catalogRoutes } from '../providers/routes.ts'
+import { tokenRoutes } from '../tokens/routes.ts'
+import { excessRoutes } from '../usage/api/excess-routes.ts'
+import { limitRoutes } from '../usage/api/limit-routes.ts'
+import { rateRoutes } from '../usage/api/rate-routes.ts'
+import { usageRoutes } from '../usage/api/usage-routes.ts'
+import type { Parts } from './control-plane-parts.ts'
+
+/** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
+export async function features(
+  { shared, settings, workers, addresses, callers, oauth, exports, proof }: Parts,
+  onRuntimeToken: (secret: string) => void,
+): Promise<AnyElysia[]> {
+  const { ledger, clock } = shared
+  const plainHttp = settings.plain_http_providers
+  return [
+    ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
+    ...memberRoutes({
+      ...shared,
+      fleet: workers.fleet,
+      settings,
+      baseUrl: oauth.baseUrl,
+      consoleUrl: oauth.consoleUrl,
+      delegations: delegationsOf(oauth),
+      addressOf: (request) => callers.get(request) ?? 'unknown',
+    }),
+    ...oauthRoutes(oauth),
+    ...limitRoutes(shared),
+    ...catalogRoutes({ ...shared, plainHttp }),
+    mcpServerRoutes({ ...shared, plainHttp }),
+    mcpOfferRoutes(shared),
+    priceRoutes(shared),
+    eventRoutes({ ...shared, exports: await exports() }),
+    verifyRoutes({ ...shared, settings, seen: proof.seen }),
+    rollupRebuildRoute({ ...shared, settings }),
+    escalationRoutes({ ...shared, settings }),
+    ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),
+    rateRoutes(shared),
+    usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
+    excessRoutes(shared),
+    ...workers.routes,
+    consoleRoutes({
+      baseUrl: () => addresses.base,
+      gatewayUrl: () => addresses.gateway,
+      consoleUrl: () => addresses.console,
+      isSignedIn: async (request) =>
+        (await sessionOf(request, { ledger, clock, settings, baseUrl: oauth.baseUrl })).session !== null,
+      isSetUp: async () => (await ownerAwaitingSetup(ledger)) === null,
+    }),
+  ]
+}
+
+/** What policies may use of the environment when they are tried. */
+const policyTools = ({ webhook_addresses }: Settings) => ({
+  fetch,
+  resolve: resolveHost,
+  privateWebhooks: webhook_addresses === 'any',
+})
