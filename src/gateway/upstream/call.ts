@@ -188,6 +188,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(
       exchange.request.headers,
+      exchange.dialect.family,
       traceHeadersOf(exchange, exchange.attempts.at(-1)?.spanId ?? null),
       language !== null,
     ),
