@@ -51,7 +51,8 @@ test('each row has a name in lower case, a reason, and is named once in its dire
 })
 
 test('no row passes a header that carries a credential or belongs to a connection', () => {
-  for (const name of secretsAndHops) expect([name, neverPassed.some(({ names }) => names.test(name))]).toEqual([name, true])
+  for (const name of secretsAndHops)
+    expect([name, neverPassed.some(({ names }) => names.test(name))]).toEqual([name, true])
   for (const { name } of [...toProvider, ...toCaller]) {
     expect([name, neverPassed.some(({ names }) => names.test(name.replace('*', 'x')))]).toEqual([name, false])
   }

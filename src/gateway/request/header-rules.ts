@@ -20,7 +20,10 @@ export interface HeaderRule {
 export const toProvider: readonly HeaderRule[] = [
   { name: 'accept', reason: 'The form in which the client reads the answer' },
   { name: 'user-agent', reason: 'Providers tell clients apart by it, for support and for features of one client' },
-  { name: 'idempotency-key', reason: 'A provider that keeps it does not run a request twice when the client repeats it' },
+  {
+    name: 'idempotency-key',
+    reason: 'A provider that keeps it does not run a request twice when the client repeats it',
+  },
   { name: 'openai-beta', ofLanguage: true, reason: 'Clients switch preview features of the API on with it' },
   { name: 'anthropic-version', ofLanguage: true, reason: 'The version of the API that the client speaks' },
   { name: 'anthropic-beta', ofLanguage: true, reason: 'Claude Code and the SDK switch on the features that they use' },
@@ -114,7 +117,8 @@ export const neverPassed: readonly { readonly names: RegExp; readonly reason: st
   { names: /^proxy-/, reason: 'It belongs to one connection, or carries the credential of a proxy' },
   { names: /^(?:content-length|content-encoding|accept-encoding)$/, reason: 'The gateway makes its own body' },
   {
-    names: /(?:^|-)(?:authorization|cookie2?|set-cookie2?|credentials?|passwords?|secrets?|api-?keys?|assertion)(?:-|$)/,
+    names:
+      /(?:^|-)(?:authorization|cookie2?|set-cookie2?|credentials?|passwords?|secrets?|api-?keys?|assertion)(?:-|$)/,
     reason: 'It carries a credential',
   },
   { names: /^x-(?:.*-)?(?:access-|auth-|bearer-|id-|security-|session-)?token$/, reason: 'It carries a credential' },
