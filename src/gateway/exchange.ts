@@ -22,6 +22,7 @@ import type { McpRequest } from './mcp/mcp-request.ts'
 import type { EscalationNotice } from './policy/escalation-notice.ts'
 import type { BeginInspection, StreamInspection } from './policy/inspected-stream.ts'
 import type { BodyMembers } from './request/edit-body.ts'
+import type { StoredState } from './stored/stored-state.ts'
 
 /** A resolved model and its provider. Requests for the same record share one object. */
 export interface ResolvedModel {
@@ -187,6 +188,8 @@ export interface Exchange extends Placed {
   /** The open record is in the outbox. From then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** What it has to do with objects that the provider stores; null if nothing. */
+  stored: StoredState | null
   /** The MCP request; null on all other routes. */
   readonly mcp: McpRequest | null
   /** The provider's response, referenced here so that it is not garbage-collected while its body streams. */
@@ -236,7 +239,7 @@ export interface Exchange extends Placed {
 
 /** The requested model by the name that filters and policies know; null before the request is read. */
 export const requestedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
-  paths[0]?.id ?? facts?.model ?? null
+  (paths[0]?.id ?? facts?.model) || null
 
 export interface ExchangeStart {
   request: Request
@@ -302,6 +305,7 @@ export const beginExchange = (
   opened: false,
   attempts: [],
   mcp: beginning.mcp ?? null,
+  stored: null,
   upstream: null,
   reader: null,
   beginInspection: null,

@@ -25,6 +25,9 @@ import { translateFields } from './request/gateway-fields.ts'
 import { admitFrame } from './request/read-body.ts'
 import { readRequest } from './request/read-request.ts'
 import { translateRequest } from './request/translate.ts'
+import { openReferences, requireStoring } from './stored/references.ts'
+import type { StoredRoute } from './stored/routes.ts'
+import { keepOwnMembers, openStoredCall, readStoredCall } from './stored/stored-call.ts'
 import { dispatch } from './upstream/fallback.ts'
 import { readFrame } from './websocket/frame.ts'
 
@@ -36,7 +39,9 @@ export const inferenceStages: readonly Stage[] = [
   readRequest,
   matchSession,
   admitToken,
+  openReferences,
   resolveModel,
+  requireStoring,
   selectChain,
   translateFields,
   takeRates,
@@ -60,6 +65,22 @@ export const tokenCountStages: readonly Stage[] = [
   translateFields,
   evaluateRequest,
   translateRequest,
+  openRecord,
+  dispatch,
+]
+
+/** A call for a response or a conversation that a provider stores generates nothing and costs nothing. */
+export const storedStages = (route: StoredRoute): readonly Stage[] => [
+  authenticate,
+  readStoredCall(route),
+  matchSession,
+  admitToken,
+  checkDepletion,
+  openStoredCall(route),
+  selectChain,
+  takeRates,
+  evaluateRequest,
+  keepOwnMembers,
   openRecord,
   dispatch,
 ]

@@ -5,6 +5,7 @@
  */
 import { type Attribution, type Event, noAttribution, type Verdict } from '../../events/event.ts'
 import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
+import { isFree } from '../../languages/dialect.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
@@ -26,7 +27,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.silentSince = null
-  exchange.promptRedacted = capturePrompt(exchange, gateway)
+  exchange.promptRedacted ??= capturePrompt(exchange, gateway)
   // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
   exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
   const { record, uses } = bookedOutcome(exchange, gateway, outcome)
@@ -81,8 +82,8 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
 export function interruptedEvent(exchange: Exchange, gateway: Gateway): Event {
   const event = outcomeEvent(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   if (event.details !== undefined) event.details.dispatched = true
-  const isFree = exchange.mcp !== null || exchange.dialect.countsTokens === true
-  if (!isFree) event.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
+  if (exchange.mcp === null && !isFree(exchange.dialect))
+    event.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
   if (exchange.reservation !== null) event.settlements = [...exchange.reservation.held]
   bookInterruptedGrant(exchange, event)
   return event
