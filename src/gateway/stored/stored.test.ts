@@ -5,6 +5,7 @@ import { StoredResponses } from '../../../test/fakes/stored-responses.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { openSocket } from '../testing/socket.ts'
 import { testModel, testPolicy, testProvider } from '../testing/worker.ts'
 
 let running: TestGateway
@@ -106,6 +107,37 @@ describe('a stored response', () => {
       if ('response' in event) expect(event.response.id).toBe(id)
     }
     expect(again).toEqual(['response.output_text.delta', 'response.output_item.done', 'response.completed'])
+  })
+
+  test('has a sealed id over a WebSocket too, which continues over HTTP', async () => {
+    const socket = await openSocket(`${running.url.replace('http', 'ws')}/v1/responses/ws`, {
+      authorization: `Bearer ${running.secret}`,
+    })
+    socket.send(JSON.stringify({ type: 'response.create', model: 'of-second', input: 'Hi' }))
+    const [created = ''] = await socket.frames(6)
+    socket.close()
+    const { response } = JSON.parse(created)
+    expect(response.id).toMatch(/^resp_[0-9a-f]{100,}$/)
+    expect((await create({ previous_response_id: response.id })).previous_response_id).toBe(response.id)
+    expect(sentTo()).toBe('Bearer sk-second')
+  })
+
+  test('counts as one request of a limit a minute when it is read', async () => {
+    const { rates } = running.worker
+    const { take } = rates
+    let taken = 0
+    rates.take = (demands, signal) => {
+      taken += 1
+      return take.call(rates, demands, signal)
+    }
+    const accounts = [{ id: 'a', maxRequests: null, maxBudget: null, rateLimitRpm: 5, rateLimitTpm: null }]
+    try {
+      const made = await create()
+      await clientFor({ accounts }).responses.retrieve(made.id)
+      expect(taken).toBe(1)
+    } finally {
+      rates.take = take
+    }
   })
 
   test('keeps the bytes of an answer that is not stored', async () => {
