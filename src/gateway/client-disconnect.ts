@@ -29,6 +29,8 @@ export function cancelForDisconnect(exchange: Exchange, gateway: Gateway): void 
     followResponse(exchange, gateway)
     return
   }
+  // The provider may have made it already, so its id is awaited.
+  if (exchange.opened && exchange.stored?.isBackground === true && !exchange.stored.hasEnded) return
   cutExchange(exchange, 'client.left', new Failure('client_left'))
   if (exchange.opened) finishInBackground(exchange, gateway, { verdict: 'error', reason: 'client.left', status: null })
 }

@@ -21,9 +21,17 @@ let openai: OpenAI
 let secret: string
 afterEach(() => running.stop())
 
+/** What the provider's answers wait for. */
+let gate: Promise<void>
+
 async function start(settings: Parameters<typeof startTestGateway>[1] = {}): Promise<void> {
   store = new StoredResponses()
-  running = await startTestGateway((request, body) => store.answer(request, body), { drain_seconds: 0, ...settings })
+  gate = Promise.resolve()
+  const upstream = async (request: Request, body: string) => {
+    await gate
+    return store.answer(request, body)
+  }
+  running = await startTestGateway(upstream, { drain_seconds: 0, ...settings })
   limits = new InMemoryLimits({ 'token/t/money': money, 'token/t/requests': 5 })
   Object.assign(running.worker, { usageLimits: limits })
   running.worker.catalog.push(model)
@@ -173,6 +181,45 @@ describe('a response in the background', () => {
     expect(rest.at(-1)).toBe('response.completed')
     await eventually(() => made().length === 1)
     expect(left()).toBe(money - cost)
+  })
+
+  test('is followed when its caller leaves before the provider has answered', async () => {
+    await start()
+    const opened = Promise.withResolvers<void>()
+    gate = opened.promise
+    const leaving = new AbortController()
+    const call = openai.responses
+      .create({ model: 'gpt', input: 'Go', background: true }, { signal: leaving.signal })
+      .catch((thrown: unknown) => thrown)
+    await eventually(() => running.seen.length === 1)
+    // The gateway looks for callers that left after a moment.
+    await Bun.sleep(100)
+    leaving.abort()
+    expect(await call).toBeInstanceOf(OpenAI.APIUserAbortError)
+    await Bun.sleep(50)
+    expect(made()).toEqual([])
+    opened.resolve()
+    await eventually(() => store.responses.size === 1)
+    store.end(providerId())
+    await eventually(() => made().length === 1)
+    expect(left()).toBe(money - cost)
+  })
+
+  test('is refused beyond a hundred of one owner, and not to another owner', async () => {
+    await start()
+    limits = new InMemoryLimits({})
+    Object.assign(running.worker, { usageLimits: limits })
+    const clientFor = (ownerId: string) =>
+      new OpenAI({ apiKey: running.worker.addToken({ ownerId }), baseURL: `${running.url}/v1`, maxRetries: 0 })
+    const [busy, other] = [clientFor('busy'), clientFor('other')]
+    const ask = (client: OpenAI) => client.responses.create({ model: 'gpt', input: 'Go', background: true })
+    await Promise.all(Array.from({ length: 100 }, () => ask(busy)))
+    const refused = await ask(busy).catch((thrown: unknown) => thrown)
+    expect(refused).toMatchObject({ status: 503, code: 'background_full' })
+    expect((await ask(other)).status).toBe('queued')
+    for (const id of store.responses.keys()) store.end(id)
+    await eventually(() => made().filter(({ reason_code }) => reason_code === 'ok').length === 101)
+    expect((await ask(busy)).status).toBe('queued')
   })
 
   test('that streams to its end costs its usage at once', async () => {

@@ -18,8 +18,9 @@ import { restoreIdleTimeout } from '../idle-timeout.ts'
 import { readBounded } from '../request/read-with-limit.ts'
 import { isRunning } from './answer-ids.ts'
 
-/** The most responses that one worker follows; each keeps its exchange in memory. */
-export const mostFollowed = 1000
+/** The most responses that one worker follows, of all and of one owner; each keeps its exchange in memory. */
+const mostFollowed = 1000
+const mostOfOneOwner = 100
 /** Milliseconds before the first look, and at most between two. */
 const firstWait = 500
 const longestWait = 15_000
@@ -38,9 +39,15 @@ function followedBy(gateway: Gateway): Set<Exchange> {
   return exchanges
 }
 
-/** Throws `background_full` while the worker follows as many responses as it may. */
-export function refuseTooMany(gateway: Gateway): void {
-  if (followedBy(gateway).size >= mostFollowed) throw new Failure('background_full')
+/** Throws `background_full` while the worker follows as many responses as it may, or as one owner may have. */
+export function refuseTooMany({ token }: Exchange, gateway: Gateway): void {
+  const exchanges = followedBy(gateway)
+  const { ownerKind, ownerId } = required(token)
+  let ofOwner = 0
+  for (const { token: other } of exchanges) {
+    if (other?.ownerKind === ownerKind && other.ownerId === ownerId) ofOwner += 1
+  }
+  if (exchanges.size >= mostFollowed || ofOwner >= mostOfOneOwner) throw new Failure('background_full')
 }
 
 /** Takes the exchange over from its caller: from here on this file ends it. */

@@ -55,7 +55,7 @@ function open(exchange: Exchange, gateway: Gateway, kind: StoredKind, value: unk
 export function requireStoring(exchange: Exchange, gateway: Gateway): void {
   const { stored, dialect } = exchange
   if (dialect.endpoint === undefined && (stored === null || !stored.isBackground)) return
-  if (stored?.isBackground === true) refuseTooMany(gateway)
+  if (stored?.isBackground === true) refuseTooMany(exchange, gateway)
   exchange.paths = exchange.paths.filter(
     (path) => path.kind.storesResponses === true && languageOf(exchange, path) === null,
   )
