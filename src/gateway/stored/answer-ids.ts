@@ -12,7 +12,7 @@ import { nameFor, sealsIds } from './object-names.ts'
 import { isProviderId } from './sealed-id.ts'
 import type { StoredCall, StoredKind } from './stored-state.ts'
 
-/** An answer that names another object than the one that was asked for, or none where it must name one. */
+/** An answer that names another object than the one that was asked for, none where it must name one, or none that can be followed. */
 export class WrongId extends Error {
   constructor() {
     super('The provider answered with another id than the one that was asked for')
@@ -83,22 +83,23 @@ function editsOf(exchange: Exchange, gateway: Gateway, body: Readonly<JsonObject
   const kind = call === null ? 'resp' : call.gives
   if (call !== null) checkAnswered(call, body)
   if (kind === null) return edits
-  const name = (as: StoredKind, id: string) => JSON.stringify(nameFor(exchange, gateway, as, id))
+  // An id of another form stays as it is: it could not be a part of a path when it comes back.
+  const nameOf = (as: StoredKind, id: string): string => (isProviderId(id) ? nameFor(exchange, gateway, as, id) : id)
   const { id, previous_response_id: previous, conversation } = body
   if (typeof id === 'string') {
-    if (!isProviderId(id)) throw new WrongId()
-    edits.set('id', name(kind, id))
+    edits.set('id', JSON.stringify(nameOf(kind, id)))
     if (exchange.stored !== null && call === null) {
+      // It could not be followed.
+      if (exchange.stored.isBackground && !isProviderId(id)) throw new WrongId()
       exchange.stored.created = id
       exchange.stored.hasEnded = !isRunning(body.status)
     }
   }
   if (kind === 'conv') return edits
-  if (typeof previous === 'string') edits.set('previous_response_id', name('resp', previous))
-  if (typeof conversation === 'string') edits.set('conversation', name('conv', conversation))
+  if (typeof previous === 'string') edits.set('previous_response_id', JSON.stringify(nameOf('resp', previous)))
+  if (typeof conversation === 'string') edits.set('conversation', JSON.stringify(nameOf('conv', conversation)))
   else if (isObject(conversation) && typeof conversation.id === 'string') {
-    const sealed = nameFor(exchange, gateway, 'conv', conversation.id)
-    edits.set('conversation', JSON.stringify({ ...conversation, id: sealed }))
+    edits.set('conversation', JSON.stringify({ ...conversation, id: nameOf('conv', conversation.id) }))
   }
   return edits
 }

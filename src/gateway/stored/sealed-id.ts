@@ -23,8 +23,8 @@ export interface StoredPlace {
 
 /** Longer ids are none of the gateway's. */
 const longestId = 2048
-/** The provider's ids: they become a part of a path. */
-const providerId = /^[A-Za-z0-9_-]{1,512}$/
+/** The provider's ids: they become one segment of a path, and never `..`. */
+const providerId = /^[A-Za-z0-9_-][A-Za-z0-9_.:=~-]{0,511}$/
 
 export const isProviderId = (id: string): boolean => providerId.test(id)
 

@@ -236,9 +236,19 @@ describe('a provider that answers wrongly', () => {
     expect((await openai.responses.retrieve(other.id)).id).toBe(other.id)
   })
 
-  test('with an id that would leave its place in a path is refused with 502', async () => {
-    store.lies = (body) => ({ ...body, id: '../../v1/files' })
-    expect((await refusal(create()))[0]).toBe(502)
+  test('with an id that would leave its place in a path gets no sealed one, and is asked for none', async () => {
+    const outside = '../../v1/files'
+    store.lies = (body) => ({ ...body, id: outside, previous_response_id: '..', conversation: { id: 'a/../b' } })
+    const made = await create()
+    expect([made.id, made.previous_response_id, made.conversation?.id]).toEqual([outside, '..', 'a/../b'])
+    running.seen.length = 0
+    expect((await refusal(openai.responses.retrieve(made.id)))[0]).toBe(404)
+    expect((await refusal(create({ conversation: 'a/../b' })))[0]).toBe(404)
+    expect(running.seen).toEqual([])
+    expect((await refusal(create({ background: true })))[0]).toBe(502)
+  })
+
+  test('without an id for a new conversation is refused with 502', async () => {
     store.lies = (body) => ({ ...body, id: undefined })
     expect((await refusal(openai.conversations.create()))[0]).toBe(502)
   })
