@@ -2,7 +2,7 @@
  * Everything that can be refused or go wrong, in one table: the stable code, the HTTP status, the error type and what
  * to do about it (handbook/reference/errors.md; handbook/reference/http.md). Throw a Failure anywhere; one place for
  * each surface (the control plane, each gateway dialect, the command line) turns it into output. Codes are API,
- * messages are not.
+ * messages are not. Longer than most, because it is one table.
  */
 
 interface Row {
@@ -69,7 +69,7 @@ export const failures = {
   previous_response_not_found: row(
     400,
     'invalid_request_error',
-    'The previous response is not kept on this connection: send the whole input without previous_response_id',
+    'The previous response is not known here: send the whole input without previous_response_id',
   ),
   session_id_mismatch: row(422, 'invalid_request_error', 'session_id and x-session-id differ: send one of them'),
   idempotency_key_reused: row(422, 'invalid_request_error', 'This Idempotency-Key was used with another body'),
@@ -163,6 +163,21 @@ export const failures = {
     501,
     'invalid_request_error',
     'The provider of this model counts no tokens, and the gateway does not estimate: use a model whose provider does',
+  ),
+  stored_object_not_found: row(
+    404,
+    'invalid_request_error',
+    'No such response or conversation is stored for the owner of this token',
+  ),
+  stored_responses_unsupported: row(
+    501,
+    'invalid_request_error',
+    'The provider stores no responses: leave background, previous_response_id and conversation out, or use a model whose provider does',
+  ),
+  background_full: row(
+    503,
+    'service_unavailable',
+    'This gateway follows as many responses in the background as it may',
   ),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   'mcp.unknown_name': row(

@@ -7,6 +7,8 @@ import { finishInBackground } from './accounting/exchange-record.ts'
 import type { Gateway } from './context.ts'
 import { cutExchange, type Exchange } from './exchange.ts'
 import { liftIdleTimeout } from './idle-timeout.ts'
+import { followResponse } from './stored/background.ts'
+import { isUnseen } from './stored/stored-state.ts'
 
 /** From here the gateway's own deadlines replace the server's idle timeout, and a disconnect is noticed. */
 export function watchForDisconnect(exchange: Exchange, gateway: Gateway): void {
@@ -17,9 +19,18 @@ export function watchForDisconnect(exchange: Exchange, gateway: Gateway): void {
   else signal.addEventListener('abort', left, { once: true })
 }
 
-/** Cancels the upstream call at once and records the disconnect in the same tick. */
+/**
+ * Cancels the upstream call at once and records the disconnect in the same tick. The provider goes on with a response in
+ * the background, so that one is followed to its end.
+ */
 export function cancelForDisconnect(exchange: Exchange, gateway: Gateway): void {
-  if (exchange.outcomeCommitted !== null) return
+  if (exchange.outcomeCommitted !== null || exchange.stored?.isFollowed === true) return
+  if (isUnseen(exchange)) {
+    followResponse(exchange, gateway)
+    return
+  }
+  // The provider may have made it already, so its id is awaited.
+  if (exchange.opened && exchange.stored?.isBackground === true && !exchange.stored.hasEnded) return
   cutExchange(exchange, 'client.left', new Failure('client_left'))
   if (exchange.opened) finishInBackground(exchange, gateway, { verdict: 'error', reason: 'client.left', status: null })
 }

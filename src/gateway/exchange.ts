@@ -22,6 +22,7 @@ import type { EscalationNotice } from './policy/escalation-notice.ts'
 import type { BeginInspection } from './policy/inspected-stream.ts'
 import { type Call, newCall } from './provider-call.ts'
 import type { BodyMembers } from './request/edit-body.ts'
+import type { StoredState } from './stored/stored-state.ts'
 
 /** A resolved model and its provider. Requests for the same record share one object. */
 export interface ResolvedModel {
@@ -149,6 +150,8 @@ export interface Exchange extends Placed {
   /** The languages of paths that are called in another language than their first; null when there are none. */
   otherLanguages: Map<ResolvedModel, LanguageName> | null
   promptHash: string | null
+  /** The request text for the event; null when none is kept. */
+  promptRedacted: string | null
   /** The members of its record that do not change after dispatch, as JSON; null before they are needed. */
   recordStart: string | null
   /** The path that is or will be called: the first of `paths` until one fails. */
@@ -184,6 +187,8 @@ export interface Exchange extends Placed {
   /** The open record is in the outbox. From then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** What it has to do with objects that the provider stores; null if nothing. */
+  stored: StoredState | null
   /** The MCP request; null on all other routes. */
   readonly mcp: McpRequest | null
   /** Set by the policy chain before dispatch when a policy inspects streamed answers. */
@@ -213,7 +218,7 @@ export interface Exchange extends Placed {
 
 /** The requested model by the name that filters and policies know; null before the request is read. */
 export const requestedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
-  paths[0]?.id ?? facts?.model ?? null
+  (paths[0]?.id ?? facts?.model) || null
 
 export interface ExchangeStart {
   request: Request
@@ -258,6 +263,7 @@ export const beginExchange = (
   neutral: null,
   otherLanguages: null,
   promptHash: null,
+  promptRedacted: null,
   recordStart: null,
   model: null,
   paths: [],
@@ -279,6 +285,7 @@ export const beginExchange = (
   opened: false,
   attempts: [],
   mcp: beginning.mcp ?? null,
+  stored: null,
   beginInspection: null,
   relayedCharacters: 0,
   firstTokenMs: null,

@@ -24,6 +24,9 @@ import { evaluateRequest } from './policy/evaluate-request.ts'
 import { translateFields } from './request/gateway-fields.ts'
 import { readRequest } from './request/read-request.ts'
 import { translateRequest } from './request/translate.ts'
+import { openReferences, requireStoring } from './stored/references.ts'
+import type { StoredRoute } from './stored/routes.ts'
+import { keepOwnMembers, openStoredCall, readStoredCall } from './stored/stored-call.ts'
 import { dispatch } from './upstream/fallback.ts'
 import type { Conversation } from './websocket/conversation.ts'
 import { admitFrame, readFrame } from './websocket/frame.ts'
@@ -37,7 +40,9 @@ export const inferenceStages: readonly Stage[] = [
   readRequest,
   matchSession,
   admitToken,
+  openReferences,
   resolveModel,
+  requireStoring,
   selectChain,
   translateFields,
   takeRates,
@@ -76,6 +81,22 @@ const warmUpStages: readonly Stage[] = [
   translateFields,
   evaluateRequest,
   answerWarmUp,
+]
+
+/** A call for a response or a conversation that a provider stores generates nothing and costs nothing. */
+export const storedStages = (route: StoredRoute): readonly Stage[] => [
+  authenticate,
+  readStoredCall(route),
+  matchSession,
+  admitToken,
+  checkDepletion,
+  openStoredCall(route),
+  selectChain,
+  takeRates,
+  evaluateRequest,
+  keepOwnMembers,
+  openRecord,
+  dispatch,
 ]
 
 /** A WebSocket frame runs like any other request once it was read. */

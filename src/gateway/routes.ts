@@ -12,13 +12,14 @@ import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
 import { countTokens, countTokensPath } from '../languages/messages/count-tokens.ts'
 import { messages } from '../languages/messages/dialect.ts'
+import { compact, compactPath, storedObjects } from '../languages/responses/stored.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, inferenceStages, tokenCountStages } from './pipeline.ts'
+import { discoveryStages, inferenceStages, storedStages, tokenCountStages } from './pipeline.ts'
 import {
   answerProcessEndpoint,
   type ProcessEndpoint,
@@ -26,6 +27,7 @@ import {
   preflightAboutItself,
   processPaths,
 } from './process-endpoints.ts'
+import { conversationsPath, describedPath, storedRoutes } from './stored/routes.ts'
 
 /** A request as the listener has it. */
 export interface Arrival {
@@ -57,7 +59,23 @@ const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
     dialect: countTokens,
     stages: tokenCountStages,
   },
+  {
+    route: `POST ${compactPath}`,
+    path: compactPath,
+    family: 'responses',
+    dialect: compact,
+    stages: inferenceStages,
+  },
 ]
+
+/** The routes of stored objects by their path, and in it by their method. */
+const storedByPath = new Map<string, Map<string, GovernedRoute>>()
+for (const stored of storedRoutes) {
+  const { method, path } = stored
+  const route = `${method} ${describedPath(stored)}`
+  const governed = { route, family: 'responses', dialect: storedObjects, stages: storedStages(stored) }
+  storedByPath.set(path, (storedByPath.get(path) ?? new Map<string, GovernedRoute>()).set(method, governed))
+}
 
 const versionedPaths: ReadonlySet<string> = new Set([
   ...inferenceRoutes.map(({ path }) => path),
@@ -113,6 +131,17 @@ export function createRoutes({
     routes.post(route.path, ({ request }) => govern(route, arrivalOf(request)), raw)
     routes.all(route.path, ({ request }) => notAllowed(request, 'POST'), raw)
   }
+  for (const [path, byMethod] of storedByPath) {
+    const allow = [...byMethod.keys()].join(', ')
+    routes.all(
+      path,
+      ({ request }) => {
+        const route = byMethod.get(request.method)
+        return route === undefined ? notAllowed(request, allow) : govern(route, arrivalOf(request))
+      },
+      raw,
+    )
+  }
   for (const path of processPaths) {
     routes.get(path, ({ request }) => {
       const { request: arrived, requestId } = arrivalOf(request)
@@ -150,8 +179,12 @@ function meantPath(path: string): string | null {
   const meant = `/v1${path.replace(/^(?:\/v1)+(?=\/)/, '')}`
   if (meant === path) return null
   if (meant === modelsPath || meant.startsWith(`${modelsPath}/`)) return modelsPath
+  if (isBelow(meant, families.responses.path)) return families.responses.path
+  if (isBelow(meant, conversationsPath)) return conversationsPath
   return versionedPaths.has(meant) ? meant : null
 }
+
+const isBelow = (path: string, above: string): boolean => path === above || path.startsWith(`${above}/`)
 
 /** At a family's path, and below it where nothing is, a caller is answered in the language of the family. */
 export function dialectOf(path: string): Dialect {

@@ -198,6 +198,13 @@ export interface Dialect {
    * nothing is charged or counted against a limit.
    */
   countsTokens?: true
+  /**
+   * Its requests read or change what a provider has stored. Nothing is generated, and nothing is charged or counted
+   * against a limit.
+   */
+  readsStored?: true
+  /** The path after the provider's base, if it is not the family's own. */
+  endpoint?: string
   /** Reads a parsed body. Throws `invalid_parameter`, naming the field, for a value that the gateway cannot act on. */
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /**
@@ -233,6 +240,9 @@ export interface Dialect {
   /** The body of an answer that waits for a person's decision; null if the family has no such body and answers 403. */
   escalation(facts: RequestFacts, verdictan: Verdictan, exchangeId: string): unknown
 }
+
+/** Whether its requests cost nothing. */
+export const isFree = ({ countsTokens, readsStored }: Dialect): boolean => countsTokens === true || readsStored === true
 
 /** The estimated number of tokens of a text of this length: four characters a token, as providers advise. */
 export const estimateTokens = (characters: number): number => Math.ceil(characters / 4)

@@ -48,6 +48,15 @@ test('applies a policy without targets to every request and narrows by each targ
   expect(idsOf([both], subject({ model: 'claude' }))).toEqual([])
 })
 
+test('applies policies for any model to a request that goes to no model, within their other targets', () => {
+  const policies = [
+    policy('a', { targets: { models: ['gpt-*'] } }),
+    policy('b', { targets: { models: ['claude'], teams: ['team1'] } }),
+    policy('c', { targets: { models: ['gpt-*'], teams: ['team2'] } }),
+  ]
+  expect(idsOf(policies, subject({ model: null }))).toEqual(['a', 'b'])
+})
+
 test('applies a policy named by a token regardless of team, gateway and token targets, but within models and families', () => {
   const far = policy('a', { targets: { teams: ['other'], gateways: ['other'], tokens: [] } })
   expect(idsOf([far], subject())).toEqual([])

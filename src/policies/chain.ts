@@ -48,7 +48,8 @@ export interface ChainSubject {
   tokenLineage?: readonly string[]
   teamId: string | null
   policyIds: readonly string[]
-  model: string
+  /** Null for a request to no model, such as one for a conversation: then policies for any model apply. */
+  model: string | null
   /** Other names of the same model: a policy for any of them applies. */
   modelAliases?: readonly string[]
   family: Family
@@ -174,7 +175,8 @@ function chainKeys(members: readonly Member[]): (subject: ChainSubject) => strin
   }
 }
 
-const namesOf = ({ model, modelAliases = [] }: ChainSubject): readonly string[] => [model, ...modelAliases]
+const namesOf = ({ model, modelAliases = [] }: ChainSubject): readonly string[] | null =>
+  model === null ? null : [model, ...modelAliases]
 
 const lineageOf = ({ tokenId, tokenLineage = [] }: ChainSubject): readonly string[] => [tokenId, ...tokenLineage]
 
@@ -182,7 +184,8 @@ const lineageOf = ({ tokenId, tokenLineage = [] }: ChainSubject): readonly strin
 export function matches({ id, targets }: Pick<StoredPolicy, 'id' | 'targets'>, subject: ChainSubject): boolean {
   const { teams, gateways, tokens, models, families } = targets
   if (families !== undefined && !families.includes(subject.family)) return false
-  if (models !== undefined && !namesOf(subject).some((name) => someGlobMatches(models, name))) return false
+  const names = namesOf(subject)
+  if (models !== undefined && names !== null && !names.some((name) => someGlobMatches(models, name))) return false
   if (subject.policyIds.includes(id)) return true
   if (teams !== undefined && (subject.teamId === null || !teams.includes(subject.teamId))) return false
   if (gateways !== undefined && !gateways.includes(subject.gatewayId)) return false

@@ -106,6 +106,32 @@ test("keeps a model's address below the base URL, with the segments of its kind,
   )
 })
 
+test('asks for stored objects below the base of a provider, with its method and without a body', async () => {
+  const addresses: string[] = []
+  for (const [kind, baseUrl] of [
+    ['openai', 'https://provider.example/tenant/v1'],
+    ['azure-openai', 'https://name.openai.azure.com'],
+    ['azure-openai', 'https://name.openai.azure.com/openai/v1'],
+  ] as const) {
+    const known = providerKinds.get(kind)
+    const endpoint = { method: 'GET', path: '/responses/resp_1?stream=true' } as const
+    await known?.send(
+      { ...provider(kind, baseUrl), headers: { 'api-version': 'preview' } },
+      { ...call('responses', 'm', false), body: new Uint8Array(0), endpoint },
+      async (url, init) => {
+        addresses.push(`${init.method} ${url}`)
+        expect([init.body, new Headers(init.headers).get('content-type')]).toEqual([undefined, null])
+        return new Response()
+      },
+    )
+  }
+  expect(addresses).toEqual([
+    'GET https://provider.example/tenant/v1/responses/resp_1?stream=true',
+    'GET https://name.openai.azure.com/openai/v1/responses/resp_1?stream=true',
+    'GET https://name.openai.azure.com/openai/v1/responses/resp_1?stream=true&api-version=preview',
+  ])
+})
+
 test('a name that could leave its segment is no name of a model', () => {
   const climbing = ['.', '..', 'a/../b', '../../upload/a', 'a/..', './a', 'a/./b', 'a/..;/b', 'a//b', '/a', 'a/', '']
   const spelt = [

@@ -40,6 +40,8 @@ export interface UpstreamCall {
   stream: boolean
   /** Only the tokens of the input are wanted: the answer is `{input_tokens}` (ProviderKind.countsTokens). */
   countTokens?: true
+  /** Another method or path than those of the family, after the base; with a method that has no body, none is sent. */
+  endpoint?: { readonly method: 'GET' | 'POST' | 'DELETE'; readonly path: string }
   body: Uint8Array
   contentType: string
   /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
@@ -96,6 +98,8 @@ export interface ProviderKind {
   modelNames?(name: string): ModelNames | null
   /** Counts the tokens of a messages request, in the body that it would get to answer it. */
   countsTokens?: true
+  /** It stores responses and conversations of the responses family, and gives them again (`UpstreamCall.endpoint`). */
+  storesResponses?: true
   /** For a kind that translates a family itself: throws for a field that the model does not support, and names it. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */

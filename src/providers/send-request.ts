@@ -1,5 +1,5 @@
 /**
- * Sends every call to a provider: a POST whose credential and headers are the operator's, even if the caller sent
+ * Sends every call to a provider: a request, mostly a POST, whose credential and headers are the operator's, even if the caller sent
  * headers of the same names. A redirect is not followed, since it could carry the credential elsewhere. Compression
  * is declined. The gateway's own deadlines hold, so fetch has none.
  */
@@ -69,19 +69,21 @@ export const post = (
   call: UpstreamCall,
   fetch: Fetch,
 ): Promise<Response> => {
-  const { body } = call
+  const { body, endpoint } = call
+  const method = endpoint?.method ?? 'POST'
+  const hasBody = method === 'POST' && body.length > 0
   const isLarge = body.length > largestWhole
   const tls = poolOf(url, call.slot ?? 0)
   return fetch(url, {
-    method: 'POST',
+    method,
     headers: {
       ...call.headers,
-      'content-type': call.contentType,
+      ...(hasBody && { 'content-type': call.contentType }),
       // Without it a stream would be sent in chunks, which some providers refuse.
       ...(isLarge && { 'content-length': String(body.length) }),
       ...headers,
     },
-    body: isLarge ? inPieces(body) : body,
+    ...(hasBody && { body: isLarge ? inPieces(body) : body }),
     signal: call.signal,
     redirect: 'manual',
     timeout: false,

@@ -11,7 +11,8 @@ const streams = recordedStreams()
 const asked: Readonly<Record<RecordedStream['route'], object>> = {
   // Usage is asked for, so that the gateway has nothing to ask for and to take out again.
   '/v1/chat/completions': { model: 'fake-model', messages: [], stream: true, stream_options: { include_usage: true } },
-  '/v1/responses': { model: 'fake-model', input: 'hello', stream: true },
+  // Of a stored response the id is replaced.
+  '/v1/responses': { model: 'fake-model', input: 'hello', store: false, stream: true },
   '/v1/messages': { model: 'fake-model', max_tokens: 5, messages: [], stream: true },
 }
 /** Up to this length a stream is cut at every place. */

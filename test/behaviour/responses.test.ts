@@ -27,7 +27,8 @@ afterAll(async () => {
   await upstream?.close()
 })
 
-const asked = { model: 'fake-model', input: 'hello' }
+const asked = { model: 'fake-model', input: 'hello', store: false }
+const stored = { model: 'fake-model', input: 'hello' }
 const wholeText = 'Grüße aus 東京'
 const post = (body: unknown, headers: Record<string, string> = {}) =>
   fetch(`${gatehouse.gatewayUrl}/v1/responses`, {
@@ -62,6 +63,18 @@ test('a streamed response comes back byte for byte at every split', async () => 
     upstream.next({ ...streamReply(responsesStream()), split })
     const answer = await post({ ...asked, stream: true })
     expect([name, await answer.text()]).toEqual([name, responsesStream().toString()])
+  }
+})
+
+test('a stored response comes back byte for byte but for its id, whole and at every split', async () => {
+  const withoutSeal = (text: string) => text.replaceAll(/"resp_[0-9a-f]{100,}"/g, '"resp_fake"')
+  upstream.next(jsonReply(responsesAnswer()))
+  expect(withoutSeal(await (await post(stored)).text())).toBe(responsesAnswer().toString())
+  for (const [name, split] of Object.entries(splitPlans)) {
+    upstream.next({ ...streamReply(responsesStream()), split })
+    const text = await (await post({ ...stored, stream: true })).text()
+    expect(text).not.toContain('"resp_fake"')
+    expect([name, withoutSeal(text)]).toEqual([name, responsesStream().toString()])
   }
 })
 

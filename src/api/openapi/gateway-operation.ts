@@ -8,6 +8,7 @@ import {
   errorMembers,
   failuresOf,
   operationId,
+  parametersOf,
   requestBodyOf,
   requestHeaders,
 } from './parts.ts'
@@ -50,6 +51,7 @@ export function gatewayOperationOf(route: GatewayRouteDescription, schemas: Json
     ...(route.takesApiKey ? { security: [{ bearer: [] }, { apiKey: [] }] } : {}),
     parameters: [
       ...names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+      ...parametersOf('query', route.query, schemas),
       requestHeaders.requestId,
       ...(session ? [requestHeaders.sessionId] : []),
     ],

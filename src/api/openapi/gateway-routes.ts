@@ -12,6 +12,8 @@ export interface GatewayRouteDescription {
   permission: Permission | null
   /** The policy stages this family supports (policies/README.md). */
   policyStages: readonly string[]
+  /** The parameters of the query. */
+  query?: z.ZodType
   request?: z.ZodType
   /** The content type of the request where it is not JSON. */
   requestType?: 'multipart/form-data'

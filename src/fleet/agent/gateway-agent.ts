@@ -17,6 +17,7 @@ import { hostTime } from '../../lib/host-time.ts'
 import type { NewId } from '../../lib/ids.ts'
 import { lockDirectory } from '../../lib/lock.ts'
 import type { Log } from '../../lib/log/log.ts'
+import { deriveKey } from '../../lib/seal.ts'
 import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import { WorkerUsage } from '../../usage/lease/worker/worker-usage.ts'
@@ -127,6 +128,7 @@ class RunningWorker implements StartedWorker {
   #kept: KeptBootstrap | null = null
   #leaseMessages = 0
   #promptKey: Buffer = Buffer.alloc(0)
+  #storedIdKey: Uint8Array = new Uint8Array(0)
   #staleAfterMs: number
   readonly #time: GatewayTime
   #freshKeptAt = Number.NEGATIVE_INFINITY
@@ -398,6 +400,7 @@ class RunningWorker implements StartedWorker {
     const baseUrl = () => this.#kept?.base_url ?? ''
     const promptKeyId = () => this.#kept?.prompt_hash_key.id ?? ''
     const promptKey = () => this.#promptKey
+    const storedIdKey = () => this.#storedIdKey
     const obstacle = () => this.#obstacle()
     return {
       get gatewayId() {
@@ -411,6 +414,9 @@ class RunningWorker implements StartedWorker {
       },
       get baseUrl() {
         return baseUrl()
+      },
+      get storedIdKey() {
+        return storedIdKey()
       },
       assertCurrent() {
         const failure = obstacle()
@@ -553,6 +559,7 @@ class RunningWorker implements StartedWorker {
   #handle(kept: KeptBootstrap): void {
     this.#kept = kept
     this.#promptKey = Buffer.from(kept.prompt_hash_key.key, 'base64')
+    this.#storedIdKey = deriveKey(kept.prompt_hash_key.key, 'ids of stored objects')
     this.#setMaxStaleness(kept.max_staleness_seconds, false)
   }
 

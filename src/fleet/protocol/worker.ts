@@ -122,6 +122,11 @@ export interface GatewayStatus {
   assertCurrent(): void
   /** HMAC-SHA-256 of a request's bytes under the installation's prompt-hash key, as `<key id>:<hex>`. */
   promptHash(body: Uint8Array): string
+  /**
+   * Derived from the installation's key for prompt hashes, so all gateways have the same: it seals the ids of what
+   * providers store (gateway/stored/sealed-id.ts).
+   */
+  readonly storedIdKey: Uint8Array
 }
 
 export interface Readiness {

@@ -6,6 +6,7 @@
 import { type Attribution, type Event, noAttribution } from '../../events/event.ts'
 import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
 import type { JsonOf } from '../../fleet/protocol/worker.ts'
+import { isFree } from '../../languages/dialect.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
@@ -28,6 +29,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.call.silentSince = null
+  exchange.promptRedacted ??= capturePrompt(exchange, gateway)
   // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
   if (exchange.policyResults.length > 1) {
     exchange.policyResults.sort((one, other) => everyStage.indexOf(one.stage) - everyStage.indexOf(other.stage))
@@ -92,8 +94,9 @@ export function interruptedRecord(exchange: Exchange, gateway: Gateway): JsonOf<
   const end = recordEnd(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   const { details, members } = end
   details.dispatched = true
-  const isFree = exchange.mcp !== null || exchange.dialect.countsTokens === true
-  if (!isFree) members.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
+  if (exchange.mcp === null && !isFree(exchange.dialect)) {
+    members.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
+  }
   if (exchange.reservation !== null) members.settlements = [...exchange.reservation.held]
   bookInterruptedGrant(exchange, members)
   return recordJson(exchange, gateway, end)
@@ -157,8 +160,7 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
   if (exchange.opened) details.dispatched = true
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }
-  const prompt = capturePrompt(exchange, gateway)
-  if (prompt !== null) members.prompt_redacted = prompt
+  if (exchange.promptRedacted !== null) members.prompt_redacted = exchange.promptRedacted
   return { details, members }
 }
 

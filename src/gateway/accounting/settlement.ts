@@ -5,11 +5,12 @@
  * Reported usage counts (`usage.ts`), including that of earlier attempts. Without a report, input and produced output
  * are estimated from the text: for whole answers, for client disconnects, and for broken streams of which something was
  * passed on. A failed call costs only what it reported. An estimate never exceeds the reservation. A report is booked
- * in full, up to the most that an account can hold, and the outcome states the excess.
+ * in full, up to the most that an account can hold, and the outcome states the excess. A response in the background
+ * whose end nobody saw is charged its whole reservation, because the provider goes on with it (`stored/background.ts`).
  */
 
 import type { CostAttribution, Event } from '../../events/event.ts'
-import type { RequestFacts, Usage } from '../../languages/dialect.ts'
+import { isFree, type RequestFacts, type Usage } from '../../languages/dialect.ts'
 import { fromNano } from '../../lib/money.ts'
 import type { Price } from '../../providers/prices/price.ts'
 import type { ModelTerms } from '../../providers/prices/price-book.ts'
@@ -22,6 +23,7 @@ import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { ReservedAmount } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import type { Attempt, Exchange, PricedPath, ReasonCode, ResolvedModel } from '../exchange.ts'
+import { isUnseen } from '../stored/stored-state.ts'
 import { maskSecrets } from './redaction.ts'
 import { completedUsage, estimateUsage, limitPartsToInput, noUsage, speechCharacters } from './usage.ts'
 
@@ -49,7 +51,8 @@ const chargedByEstimate: ReadonlySet<ReasonCode> = new Set([
 export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
   const { facts, model, dialect } = exchange
   const { usage } = exchange.call
-  if (facts === null || model === null || !exchange.opened || dialect.countsTokens) return null
+  if (facts === null || model === null || !exchange.opened || isFree(dialect)) return null
+  if (usage === null && isUnseen(exchange)) return reservedSpend(exchange, gateway)
   const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (chargedByEstimate.has(reason) || exchange.relayedCharacters > 0)
   if (usage === null && !estimable && earlier === 0) return null

@@ -28,14 +28,17 @@ export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'work
   const token = required(exchange.token)
   const { family } = exchange.dialect
   refuseAlternativeModels(exchange)
-  const model = findModel(worker.view, id, family, token)
+  const only = exchange.stored?.providerId ?? null
+  const model = findModel(worker.view, id, family, token, only)
   if (model === null) throw notFound(worker.view, id, token)
+  if (only !== null && model.provider.id !== only) throw storedElsewhere()
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   if (worker.view.provider(model.provider.id) === null) throw keyNotArrived()
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
   exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(worker.view, model, family, token)]
+  if (only !== null) exchange.paths = exchange.paths.filter(({ provider }) => provider.id === only)
   if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, worker.view.limits))
 }
 
@@ -78,20 +81,32 @@ function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   return keyNotArrived()
 }
 
+function storedElsewhere(): Failure {
+  const message = 'Another provider stores the response or conversation that this continues: use a model of that one'
+  return new Failure('invalid_parameter', { message, param: 'model' })
+}
+
 /** A provider's model is never sent to another provider while its key is missing. */
 function keyNotArrived(): Failure {
   const message = "The key of this model's provider has not reached this gateway yet: retry shortly"
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
-function findModel(view: StateView, name: string, family: Family, token: GovernedToken): ResolvedModel | null {
+/** `only`: the one provider that may serve an unlisted model; null for all. */
+function findModel(
+  view: StateView,
+  name: string,
+  family: Family,
+  token: GovernedToken,
+  only: string | null,
+): ResolvedModel | null {
   const listed = view.model(name)
   if (listed !== null) return resolveListed(view, listed, family)
   if (!isModelName(name)) return null
   let translated: ResolvedModel | null = null
   let forbidden: ResolvedModel | null = null
   for (const provider of view.providers()) {
-    if (!provider.allowUnlistedModels) continue
+    if (!provider.allowUnlistedModels || (only !== null && provider.id !== only)) continue
     const kind = kindFor(provider, family)
     const names = kind === null ? null : namesOf(kind, name)
     if (kind === null || names === null) continue

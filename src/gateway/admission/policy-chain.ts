@@ -54,6 +54,8 @@ export function chainFor(
     ofSet = new WeakMap()
     lastChains.set(set, ofSet)
   }
+  // A conversation has no model, so policies for any model apply to its texts.
+  if (dialect.readsStored && model === '') return findChain(token, worker, { id: null, aliases }, family)
   const last = ofSet.get(token)
   const isSame = last?.model === model && last.family === family && last.gatewayId === gatewayId
   if (last !== undefined && isSame && areEqual(last.aliases, aliases)) return last.chain
@@ -71,7 +73,7 @@ function areEqual(some: readonly string[], others: readonly string[]): boolean {
 const findChain = (
   token: GovernedToken,
   worker: Gateway['worker'],
-  { id: model, aliases: modelAliases }: ModelNames,
+  { id: model, aliases: modelAliases }: Omit<ModelNames, 'id'> & { id: string | null },
   family: Family,
 ): PolicyChain =>
   worker.view.policies.chainFor({

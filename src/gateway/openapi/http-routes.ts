@@ -5,6 +5,7 @@ import { type Family, families, modelFamilies } from '../../languages/families.t
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
 import { familySchemas, tokenCount } from './route-schemas.ts'
+import { storedRouteDescriptions } from './stored-routes.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
 
 const modelReply = z.object({
@@ -64,6 +65,7 @@ const aboutItself: readonly GatewayRouteDescription[] = [
 
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
   ...modelFamilies.map(posted),
+  ...storedRouteDescriptions,
   {
     method: 'POST',
     path: countTokensPath,

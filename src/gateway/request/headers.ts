@@ -1,49 +1,45 @@
 /**
- * Passes headers by an allow-list in both directions. Hop-by-hop headers, credentials, cookies and unknown headers are
- * not passed (RFC 9110 section 7.6.1). Compression ends here: bodies are requested as identity, and fetch decompresses
+ * Passes headers by the rows of `header-rules.ts` in both directions. Hop-by-hop headers, credentials, cookies and
+ * unknown headers are not passed (RFC 9110 section 7.6.1). Compression ends here: bodies are requested as identity, and fetch decompresses
  * any other, so the encoding and length of the wire no longer apply.
  */
 
 import { mustNotRetry } from '../../failure.ts'
-import type { Family } from '../../languages/families.ts'
+import { type Family, familyNames } from '../../languages/families.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
 import type { Exchange } from '../exchange.ts'
 import { maskKeyInText } from '../upstream/mask-provider-key.ts'
+import { type HeaderRule, neverPassed, toCaller, toProvider } from './header-rules.ts'
 
-const toProvider = [
-  'accept',
-  'user-agent',
-  'idempotency-key',
-  'openai-beta',
-  'anthropic-version',
-  'anthropic-beta',
-] as const
-
-const toEveryCaller = [
-  'content-type',
-  'openai-processing-ms',
-  'openai-version',
-  'x-ratelimit-limit-requests',
-  'x-ratelimit-limit-tokens',
-  'x-ratelimit-remaining-requests',
-  'x-ratelimit-remaining-tokens',
-  'x-ratelimit-reset-requests',
-  'x-ratelimit-reset-tokens',
-]
-
-const anthropicLimits = ['requests', 'tokens', 'input-tokens', 'output-tokens'].flatMap((what) =>
-  ['limit', 'remaining', 'reset'].map((which) => `anthropic-ratelimit-${what}-${which}`),
-)
-
-/** Provider headers that clients of one family read, in addition to those of all. */
-const toCaller: Partial<Record<Family, readonly string[]>> = {
-  messages: [...toEveryCaller, ...anthropicLimits],
-  speech: [...toEveryCaller, 'content-disposition'],
-  transcriptions: [...toEveryCaller, 'content-disposition'],
+/** The rows of one family, made once: exact names, and the beginnings of names. */
+interface Passed {
+  readonly names: readonly HeaderRule[]
+  readonly beginnings: readonly HeaderRule[]
 }
 
-/** Headers of one language; a provider that is called in another does not get them. */
-const ofLanguage = /^(?:openai|anthropic)-/
+const rowsFor = (rules: readonly HeaderRule[]): ReadonlyMap<Family, Passed> =>
+  new Map(
+    familyNames.map((family) => {
+      const own = rules.filter(({ families }) => families?.includes(family) ?? true)
+      const isBeginning = ({ name }: HeaderRule) => name.endsWith('*')
+      return [family, { names: own.filter((rule) => !isBeginning(rule)), beginnings: own.filter(isBeginning) }]
+    }),
+  )
+
+const providerRows = rowsFor(toProvider)
+const callerRows = rowsFor(toCaller)
+const noRows: Passed = { names: [], beginnings: [] }
+
+/** The headers that rows with `*` pass, of which a family usually has none. */
+function passByBeginning(headers: Headers, rules: readonly HeaderRule[], passed: Record<string, string>): void {
+  if (rules.length === 0) return
+  const nominated = (headers.get('connection') ?? '').toLowerCase().split(/[\s,]+/)
+  headers.forEach((value, name) => {
+    if (!rules.some((rule) => name.startsWith(rule.name.slice(0, -1)))) return
+    if (nominated.includes(name) || neverPassed.some(({ names }) => names.test(name))) return
+    passed[name] = value
+  })
+}
 
 /**
  * The caller's headers for the provider, with its trace if it has one. `translated` is true when the provider is called
@@ -51,15 +47,19 @@ const ofLanguage = /^(?:openai|anthropic)-/
  */
 export function headersToProvider(
   headers: Headers,
+  family: Family,
   trace: TraceHeaders | null,
   translated: boolean,
 ): Record<string, string> {
   const passed: Record<string, string> = {}
-  for (const name of toProvider) {
-    if (translated && ofLanguage.test(name)) continue
+  const rows = providerRows.get(family) ?? noRows
+  for (const { name, ofLanguage } of rows.names) {
+    if (translated && ofLanguage) continue
     const value = headers.get(name)
     if (value !== null) passed[name] = value
   }
+  const beginnings = translated ? rows.beginnings.filter(({ ofLanguage }) => !ofLanguage) : rows.beginnings
+  passByBeginning(headers, beginnings, passed)
   return trace === null ? passed : Object.assign(passed, trace)
 }
 
@@ -72,10 +72,14 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   }
   // Clients of this dialect read the id here (handbook/reference/http.md).
   if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
-  for (const name of toCaller[exchange.dialect.family] ?? toEveryCaller) {
+  const passed: Record<string, string> = {}
+  const rows = callerRows.get(exchange.dialect.family) ?? noRows
+  for (const { name } of rows.names) {
     const value = upstream.headers.get(name)
-    if (value !== null) headers[name] = failed ? maskKeyInText(exchange, value) : value
+    if (value !== null) passed[name] = value
   }
+  passByBeginning(upstream.headers, rows.beginnings, passed)
+  for (const [name, value] of Object.entries(passed)) headers[name] = failed ? maskKeyInText(exchange, value) : value
   if (exchange.maxOutputTokens !== null) {
     headers['x-service-max-output-tokens'] = String(exchange.maxOutputTokens)
   }

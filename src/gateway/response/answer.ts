@@ -19,6 +19,9 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, type Outcome, type ReasonCode, required } from '../exchange.ts'
 import { evaluateAnswer, isAnswerEvaluated } from '../policy/evaluate-response.ts'
 import { headersToCaller } from '../request/headers.ts'
+import { sealAnswer, sealErrorText } from '../stored/answer-ids.ts'
+import { followResponse } from '../stored/background.ts'
+import { isUnseen } from '../stored/stored-state.ts'
 import { maskKey, maskWholeKey } from '../upstream/mask-provider-key.ts'
 import { discardAnswer } from '../upstream/provider-failure.ts'
 import { isTranscript, relayBinary } from './binary.ts'
@@ -71,20 +74,25 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   }
   let text: string
   let body: unknown
+  let sealed: string | null
   try {
     text = strictUtf8.decode(bytes)
     body = JSON.parse(text)
+    sealed = sealAnswer(exchange, gateway, text, body)
   } catch (thrown) {
     throw discardAnswer(exchange, gateway, 'provider.invalid_answer', thrown)
   }
+  if (sealed !== null) text = sealed
   if (!exchange.call.inspectedUpstream) noteAnswer(exchange, body)
   traceAnswer(exchange, body)
   const reason = unusableBody(exchange.dialect, body)
   if (reason !== null) throw discardAnswer(exchange, gateway, reason)
+  const own = sealed === null ? bytes : encoder.encode(sealed)
   const sent = isAnswerEvaluated(exchange) ? await evaluated(exchange, gateway, upstream, body, text) : null
   const outcome = outcomeOf(exchange, upstream.status, body)
-  await finishExchange(exchange, gateway, outcome)
-  const passed = sent ?? bytes
+  if (isUnseen(exchange)) followResponse(exchange, gateway)
+  else await finishExchange(exchange, gateway, outcome)
+  const passed = sent ?? own
   const mask = outcome.verdict === 'error' ? maskKey : maskWholeKey
   answerWith(exchange, gateway, upstream, mask(exchange, passed))
 }
@@ -112,8 +120,10 @@ function isAnswer(family: Family, body: JsonObject): boolean {
 }
 
 /** The reason why a body with a success status is no answer; null when it is one. */
-function unusableBody({ family, countsTokens }: Dialect, body: unknown): ReasonCode | null {
+function unusableBody({ family, countsTokens, readsStored }: Dialect, body: unknown): ReasonCode | null {
   if (!isObject(body)) return 'provider.invalid_answer'
+  // Its ids were checked when they were sealed.
+  if (readsStored) return isObject(body.error) && !isGiven(body.object) ? 'provider.error' : null
   if (countsTokens ? Number.isSafeInteger(body.input_tokens) : isAnswer(family, body)) return null
   const { error } = body
   if (isObject(error) || typeof error === 'string') return 'provider.error'
@@ -124,7 +134,11 @@ function unusableBody({ family, countsTokens }: Dialect, body: unknown): ReasonC
 
 /** A failed response passes in its own form. */
 function outcomeOf(exchange: Exchange, status: number, body: unknown): Outcome {
-  const failed = exchange.dialect.family === 'responses' && isObject(body) && body.status === 'failed'
+  const failed =
+    exchange.dialect.family === 'responses' &&
+    !exchange.dialect.readsStored &&
+    isObject(body) &&
+    body.status === 'failed'
   return failed ? { verdict: 'error', reason: 'provider.error', status } : answeredOutcome(exchange, status)
 }
 
@@ -154,14 +168,15 @@ async function evaluated(
 async function passError(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
   const { status } = upstream
   const bytes = maskKey(exchange, await readWhole(exchange, gateway, upstream))
-  const text = new TextDecoder().decode(bytes)
+  const own = new TextDecoder().decode(bytes)
+  const text = sealErrorText(exchange, own)
   const body = parseObject(text)
   noteUsageOf(exchange, body)
   const rewritten = body === null ? null : exchange.dialect.providerError(status, body, exchange.requestId)
   const passed = rewritten === null ? text : JSON.stringify(rewritten)
   const instead = isAnswerEvaluated(exchange) ? await evaluateError(exchange, gateway, status, passed) : null
   await finishExchange(exchange, gateway, { verdict: 'error', reason: 'provider.error', status })
-  if (rewritten === null && instead === null) return answerWith(exchange, gateway, upstream, bytes)
+  if (rewritten === null && instead === null && text === own) return answerWith(exchange, gateway, upstream, bytes)
   answerWith(exchange, gateway, upstream, encoder.encode(instead ?? passed))
   if (rewritten !== null) exchange.answer?.headers.set('content-type', 'application/json')
 }

@@ -38,6 +38,7 @@ import { type Exchange, type Outcome, type ReasonCode, required } from '../excha
 import type { Inspected } from '../policy/inspected-stream.ts'
 import { headersToCaller } from '../request/headers.ts'
 import { languageOf } from '../request/translate.ts'
+import { sealFrame } from '../stored/answer-ids.ts'
 import { FirstError, refusalOf } from '../upstream/first-error.ts'
 import { maskKey, maskKeyInText, maskWholeKey } from '../upstream/mask-provider-key.ts'
 import { discardAnswer, failureOfCall } from '../upstream/provider-failure.ts'
@@ -254,7 +255,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   #step(came: SseFrame): Step | Promise<Step> {
-    const frame = came.event === 'error' ? this.#withoutKey(came) : came
+    const named = sealFrame(this.#exchange, this.#gateway, came)
+    const frame = named.event === 'error' ? this.#withoutKey(named) : named
     const facts = this.#notice(frame)
     if (facts?.ours) return dropped
     const failed = facts !== null && facts.error !== null
@@ -321,7 +323,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** The provider's side has ended; the rest may be a last frame without its blank line. */
   async #finishWithout(): Promise<void> {
-    const rest = this.#source.rest
+    const rest = this.#lastFrame()
     const own = rest === null ? await this.#ownEnd() : null
     if (own !== null) return own.stop === null ? this.#finish(own.bytes, whole) : this.#stop(own.bytes, own.stop)
     const { relayedCharacters } = this.#exchange
@@ -333,6 +335,11 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     // The frame is not passed on.
     this.#exchange.relayedCharacters = relayedCharacters
     return this.#fail('provider.interrupted')
+  }
+
+  #lastFrame(): SseFrame | null {
+    const { rest } = this.#source
+    return rest === null ? null : sealFrame(this.#exchange, this.#gateway, rest)
   }
 
   /** The end of a complete answer that its provider left out; null when the answer is broken. */
@@ -372,6 +379,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   /** Ends a stream that failed after it began. The reason of a cut takes precedence. */
   async #fail(reason: ReasonCode): Promise<void> {
+    if (this.#exchange.stored?.isFollowed) return this.#end()
     if (this.#ended || this.#ending) return
     this.#ending = true
     const exchange = this.#exchange
@@ -428,6 +436,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   #end(): void {
     this.#ended = true
+    // A response in the background goes on without its caller.
+    if (this.#exchange.stored?.isFollowed) return
     this.#exchange.onCut = null
     this.#gateway.running.remove(this.#exchange)
   }

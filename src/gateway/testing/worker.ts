@@ -153,6 +153,7 @@ export function createTestWorker(): TestWorker {
       assertCurrent() {
         if (worker.stale !== null) throw new Failure(worker.stale)
       },
+      storedIdKey: new Uint8Array(32).fill(7),
       promptHash: (body) => `key:${new Bun.CryptoHasher('sha256').update(body).digest('hex')}`,
     },
     ready: () => (worker.stale === null ? { ok: true } : { ok: false, reason: worker.stale }),

@@ -177,10 +177,12 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     model: upstreamModel,
     stream: required(exchange.facts).stream,
     ...(exchange.dialect.countsTokens && { countTokens: true as const }),
+    ...endpointOf(exchange),
     body,
     contentType: language === null ? exchange.contentType : 'application/json',
     headers: headersToProvider(
       exchange.request.headers,
+      exchange.dialect.family,
       traceHeadersOf(exchange, exchange.attempts.at(-1)?.spanId ?? null),
       language !== null,
     ),
@@ -192,6 +194,12 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
   return language === null
     ? kind.send(provider, call, gateway.fetch)
     : sendTranslated(exchange, gateway, call, language)
+}
+
+/** The method and path of a call that is not a POST to the family's own path. */
+function endpointOf({ stored, dialect }: Exchange): Pick<UpstreamCall, 'endpoint'> {
+  if (stored !== null && stored.call !== null) return { endpoint: stored.call }
+  return dialect.endpoint === undefined ? {} : { endpoint: { method: 'POST', path: dialect.endpoint } }
 }
 
 /** Calls the provider in its language, by that language's route if it is a dialect too. */
@@ -261,7 +269,11 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
   return attempt
 }
 
+const noBody = new Uint8Array(0)
+
 function ownBody(exchange: Exchange): Uint8Array {
+  // A call for a stored object may have none; its bytes then only stand for it in events.
+  if (exchange.stored?.call && exchange.members === null) return noBody
   const body = required(exchange.body)
   const { upstreamModel } = required(exchange.model)
   const alias = required(exchange.facts).model !== upstreamModel

@@ -36,7 +36,6 @@ export const responses: Dialect = {
       inputEstimate: estimateTokens(textLength(body.instructions) + textLength(body.input)),
       beyondBody: references.some((name) => isGiven(body[name])) || reachesBeyond(body.input),
       ...toolFacts(body),
-      ...unboundedMember(body),
     }
   },
 
@@ -82,14 +81,6 @@ const runByCaller = new Set([
 ])
 
 const isHosted = ({ type }: JsonObject): boolean => !runByCaller.has(textOf(type) ?? '')
-
-const unboundedMember = (body: Readonly<JsonObject>) =>
-  body.background === true
-    ? {
-        unbounded: 'background',
-        unboundedWhy: 'The usage of a response in the background is not seen: leave background out',
-      }
-    : null
 
 /** The provider's own tools; `max_tool_calls` is their maximum of uses together. */
 function toolFacts(body: Readonly<JsonObject>) {

@@ -38,7 +38,8 @@ export const modelAccess = policyKind({
     .refine((config) => Object.values(config).some((list) => list !== undefined), 'Give at least one list'),
   compile: ({ allow_models, deny_models, allow_providers, deny_providers }) => {
     const wrongOf = ({ id, aliases, provider }: ModelView): string | null => {
-      if (!isAllowed(id, aliases, allow_models, deny_models)) return 'model'
+      // A request for a conversation goes to no model.
+      if (id !== '' && !isAllowed(id, aliases, allow_models, deny_models)) return 'model'
       return isAllowed(provider, noAliases, allow_providers, deny_providers) ? null : 'provider'
     }
     return {

@@ -12,7 +12,7 @@
 
 import type { ProviderKind, UpstreamCall } from '../provider.ts'
 import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
-import { isOpenaiFamily, openaiPaths } from './openai.ts'
+import { openaiPath } from './openai.ts'
 
 /** The last version of the surface by deployments that is generally available. */
 const defaultVersion = '2024-10-21'
@@ -46,6 +46,7 @@ export const azureOpenai: ProviderKind = {
     baseUrl === null ? "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com" : null,
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
   language: 'chat',
+  storesResponses: true,
   // The address does not show which deployments speak it.
   further: { language: 'responses', of: () => false },
   address: ({ baseUrl }) => baseUrl,
@@ -55,9 +56,11 @@ export const azureOpenai: ProviderKind = {
   },
 }
 
-function azureUrl({ base, unified, version }: AzureAddress, { family, model }: UpstreamCall): string {
-  const path = isOpenaiFamily(family) ? openaiPaths[family] : ''
-  const query = (present: string | null) => (present === null ? '' : `?api-version=${encodeURIComponent(present)}`)
+function azureUrl({ base, unified, version }: AzureAddress, call: UpstreamCall): string {
+  const { family, model } = call
+  const path = openaiPath(call)
+  const query = (present: string | null) =>
+    present === null ? '' : `${path.includes('?') ? '&' : '?'}api-version=${encodeURIComponent(present)}`
   if (unified) return base + path + query(version)
   if (family === 'responses') return base + unifiedPath + path
   return addressUnder(base, 'openai', 'deployments', model) + path + query(version ?? defaultVersion)

@@ -5,7 +5,7 @@
 import type { Family } from '../../languages/families.ts'
 import { objectsOf } from '../../languages/reading/json-value.ts'
 import { withoutCollection } from '../model-name.ts'
-import type { ProviderKind } from '../provider.ts'
+import type { ProviderKind, UpstreamCall } from '../provider.ts'
 import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'
 
 const defaultBase = 'https://api.openai.com/v1'
@@ -30,6 +30,9 @@ const addressOf = addressBook((provider) => ({
   headers: operatorHeaders(provider, provider.apiKey === null ? {} : { authorization: `Bearer ${provider.apiKey}` }),
 }))
 
+export const openaiPath = ({ endpoint, family }: UpstreamCall): string =>
+  endpoint?.path ?? (isOpenaiFamily(family) ? openaiPaths[family] : '')
+
 export const openai: ProviderKind = {
   kind: 'openai',
   telemetryName: 'openai',
@@ -40,6 +43,7 @@ export const openai: ProviderKind = {
   families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
   // Not responses: most servers that imitate OpenAI speak chat, and only few speak responses.
   language: 'chat',
+  storesResponses: true,
   further: { language: 'responses', of: (provider) => addressOf(provider).base === defaultBase },
   address: (provider) => addressOf(provider).base,
   // Google's service in OpenAI's language takes both names.
@@ -61,7 +65,7 @@ export const openai: ProviderKind = {
   },
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)
-    return post(base + (isOpenaiFamily(call.family) ? openaiPaths[call.family] : ''), headers, call, fetch)
+    return post(base + openaiPath(call), headers, call, fetch)
   },
 }
 
