@@ -149,8 +149,8 @@ describe('a frame that continues the last response', () => {
 
   test('is sent as it is where the provider has stored the response', async () => {
     answer = () => responded('resp_a', [call('a')], { store: true })
-    await ask({ store: true, input: 'Hi' })
-    await ask({ store: true, previous_response_id: 'resp_a', input: [result('a')] })
+    const first = await ask({ store: true, input: 'Hi' })
+    await ask({ store: true, previous_response_id: first.response.id, input: [result('a')] })
     expect(sent()[1]).toMatchObject({ previous_response_id: 'resp_a', input: [result('a')] })
   })
 })
@@ -211,9 +211,9 @@ describe('an id that is not kept', () => {
     expect(await ask({ input: 'Hi' })).toMatchObject({ type: 'response.completed' })
   })
 
-  test('goes to the provider where the frame does not say that nothing is stored', async () => {
-    await ask({ previous_response_id: 'resp_other', store: true, input: 'Hi' })
-    expect(sent()[0]).toMatchObject({ previous_response_id: 'resp_other', input: 'Hi' })
+  test('is previous_response_not_found too where a provider may have stored it, but not for this owner', async () => {
+    expect(await ask({ previous_response_id: 'resp_other', store: true, input: 'Hi' })).toMatchObject(notFound)
+    expect(sent()).toEqual([])
   })
 
   test('is one of another connection', async () => {

@@ -5,9 +5,9 @@
  *
  * - One response is kept, the last one, and only while the connection lasts. A provider that says that it has stored the
  *   response (`store: true`) gets the id as it is, and nothing is kept here.
- * - An id that is not kept is `previous_response_not_found` where the frame says `store: false`, and goes to the provider
- *   otherwise, which may have stored it. A frame that fails takes the response that it continues with it. The client then
- *   sends the conversation whole.
+ * - An id that is not kept is `previous_response_not_found` where the frame says `store: false`; otherwise it is read as
+ *   the id of a stored response (`gateway/stored`). A frame that fails takes the response that it continues with it. The
+ *   client then sends the conversation whole.
  * - Items are kept as the client sent and got them, before and after the policies. Reasoning that is not encrypted is
  *   left out, because no provider takes it back.
  * - The bytes of a conversation are bounded by the limit of a body, and counted in the memory of all conversations
