@@ -8,7 +8,7 @@
  *
  * Only compact JSON is learned, and alternating choices are not.
  */
-import type { SseFrame } from '../../../lib/http/sse.ts'
+import { type SseFrame, withData } from '../../../lib/http/sse.ts'
 import type { FrameText, SseFrameText, StreamPiece, StreamReader } from '../../dialect.ts'
 import { textOf } from '../json-value.ts'
 import { paddingMember, saysNothingAsPadding } from '../texts/known-labels.ts'
@@ -89,7 +89,7 @@ export class FrameTemplateCache {
   textOf({ event, data }: SseFrameText): string | null {
     if (this.#form === null || event !== this.#form.event || !data.startsWith(this.#form.before)) return null
     const { before, after, behind } = this.#form
-    const end = behind === null ? data.length - after.length : data.indexOf('"', before.length)
+    const end = endOfText(this.#form, data)
     if (end <= before.length || !data.startsWith(after, end)) return null
     if (behind !== null && !isPadding(data, end + after.length, behind)) return null
     const text = data.slice(before.length, end)
@@ -98,10 +98,14 @@ export class FrameTemplateCache {
 
   /** Opens the last followed frame; null if it differs, or no frame like it has been opened. */
   open(frame: SseFrame): FrameText | null {
-    if (this.#text === null || this.#opened === null) return null
-    return new AlikeFrame(frame, this.#text, this.#opened, this.#freshReader)
+    if (this.#text === null || this.#form === null || this.#opened === null) return null
+    return new AlikeFrame(frame, this.#text, this.#form, this.#opened, this.#freshReader)
   }
 }
+
+/** Where the text ends in data that has it in this form. */
+const endOfText = ({ before, after, behind }: Form, data: string): number =>
+  behind === null ? data.length - after.length : data.indexOf('"', before.length)
 
 const paddingStart = `"${paddingMember}":"`
 
@@ -160,18 +164,34 @@ class AlikeFrame implements FrameText {
   readonly pieces: AlikePiece[] = []
   readonly ends = noEnds
   readonly #frame: SseFrame
+  readonly #form: Form
   readonly #freshReader: FreshReader
 
-  constructor(frame: SseFrame, text: string, opened: readonly OpenedPiece[], freshReader: FreshReader) {
+  constructor(frame: SseFrame, text: string, form: Form, opened: readonly OpenedPiece[], freshReader: FreshReader) {
     this.#frame = frame
+    this.#form = form
     this.#freshReader = freshReader
     for (const piece of opened) this.pieces.push(new AlikePiece(piece, text))
   }
 
   bytes(): Uint8Array {
-    return this.pieces.some(({ sent, text }) => sent !== text) ? this.#rewritten() : this.#frame.bytes
+    let changed: AlikePiece | null = null
+    for (const piece of this.pieces) {
+      if (piece.sent === piece.text) continue
+      if (piece.whole) return this.#rewritten()
+      changed = piece
+    }
+    return changed === null ? this.#frame.bytes : this.#withText(changed.sent)
   }
 
+  /** The frame with this text in place of its only text that is not whole; nothing else in it needs a change. */
+  #withText(text: string): Uint8Array {
+    const data = this.#frame.data ?? ''
+    const { before } = this.#form
+    return withData(this.#frame, before + JSON.stringify(text).slice(1, -1) + data.slice(endOfText(this.#form, data)))
+  }
+
+  /** A whole text was replaced too. */
   #rewritten(): Uint8Array {
     const opened = this.#openAlone()
     if (opened?.pieces.length !== this.pieces.length) throw new RangeError('A frame is not what it seemed to be')
