@@ -22,6 +22,14 @@ export const lingerMilliseconds = 1000
  */
 const framesATurn = 256
 
+/**
+ * The frames that the next bytes complete, possibly none; or the reason why there are no more: a policy decision is a
+ * failure.
+ */
+export type Arrival = readonly SseFrame[] | 'ended' | ReasonCode | Failure
+
+type Read = Awaited<ReturnType<ByteReader['read']>>
+
 export class FrameSource {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
@@ -49,32 +57,41 @@ export class FrameSource {
     return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
-  /**
-   * The frames that the next bytes complete, possibly none; or the reason why there are no more. Throws a policy
-   * decision.
-   */
-  async frames(): Promise<readonly SseFrame[] | 'ended' | ReasonCode> {
+  /** Reads on and hands what arrived to `take`, in the turn in which it arrived. */
+  read<Result>(take: (arrival: Arrival) => Result | Promise<Result>): Promise<Result> {
+    const exchange = this.#exchange
     if (this.#read.length > 0) {
-      await yieldToEventLoop()
-      return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
+      return yieldToEventLoop().then(() =>
+        take(exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'),
+      )
     }
-    this.#exchange.silentSince = this.#gateway.clock.monotonic()
-    try {
-      const { done, value } = await this.#reader.read()
-      return done ? this.#ended() : this.#cut(value)
-    } catch (thrown) {
-      // A policy decision before translation. A cut rejects with its failure too.
-      if (thrown instanceof Failure && this.#exchange.cut === null) throw thrown
-      // A cut has its reason on the exchange; otherwise the connection broke.
-      return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
-    } finally {
-      this.#exchange.silentSince = null
-    }
+    exchange.silentSince = this.#gateway.clock.monotonic()
+    return this.#reader.read().then(
+      (read) => take(this.#arrived(read)),
+      (thrown) => take(this.#broken(thrown)),
+    )
+  }
+
+  #arrived({ done, value }: Read): Arrival {
+    this.#exchange.silentSince = null
+    return done ? this.#ended() : this.#cut(value)
+  }
+
+  #broken(thrown: unknown): Arrival {
+    this.#exchange.silentSince = null
+    // A policy decision before translation. A cut rejects with its failure too.
+    if (thrown instanceof Failure && this.#exchange.cut === null) return thrown
+    // A cut has its reason on the exchange; otherwise the connection broke.
+    return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
   }
 
   #some(frames: readonly SseFrame[]): readonly SseFrame[] {
+    if (frames.length <= framesATurn) {
+      this.#read = none
+      return frames
+    }
     this.#read = frames.slice(framesATurn)
-    return frames.length > framesATurn ? frames.slice(0, framesATurn) : frames
+    return frames.slice(0, framesATurn)
   }
 
   #cut(chunk: Uint8Array): readonly SseFrame[] | ReasonCode {
@@ -114,3 +131,5 @@ export class FrameSource {
     clearTimeout(timer)
   }
 }
+
+const none: readonly SseFrame[] = []
