@@ -23,10 +23,10 @@ export const lingerMilliseconds = 1000
 const framesATurn = 256
 
 /**
- * The frames that the next bytes complete, possibly none; or the reason why there are no more: a policy decision is a
- * failure.
+ * The frames that the next bytes complete, possibly none; or the bytes of one that is passed on as it is; or the reason
+ * why there are no more: a policy decision is a failure.
  */
-export type Arrival = readonly SseFrame[] | 'ended' | ReasonCode | Failure
+export type Arrival = readonly SseFrame[] | Uint8Array | 'ended' | ReasonCode | Failure
 
 type Read = Awaited<ReturnType<ByteReader['read']>>
 
@@ -35,13 +35,21 @@ export class FrameSource {
   readonly #gateway: Gateway
   readonly #reader: ByteReader
   readonly #headers: Headers
+  /** Asked for bytes that begin with a frame: whether they are one whole frame that is passed on as it is. */
+  readonly #isRepeat: (bytes: Uint8Array) => boolean
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0
   /** Frames that were read and not returned yet. */
   #read: readonly SseFrame[] = []
   #rest: SseFrame | null = null
 
-  constructor(exchange: Exchange, gateway: Gateway, { body, headers }: Response) {
+  constructor(
+    exchange: Exchange,
+    gateway: Gateway,
+    { body, headers }: Response,
+    isRepeat: (bytes: Uint8Array) => boolean,
+  ) {
+    this.#isRepeat = isRepeat
     this.#exchange = exchange
     this.#gateway = gateway
     this.#reader = (body ?? new Blob([]).stream()).getReader()
@@ -94,9 +102,10 @@ export class FrameSource {
     return frames.slice(0, framesATurn)
   }
 
-  #cut(chunk: Uint8Array): readonly SseFrame[] | ReasonCode {
+  #cut(chunk: Uint8Array): Arrival {
     this.#received += chunk.length
     if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
+    if (this.#splitter.isBetweenFrames && this.#isRepeat(chunk)) return chunk
     try {
       return this.#some(this.#splitter.push(chunk))
     } catch {

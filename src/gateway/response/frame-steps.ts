@@ -56,6 +56,19 @@ export class FrameSteps {
     return this.#inspect(this.#reader.ownError?.(frame, this.#exchange.requestId) ?? frame, facts)
   }
 
+  /**
+   * Whether bytes are one whole frame that is known from the one before, and pass as they are. Most bytes of a stream
+   * that nobody inspects are.
+   */
+  readonly isRepeat = (bytes: Uint8Array): boolean => {
+    const { inspection, trace } = this.#exchange
+    if (inspection !== null || trace?.spanId) return false
+    const facts = this.#reader.repeat?.(bytes) ?? null
+    if (facts === null) return false
+    this.#note(facts)
+    return true
+  }
+
   /** The rest at the provider's end, if it ends the answer; null when it does not, and it is not passed on then. */
   ofRest(rest: SseFrame): Step | Promise<Step> | null {
     const { relayedCharacters } = this.#exchange
@@ -117,10 +130,15 @@ export class FrameSteps {
     const facts = this.#reader.frame({ event, data })
     traceFrame(exchange, data)
     if (facts.foreign) throw new UnreadableAnswer('A frame is not in the requested language')
-    if (exchange.inspectedUpstream) return facts
+    this.#note(facts)
+    return facts
+  }
+
+  #note(facts: FrameFacts): void {
+    const exchange = this.#exchange
+    if (exchange.inspectedUpstream) return
     noteText(exchange, this.#gateway, facts)
     if (!this.#isTranslated) noteUsage(exchange, facts)
-    return facts
   }
 }
 

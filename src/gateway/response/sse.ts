@@ -52,8 +52,19 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   const headers = headersToCaller(exchange, upstream, gateway.clock.now())
   headers['cache-control'] = 'no-cache'
   exchange.streaming = true
-  exchange.answer = new Response(new ReadableStream(relay), { headers })
+  const stream = exchange.connection === null ? new ReadableStream(relay) : new ReadableStream(toConnection(relay))
+  exchange.answer = new Response(stream, { headers })
 }
+
+/**
+ * The stream of an answer to an HTTP connection, which the relay writes to itself. Bun calls `pull` once, and `write`
+ * gives a promise while the client is slow. Other readers get a stream that they pull.
+ */
+const toConnection = (relay: Relay): Bun.DirectUnderlyingSource<Uint8Array> => ({
+  type: 'direct',
+  pull: (connection) => relay.writeTo(connection),
+  cancel: () => relay.cancel(),
+})
 
 class Relay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
@@ -70,8 +81,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 
   constructor(exchange: Exchange, gateway: Gateway, upstream: Response) {
     this.#exchange = exchange
-    this.#source = new FrameSource(exchange, gateway, upstream)
     this.#steps = new FrameSteps(exchange, gateway)
+    this.#source = new FrameSource(exchange, gateway, upstream, this.#steps.isRepeat)
     this.#ends = new StreamEnds(exchange, gateway, this.#source, this.#steps)
   }
 
@@ -84,6 +95,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       const frames = came === 'ended' ? this.#rest() : came
       if (frames instanceof Failure) throw frames
       if (typeof frames === 'string') return frames
+      if (frames instanceof Uint8Array) {
+        this.#first = { bytes: frames, stop: null, facts: null }
+        break
+      }
       this.#frames = frames
       this.#next = 0
       try {
@@ -146,6 +161,24 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#ends.open(outlet)
   }
 
+  async writeTo(connection: ReadableStreamDirectController): Promise<void> {
+    let slow: Promise<number> | null = null
+    this.#ends.open({
+      enqueue(bytes) {
+        const written = connection.write(bytes)
+        if (written instanceof Promise) slow = written
+      },
+      close: () => connection.close(),
+    })
+    while (!this.#ends.ended) {
+      await this.pull()
+      if (slow !== null) {
+        await slow
+        slow = null
+      } else if (!this.#ends.ended) void connection.flush()
+    }
+  }
+
   /** Runs for almost every frame, so nothing of it is an async function: each await would be one more turn. */
   pull(): Promise<void> | undefined {
     const isWaiting = this.#first !== null || this.#next < this.#frames.length
@@ -170,12 +203,19 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   /** Passes on what arrived; true when something was sent or the stream has ended. */
   readonly #take = (came: Arrival): boolean | Promise<boolean> => {
     if (this.#ends.ended) return true
+    if (came instanceof Uint8Array) return this.#repeat(came)
     if (came instanceof Failure) return this.#endsWith(this.#ends.stop(null, came))
     if (came === 'ended') return this.#endsWith(this.#ends.withoutEnd())
     if (typeof came === 'string') return this.#endsWith(this.#ends.fail(came))
     this.#frames = came
     this.#next = 0
     return this.#pass(false)
+  }
+
+  #repeat(bytes: Uint8Array): true {
+    this.#ends.begun = true
+    this.#ends.pass(bytes)
+    return true
   }
 
   async #endsWith(ending: Promise<void>): Promise<true> {

@@ -42,6 +42,11 @@ export class SseSplitter {
     this.#limit = maxFrameBytes
   }
 
+  /** Whether the next byte begins a frame. */
+  get isBetweenFrames(): boolean {
+    return this.#heldLength === 0 && this.#lineEmpty && !this.#afterReturn && !this.#complete
+  }
+
   /** Takes the next bytes and returns the frames that they complete. Throws `RangeError` if a frame is too long. */
   push(chunk: Uint8Array): SseFrame[] {
     const frames: SseFrame[] = []

@@ -24,6 +24,13 @@ interface Form {
   readonly behind: string | null
 }
 
+/** The same parts as they are sent: with the names of the fields, and the blank line. */
+interface WireForm {
+  readonly before: Buffer
+  readonly after: Buffer
+  readonly behind: Buffer | null
+}
+
 /** A piece of the opened frame; the frame itself is not kept. */
 type OpenedPiece = Omit<StreamPiece, 'replace'>
 
@@ -35,6 +42,8 @@ export class FrameTemplateCache {
   readonly #freshReader: FreshReader
   #form: Form | null = null
   #opened: readonly OpenedPiece[] | null = null
+  /** The learned form as bytes; made when it is first asked for. */
+  #wire: WireForm | null = null
   /** The text of the last followed frame; null if its reader reads it. */
   #text: string | null = null
 
@@ -77,6 +86,7 @@ export class FrameTemplateCache {
     // Padding that holds a text belongs to this frame only.
     if (behind !== null && !isPadding(rest, paddingEnd, behind)) return
     this.#form = { event, before: data.slice(0, start), after, behind }
+    this.#wire = null
   }
 
   /** Learns how a frame was opened if it has one continuing text, perhaps whole texts beside it, and nothing else. */
@@ -96,6 +106,16 @@ export class FrameTemplateCache {
     return isVerbatim(text) ? text : unescaped(text)
   }
 
+  /**
+   * The length of the text in bytes that are one whole frame in the learned form, so that they need not be decoded;
+   * null if they are not, and for a text that is not plain ASCII.
+   */
+  lengthIn(bytes: Uint8Array): number | null {
+    if (this.#form === null) return null
+    this.#wire ??= wireFormOf(this.#form)
+    return this.#wire === null ? null : lengthInWireForm(bytes, this.#wire)
+  }
+
   /** Opens the last followed frame; null if it differs, or no frame like it has been opened. */
   open(frame: SseFrame): FrameText | null {
     if (this.#text === null || this.#form === null || this.#opened === null) return null
@@ -106,6 +126,44 @@ export class FrameTemplateCache {
 /** Where the text ends in data that has it in this form. */
 const endOfText = ({ before, after, behind }: Form, data: string): number =>
   behind === null ? data.length - after.length : data.indexOf('"', before.length)
+
+/** Null for data in several lines, each of which has the name of its field. */
+function wireFormOf({ event, before, after, behind }: Form): WireForm | null {
+  if (before.includes('\n') || after.includes('\n') || behind?.includes('\n')) return null
+  const begun = event === null ? 'data: ' : `event: ${event}\ndata: `
+  const ended = behind === null ? `${after}\n\n` : after
+  return {
+    before: Buffer.from(begun + before),
+    after: Buffer.from(ended),
+    behind: behind === null ? null : Buffer.from(`${behind}\n\n`),
+  }
+}
+
+function lengthInWireForm(bytes: Uint8Array, { before, after, behind }: WireForm): number | null {
+  if (!isAt(bytes, 0, before)) return null
+  let end = before.length
+  while (isPlain(bytes[end])) end++
+  const length = end - before.length
+  // Readers count a file in a `data:` URL otherwise.
+  if (length === 0 || !isAt(bytes, end, after) || isAt(bytes, before.length, fileBegins)) return null
+  end += after.length
+  if (behind === null) return end === bytes.length ? length : null
+  while (isAlphanumeric(bytes[end])) end++
+  return end + behind.length === bytes.length && isAt(bytes, end, behind) ? length : null
+}
+
+const fileBegins = Buffer.from('data:')
+
+const isAt = (bytes: Uint8Array, at: number, part: Buffer): boolean =>
+  at + part.length <= bytes.length && part.compare(bytes, at, at + part.length) === 0
+
+/** Whether a byte is a character of its own that JSON writes without an escape. */
+const isPlain = (byte: number | undefined): boolean =>
+  byte !== undefined && byte >= space && byte < rubout && byte !== quote && byte !== backslash
+
+const isAlphanumeric = (byte: number | undefined): boolean =>
+  byte !== undefined &&
+  ((byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a))
 
 const paddingStart = `"${paddingMember}":"`
 
@@ -137,6 +195,7 @@ function unescaped(inside: string): string | null {
 const space = 0x20
 const quote = 0x22
 const backslash = 0x5c
+const rubout = 0x7f
 
 class AlikePiece implements StreamPiece {
   readonly channel: string
