@@ -65,27 +65,22 @@ export class FrameSource {
     return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
-  /** Reads on and hands what arrived to `take`, in the turn in which it arrived. */
-  read<Result>(take: (arrival: Arrival) => Result | Promise<Result>): Promise<Result> {
-    const exchange = this.#exchange
-    if (this.#read.length > 0) {
-      return yieldToEventLoop().then(() =>
-        take(exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'),
-      )
-    }
-    exchange.silentSince = this.#gateway.clock.monotonic()
-    return this.#reader.read().then(
-      (read) => take(this.#arrived(read)),
-      (thrown) => take(this.#broken(thrown)),
-    )
+  /** Begins to read on; resolves at once, in the next turn, while frames of an earlier read are left. */
+  begin(): Promise<Read | undefined> {
+    if (this.#read.length > 0) return yieldToEventLoop().then(noRead)
+    this.#exchange.silentSince = this.#gateway.clock.monotonic()
+    return this.#reader.read()
   }
 
-  #arrived({ done, value }: Read): Arrival {
+  /** What a read that was begun has brought. */
+  arrived(read: Read | undefined): Arrival {
     this.#exchange.silentSince = null
-    return done ? this.#ended() : this.#cut(value)
+    if (read !== undefined) return read.done ? this.#ended() : this.#cut(read.value)
+    return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
   }
 
-  #broken(thrown: unknown): Arrival {
+  /** What it means that a read has failed. */
+  broken(thrown: unknown): Arrival {
     this.#exchange.silentSince = null
     // A policy decision before translation. A cut rejects with its failure too.
     if (thrown instanceof Failure && this.#exchange.cut === null) return thrown
@@ -142,3 +137,4 @@ export class FrameSource {
 }
 
 const none: readonly SseFrame[] = []
+const noRead = () => undefined

@@ -91,7 +91,7 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
    */
   async begin(): Promise<ReasonCode | null> {
     while (this.#first === null) {
-      const came = await this.#source.read(asItCame)
+      const came = await this.#arrival()
       const frames = came === 'ended' ? this.#rest() : came
       if (frames instanceof Failure) throw frames
       if (typeof frames === 'string') return frames
@@ -161,6 +161,10 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     this.#ends.open(outlet)
   }
 
+  /**
+   * Relays to a connection until the end. One function awaits all reads, because a promise for each frame would cost as
+   * much as the rest of it.
+   */
   async writeTo(connection: ReadableStreamDirectController): Promise<void> {
     let slow: Promise<number> | null = null
     this.#ends.open({
@@ -170,38 +174,43 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       },
       close: () => connection.close(),
     })
-    while (!this.#ends.ended) {
-      await this.pull()
-      if (slow !== null) {
-        await slow
-        slow = null
-      } else if (!this.#ends.ended) void connection.flush()
+    let passing = this.#pass(false)
+    for (;;) {
+      if (passing instanceof Promise) await passing
+      // A cut may have begun the end meanwhile.
+      if (this.#ends.hasBegun) return await this.#ends.closed
+      if (slow === null) connection.flush()
+      else await slow
+      slow = null
+      let came: Arrival
+      try {
+        came = this.#source.arrived(await this.#source.begin())
+      } catch (thrown) {
+        came = this.#source.broken(thrown)
+      }
+      passing = this.#take(came)
     }
   }
 
-  /** Runs for almost every frame, so nothing of it is an async function: each await would be one more turn. */
-  pull(): Promise<void> | undefined {
-    const isWaiting = this.#first !== null || this.#next < this.#frames.length
-    return isWaiting ? this.#untilPassed(this.#pass(false)) : this.#source.read(this.#arrive)
+  async pull(): Promise<void> {
+    let passed = await this.#pass(false)
+    while (!passed) passed = await this.#take(await this.#arrival())
+  }
+
+  async #arrival(): Promise<Arrival> {
+    try {
+      return this.#source.arrived(await this.#source.begin())
+    } catch (thrown) {
+      return this.#source.broken(thrown)
+    }
   }
 
   cancel(): void {
     this.#ends.leave()
   }
 
-  readonly #arrive = (came: Arrival): Promise<void> | undefined => this.#untilPassed(this.#take(came))
-
-  #untilPassed(passing: boolean | Promise<boolean>): Promise<void> | undefined {
-    return passing === true ? undefined : this.#readOn(passing)
-  }
-
-  async #readOn(passing: boolean | Promise<boolean>): Promise<void> {
-    let passed = await passing
-    while (!passed) passed = await this.#source.read(this.#take)
-  }
-
   /** Passes on what arrived; true when something was sent or the stream has ended. */
-  readonly #take = (came: Arrival): boolean | Promise<boolean> => {
+  #take(came: Arrival): boolean | Promise<boolean> {
     if (this.#ends.ended) return true
     if (came instanceof Uint8Array) return this.#repeat(came)
     if (came instanceof Failure) return this.#endsWith(this.#ends.stop(null, came))
@@ -291,4 +300,3 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
 }
 
 const none: readonly SseFrame[] = []
-const asItCame = (came: Arrival): Arrival => came

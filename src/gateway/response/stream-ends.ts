@@ -35,6 +35,7 @@ export class StreamEnds {
   #ending = false
   /** Nothing more is passed on: the end is being sent, or the client disconnected. */
   #ended = false
+  readonly #closed = Promise.withResolvers<void>()
 
   constructor(exchange: Exchange, gateway: Gateway, source: FrameSource, steps: FrameSteps) {
     this.#exchange = exchange
@@ -55,6 +56,11 @@ export class StreamEnds {
   /** The end is being recorded, or was sent. */
   get hasBegun(): boolean {
     return this.#ended || this.#ending
+  }
+
+  /** Resolves when nothing more is passed on. */
+  get closed(): Promise<void> {
+    return this.#closed.promise
   }
 
   pass(bytes: Uint8Array): void {
@@ -165,6 +171,7 @@ export class StreamEnds {
 
   #end(): void {
     this.#ended = true
+    this.#closed.resolve()
     this.#exchange.onCut = null
     this.#gateway.running.remove(this.#exchange)
   }
