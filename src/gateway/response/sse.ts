@@ -3,10 +3,10 @@
  * answer waits until the outcome is committed (fleet/outbox/README.md rule 4), so that a client that saw the end can
  * find its event.
  *
- * 1. Each pull by the client reads the provider until there is something to pass on. So a slow client slows the
- *    provider, and nothing accumulates here.
+ * 1. The provider is read until there is something to pass on, and again when the client has taken it. So a slow client
+ *    slows the provider, and nothing accumulates here.
  * 2. Each frame is read and, when policies inspect the answer, inspected (`frame-steps.ts`). Otherwise no frame
- *    changes.
+ *    changes, and one that repeats the frame before but for its text is known by its bytes.
  * 3. A provider error before anything was passed on is a failed call. At the terminal frame the outcome is written,
  *    then the frame. At a later error frame of the provider likewise, followed by the dialect's end or the provider's
  *    own (`stream-ends.ts`).
