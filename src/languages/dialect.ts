@@ -145,9 +145,9 @@ export interface StreamReader {
   /** Called for each frame that has data, in order. */
   frame(frame: SseFrameText): FrameFacts
   /**
-   * What bytes mean that are exactly one whole frame, if it differs from the frame before in one text only and cannot
-   * change what the reader knows; null if it must be read. Only for a stream whose frames are not opened. Absent if the
-   * dialect has no such frames.
+   * What bytes mean together that are whole frames, if each differs from the frame before in one text only and cannot
+   * change what the reader knows; null if they must be read. Only for a stream whose frames are not opened. Absent if
+   * the dialect has no such frames.
    */
   repeat?(bytes: Uint8Array): FrameFacts | null
   /**

@@ -23,8 +23,8 @@ export const lingerMilliseconds = 1000
 const framesATurn = 256
 
 /**
- * The frames that the next bytes complete, possibly none; or the bytes of one that is passed on as it is; or the reason
- * why there are no more: a policy decision is a failure.
+ * The frames that the next bytes complete, possibly none; or the bytes of frames that are passed on as they are; or
+ * the reason why there are no more: a policy decision is a failure.
  */
 export type Arrival = readonly SseFrame[] | Uint8Array | 'ended' | ReasonCode | Failure
 
@@ -35,7 +35,7 @@ export class FrameSource {
   readonly #gateway: Gateway
   readonly #reader: ByteReader
   readonly #headers: Headers
-  /** Asked for bytes that begin with a frame: whether they are one whole frame that is passed on as it is. */
+  /** Asked for bytes that begin with a frame: whether they are whole frames that are passed on as they are. */
   readonly #isRepeat: (bytes: Uint8Array) => boolean
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0

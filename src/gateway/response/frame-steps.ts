@@ -57,8 +57,8 @@ export class FrameSteps {
   }
 
   /**
-   * Whether bytes are one whole frame that is known from the one before, and pass as they are. Most bytes of a stream
-   * that nobody inspects are.
+   * Whether bytes are whole frames that are known from the one before, and pass as they are. Most bytes of a stream that
+   * nobody inspects are.
    */
   readonly isRepeat = (bytes: Uint8Array): boolean => {
     const { inspection, trace } = this.#exchange

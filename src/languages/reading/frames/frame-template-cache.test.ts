@@ -257,7 +257,7 @@ test('knows the bytes of a frame that differs only in its plain text and its pad
 test.each([
   ['a part of a frame', `data: ${chunkOf('two')}\n`],
   ['a frame and a part of the next', `data: ${chunkOf('two')}\n\ndata`],
-  ['two frames', `data: ${chunkOf('two')}\n\ndata: ${chunkOf('two')}\n\n`],
+  ['a frame and another', `data: ${chunkOf('two')}\n\ndata: [DONE]\n\n`],
   ['other line ends', `data: ${chunkOf('two')}\r\n\r\n`],
   ['a name of the event', `event: x\ndata: ${chunkOf('two')}\n\n`],
   ['a line before', `: x\ndata: ${chunkOf('two')}\n\n`],
@@ -267,6 +267,14 @@ test.each([
   reader.frame({ event: null, data: chunkOf('one') })
   expect(reader.repeat?.(Buffer.from(`data: ${chunkOf('two')}\n\n`))?.textLength).toBe(3)
   expect(reader.repeat?.(Buffer.from(bytes))).toBeNull()
+})
+
+test('knows the bytes of several frames', () => {
+  const reader = chatReader(start)
+  const more = ',"obfuscation":"aB3"'
+  reader.frame({ event: null, data: chunkOf('one', more) })
+  const bytes = `data: ${chunkOf('two', more)}\n\ndata: ${chunkOf('three', ',"obfuscation":""')}\n\n`
+  expect(reader.repeat?.(Buffer.from(bytes))?.textLength).toBe(8)
 })
 
 test('knows the bytes of a frame with an event by its name', () => {

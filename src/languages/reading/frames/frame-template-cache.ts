@@ -107,8 +107,8 @@ export class FrameTemplateCache {
   }
 
   /**
-   * The length of the text in bytes that are one whole frame in the learned form, so that they need not be decoded;
-   * null if they are not, and for a text that is not plain ASCII.
+   * The length of the texts in bytes that are whole frames in the learned form, so that they need not be decoded; null
+   * if they are not, and for a text that is not plain ASCII.
    */
   lengthIn(bytes: Uint8Array): number | null {
     if (this.#form === null) return null
@@ -139,17 +139,25 @@ function wireFormOf({ event, before, after, behind }: Form): WireForm | null {
   }
 }
 
+/** The length of all texts in whole frames; null if the bytes are anything else. */
 function lengthInWireForm(bytes: Uint8Array, { before, after, behind }: WireForm): number | null {
-  if (!isAt(bytes, 0, before)) return null
-  let end = before.length
-  while (isPlain(bytes[end])) end++
-  const length = end - before.length
-  // Readers count a file in a `data:` URL otherwise.
-  if (length === 0 || !isAt(bytes, end, after) || isAt(bytes, before.length, fileBegins)) return null
-  end += after.length
-  if (behind === null) return end === bytes.length ? length : null
-  while (isAlphanumeric(bytes[end])) end++
-  return end + behind.length === bytes.length && isAt(bytes, end, behind) ? length : null
+  let length = 0
+  let at = 0
+  while (at < bytes.length) {
+    if (!isAt(bytes, at, before)) return null
+    const start = at + before.length
+    let end = start
+    while (isPlain(bytes[end])) end++
+    // Readers count a file in a `data:` URL otherwise.
+    if (end === start || !isAt(bytes, end, after) || isAt(bytes, start, fileBegins)) return null
+    length += end - start
+    at = end + after.length
+    if (behind === null) continue
+    while (isAlphanumeric(bytes[at])) at++
+    if (!isAt(bytes, at, behind)) return null
+    at += behind.length
+  }
+  return length === 0 ? null : length
 }
 
 const fileBegins = Buffer.from('data:')
