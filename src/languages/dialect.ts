@@ -145,6 +145,12 @@ export interface StreamReader {
   /** Called for each frame that has data, in order. */
   frame(frame: SseFrameText): FrameFacts
   /**
+   * What bytes mean together that are whole frames, if each differs from the frame before in one text only and cannot
+   * change what the reader knows; null if they must be read. Only for a stream whose frames are not opened. Absent if
+   * the dialect has no such frames.
+   */
+  repeat?(bytes: Uint8Array): FrameFacts | null
+  /**
    * Opens the frame that `frame` was just called with; null if it is passed on unchanged. Called for every frame of
    * an inspected stream, because the reader learns the channels from it.
    */

@@ -220,7 +220,8 @@ class PolicedFrames extends Policed {
         noteText(this.exchange, this.gateway, facts)
         noteUsage(this.exchange, facts)
       }
-      await this.#take(this.#inspection.take(frame, facts), passed)
+      const inspected = this.#inspection.take(frame, facts)
+      this.#take(inspected instanceof Promise ? await this.asked(inspected) : inspected, passed)
       this.#over ||= facts?.terminal === true
     }
   }
@@ -233,11 +234,12 @@ class PolicedFrames extends Policed {
       await this.#pass([last], passed)
       passed.push(blankLine)
     }
-    if (!this.#over) await this.#take(this.#inspection.end(), passed)
+    if (this.#over) return
+    const inspected = this.#inspection.end()
+    this.#take(inspected instanceof Promise ? await this.asked(inspected) : inspected, passed)
   }
 
-  async #take(pending: Inspected | Promise<Inspected>, passed: Uint8Array[]): Promise<void> {
-    const { bytes, stop } = pending instanceof Promise ? await this.asked(pending) : pending
+  #take({ bytes, stop }: Inspected, passed: Uint8Array[]): void {
     if (bytes !== null && bytes.length > 0) passed.push(bytes)
     if (stop === null) return
     this.#over = true

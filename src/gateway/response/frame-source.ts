@@ -22,18 +22,34 @@ export const lingerMilliseconds = 1000
  */
 const framesATurn = 256
 
+/**
+ * The frames that the next bytes complete, possibly none; or the bytes of frames that are passed on as they are; or
+ * the reason why there are no more: a policy decision is a failure.
+ */
+export type Arrival = readonly SseFrame[] | Uint8Array | 'ended' | ReasonCode | Failure
+
+type Read = Awaited<ReturnType<ByteReader['read']>>
+
 export class FrameSource {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
   readonly #headers: Headers
+  /** Asked for bytes that begin with a frame: whether they are whole frames that are passed on as they are. */
+  readonly #isRepeat: (bytes: Uint8Array) => boolean
   readonly #splitter = new SseSplitter(maxFrameBytes)
   #received = 0
   /** Frames that were read and not returned yet. */
   #read: readonly SseFrame[] = []
   #rest: SseFrame | null = null
 
-  constructor(exchange: Exchange, gateway: Gateway, { body, headers }: Response) {
+  constructor(
+    exchange: Exchange,
+    gateway: Gateway,
+    { body, headers }: Response,
+    isRepeat: (bytes: Uint8Array) => boolean,
+  ) {
+    this.#isRepeat = isRepeat
     this.#exchange = exchange
     this.#gateway = gateway
     this.#reader = (body ?? new Blob([]).stream()).getReader()
@@ -49,37 +65,42 @@ export class FrameSource {
     return coding === null ? this.#headers.has('content-length') : /(?:^|[\s,])chunked\s*$/i.test(coding)
   }
 
-  /**
-   * The frames that the next bytes complete, possibly none; or the reason why there are no more. Throws a policy
-   * decision.
-   */
-  async frames(): Promise<readonly SseFrame[] | 'ended' | ReasonCode> {
-    if (this.#read.length > 0) {
-      await yieldToEventLoop()
-      return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
-    }
+  /** Begins to read on; resolves at once, in the next turn, while frames of an earlier read are left. */
+  begin(): Promise<Read | undefined> {
+    if (this.#read.length > 0) return yieldToEventLoop().then(noRead)
     this.#exchange.call.silentSince = this.#gateway.clock.monotonic()
-    try {
-      const { done, value } = await this.#reader.read()
-      return done ? this.#ended() : this.#cut(value)
-    } catch (thrown) {
-      // A policy decision before translation. A cut rejects with its failure too.
-      if (thrown instanceof Failure && this.#exchange.cut === null) throw thrown
-      // A cut has its reason on the exchange; otherwise the connection broke.
-      return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
-    } finally {
-      this.#exchange.call.silentSince = null
-    }
+    return this.#reader.read()
+  }
+
+  /** What a read that was begun has brought. */
+  arrived(read: Read | undefined): Arrival {
+    this.#exchange.call.silentSince = null
+    if (read !== undefined) return read.done ? this.#ended() : this.#cut(read.value)
+    return this.#exchange.cut === null ? this.#some(this.#read) : 'provider.interrupted'
+  }
+
+  /** What it means that a read has failed. */
+  broken(thrown: unknown): Arrival {
+    this.#exchange.call.silentSince = null
+    // A policy decision before translation. A cut rejects with its failure too.
+    if (thrown instanceof Failure && this.#exchange.cut === null) return thrown
+    // A cut has its reason on the exchange; otherwise the connection broke.
+    return thrown instanceof UnreadableAnswer ? 'provider.invalid_answer' : 'provider.interrupted'
   }
 
   #some(frames: readonly SseFrame[]): readonly SseFrame[] {
+    if (frames.length <= framesATurn) {
+      this.#read = none
+      return frames
+    }
     this.#read = frames.slice(framesATurn)
-    return frames.length > framesATurn ? frames.slice(0, framesATurn) : frames
+    return frames.slice(0, framesATurn)
   }
 
-  #cut(chunk: Uint8Array): readonly SseFrame[] | ReasonCode {
+  #cut(chunk: Uint8Array): Arrival {
     this.#received += chunk.length
     if (this.#received > this.#gateway.settings.answer_limit_bytes) return 'provider.answer_too_large'
+    if (this.#splitter.isBetweenFrames && this.#isRepeat(chunk)) return chunk
     try {
       return this.#some(this.#splitter.push(chunk))
     } catch {
@@ -114,3 +135,6 @@ export class FrameSource {
     clearTimeout(timer)
   }
 }
+
+const none: readonly SseFrame[] = []
+const noRead = () => undefined

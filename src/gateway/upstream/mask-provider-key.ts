@@ -54,13 +54,15 @@ export function maskWholeKey(called: KeyedProvider, bytes: Uint8Array): Uint8Arr
 }
 
 function holdsFragment(bytes: Uint8Array, fragments: readonly Buffer[]): boolean {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   for (let index = 0; index < fragments.length; index++) {
     const fragment = fragments[index]
-    if (fragment !== undefined && buffer.includes(fragment)) return true
+    if (fragment !== undefined && includes.call(bytes, fragment)) return true
   }
   return false
 }
+
+/** Searches any bytes; to make a buffer of each frame first costs more than the search. */
+const { includes } = Buffer.prototype
 
 /** The same JSON with unneeded escapes of ASCII characters decoded. */
 const withoutEscapes = (text: string): string =>

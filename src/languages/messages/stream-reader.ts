@@ -61,8 +61,16 @@ class MessagesReader implements StreamReader {
 
   frame(frame: SseFrameText): FrameFacts {
     const text = this.#alike.follow(frame)
-    if (text === null) return this.#read(frame)
-    return { terminal: false, textLength: text.length, usage: this.#usage, error: null, ours: false }
+    return text === null ? this.#read(frame) : this.#alikeFacts(text.length)
+  }
+
+  repeat(bytes: Uint8Array): FrameFacts | null {
+    const length = this.#alike.lengthIn(bytes)
+    return length === null ? null : this.#alikeFacts(length)
+  }
+
+  #alikeFacts(length: number): FrameFacts {
+    return { terminal: false, textLength: length, usage: this.#usage, error: null, ours: false }
   }
 
   #read(frame: SseFrameText): FrameFacts {

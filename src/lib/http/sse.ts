@@ -42,22 +42,28 @@ export class SseSplitter {
     this.#limit = maxFrameBytes
   }
 
+  /** Whether the next byte begins a frame. */
+  get isBetweenFrames(): boolean {
+    return this.#heldLength === 0 && this.#lineEmpty && !this.#afterReturn && !this.#complete
+  }
+
   /** Takes the next bytes and returns the frames that they complete. Throws `RangeError` if a frame is too long. */
   push(chunk: Uint8Array): SseFrame[] {
     const frames: SseFrame[] = []
+    const endOfLine = lineSearch(chunk)
     let start = 0
     for (let index = 0; index < chunk.length; index++) {
       const byte = chunk[index]
       if (this.#complete) {
         const end = byte === lineFeed ? index + 1 : index
-        frames.push(this.#take(chunk.subarray(start, end)))
+        frames.push(this.#take(chunk, start, end))
         start = end
         if (byte === lineFeed) continue
       }
       if (byte === lineFeed) {
         if (this.#afterReturn) this.#afterReturn = false
         else if (this.#lineEmpty) {
-          frames.push(this.#take(chunk.subarray(start, index + 1)))
+          frames.push(this.#take(chunk, start, index + 1))
           start = index + 1
         } else this.#lineEmpty = true
       } else if (byte === carriageReturn) {
@@ -71,13 +77,13 @@ export class SseSplitter {
         index = endOfLine(chunk, index) - 1
       }
     }
-    if (start < chunk.length) this.#hold(chunk.subarray(start))
+    if (start < chunk.length) this.#hold(part(chunk, start, chunk.length))
     return frames
   }
 
   /** The rest when the stream has ended, as a frame without its blank line; null if nothing is left. */
   end(): SseFrame | null {
-    return this.#heldLength === 0 ? null : { ...this.#take(new Uint8Array(0)), cut: true }
+    return this.#heldLength === 0 ? null : { ...this.#take(new Uint8Array(0), 0, 0), cut: true }
   }
 
   #hold(part: Uint8Array): void {
@@ -86,10 +92,11 @@ export class SseSplitter {
     if (this.#heldLength > this.#limit) throw new RangeError(`An SSE frame is longer than ${this.#limit} bytes`)
   }
 
-  #take(last: Uint8Array): SseFrame {
-    let bytes = last
+  /** The frame that ends with these bytes of the chunk. */
+  #take(chunk: Uint8Array, start: number, end: number): SseFrame {
+    let bytes = part(chunk, start, end)
     if (this.#heldLength > 0) {
-      this.#held.push(last)
+      this.#held.push(bytes)
       bytes = Buffer.concat(this.#held)
       this.#held = []
       this.#heldLength = 0
@@ -101,42 +108,77 @@ export class SseSplitter {
     // A byte order mark may precede the stream's first line and is no part of it.
     const isMarked = this.#firstFrame && hasByteOrderMark(bytes)
     this.#firstFrame = false
-    return isMarked ? { bytes, ...fieldsOf(bytes.subarray(markBytes)), marked: true } : { bytes, ...fieldsOf(bytes) }
+    return isMarked ? { ...readFrame(bytes, markUnits), marked: true } : readFrame(bytes, 0)
   }
 }
 
-function endOfLine(chunk: Uint8Array, from: number): number {
+/** A part of a chunk. Most chunks are one frame, for which no view has to be made. */
+const part = (chunk: Uint8Array, start: number, end: number): Uint8Array =>
+  start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end)
+
+type LineSearch = (bytes: Uint8Array, from: number) => number
+
+/** The runtime finds one byte much faster than a loop finds one of two, and most streams have no CR. */
+const lineSearch = (bytes: Uint8Array): LineSearch => (bytes.includes(carriageReturn) ? endOfLine : lineFeedAfter)
+
+function lineFeedAfter(bytes: Uint8Array, from: number): number {
+  const index = bytes.indexOf(lineFeed, from)
+  return index < 0 ? bytes.length : index
+}
+
+function endOfLine(bytes: Uint8Array, from: number): number {
   let index = from
-  for (; index < chunk.length; index++) {
-    const byte = chunk[index]
+  for (; index < bytes.length; index++) {
+    const byte = bytes[index]
     if (byte === lineFeed || byte === carriageReturn) break
   }
   return index
 }
 
 const markBytes = 3
+const markUnits = 1
 const hasByteOrderMark = (bytes: Uint8Array) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** The data and event name of one frame's bytes; one space after the colon is not part of either. */
-function fieldsOf(frame: Uint8Array): Omit<SseFrame, 'bytes'> {
+const dataBegins = 'data: '
+const frameEnds = '\n\n'
+
+/**
+ * A frame with the data and event name in its bytes; one space after the colon is not part of either. Line ends, names
+ * and colons are ASCII, which no other character's bytes contain, so the text is decoded first.
+ */
+function readFrame(bytes: Uint8Array, from: number): SseFrame {
+  const text = decoder.decode(bytes)
+  const hasReturn = text.includes('\r')
+  const last = text.length - frameEnds.length
+  const isDataAlone = from === 0 && !hasReturn && text.startsWith(dataBegins) && text.endsWith(frameEnds)
+  if (isDataAlone && text.indexOf('\n') === last) {
+    return { bytes, event: null, data: text.slice(dataBegins.length, last) }
+  }
   let event: string | null = null
   let data: string | null = null
   let asides = false
-  let start = 0
-  while (start < frame.length) {
-    const end = endOfLine(frame, start)
-    const value = fieldValue(frame, start, end, dataField)
+  for (const line of text.slice(from).split(hasReturn ? anyLineEnd : '\n')) {
+    const value = valueOfLine(line, 'data')
     if (value !== null) data = data === null ? value : `${data}\n${value}`
-    else if (end > start) {
-      const named = fieldValue(frame, start, end, eventField)
+    else if (line !== '') {
+      const named = valueOfLine(line, 'event')
       asides ||= named === null || event !== null
       event = named ?? event
     }
-    start = afterLine(frame, end)
   }
-  return asides ? { event, data, asides } : { event, data }
+  return asides ? { bytes, event, data, asides } : { bytes, event, data }
+}
+
+const anyLineEnd = /\r\n|\r|\n/
+
+/** The value of a line if it has this field, otherwise null. */
+function valueOfLine(line: string, field: string): string | null {
+  if (!line.startsWith(field)) return null
+  if (line.length === field.length) return ''
+  if (line[field.length] !== ':') return null
+  return line.slice(line[field.length + 1] === ' ' ? field.length + 2 : field.length + 1)
 }
 
 /** The start of the line after the one that ends at `end`. */
@@ -145,21 +187,27 @@ const afterLine = (frame: Uint8Array, end: number): number =>
 
 const encoder = new TextEncoder()
 const dataField = encoder.encode('data')
-const eventField = encoder.encode('event')
 const colon = 0x3a
 const space = 0x20
 
-/** The value of a line if it has this field, otherwise null. */
-function fieldValue(frame: Uint8Array, start: number, end: number, field: Uint8Array): string | null {
-  for (let index = 0; index < field.length; index++) if (frame[start + index] !== field[index]) return null
-  const after = start + field.length
-  if (after === end) return ''
-  if (frame[after] !== colon) return null
-  return decoder.decode(frame.subarray(frame[after + 1] === space ? after + 2 : after + 1, end))
+/** Whether a line gives data. */
+function isData(frame: Uint8Array, start: number, end: number): boolean {
+  for (let index = 0; index < dataField.length; index++) if (frame[start + index] !== dataField[index]) return false
+  const after = start + dataField.length
+  return after === end || frame[after] === colon
 }
+
+/** Whether a frame is one line of data and its blank line, in the usual form. */
+const isDataLine = (bytes: Uint8Array): boolean =>
+  isData(bytes, 0, bytes.length) &&
+  bytes[dataField.length + 1] === space &&
+  bytes.indexOf(lineFeed) === bytes.length - frameEnds.length &&
+  bytes.at(-1) === lineFeed &&
+  !bytes.includes(carriageReturn)
 
 /** A frame's bytes with other data; its other lines, `event` and `id` among them, stay unchanged. */
 export function withData({ bytes, marked }: Pick<SseFrame, 'bytes' | 'marked'>, data: string): Uint8Array {
+  if (isDataLine(bytes) && !data.includes('\n')) return encoder.encode(dataBegins + data + frameEnds)
   const parts: Uint8Array[] = []
   let written = false
   let start = 0
@@ -170,7 +218,7 @@ export function withData({ bytes, marked }: Pick<SseFrame, 'bytes' | 'marked'>, 
   while (start < bytes.length) {
     const end = endOfLine(bytes, start)
     const next = Math.min(afterLine(bytes, end), bytes.length)
-    if (fieldValue(bytes, start, end, dataField) === null) addLine(parts, bytes.subarray(start, next))
+    if (!isData(bytes, start, end)) addLine(parts, bytes.subarray(start, next))
     else if (!written) {
       addLine(parts, encoder.encode(`data: ${data.replaceAll('\n', '\ndata: ')}`))
       parts.push(bytes.subarray(end, next))
@@ -212,7 +260,7 @@ export function withoutAsides(frame: Pick<SseFrame, 'bytes' | 'data' | 'marked'>
     const next = Math.min(afterLine(bytes, end), bytes.length)
     // Only a byte order mark hides an empty line that does not end the frame.
     const isEnd = end === start && next === bytes.length
-    if (isEnd || fieldValue(bytes, start, end, dataField) !== null) addLine(parts, bytes.subarray(start, next))
+    if (isEnd || isData(bytes, start, end)) addLine(parts, bytes.subarray(start, next))
     start = next
   }
   return Buffer.concat(parts)

@@ -211,3 +211,84 @@ test('does not learn a frame with its text twice', () => {
   alike.learn({ event: null, data }, 'content', 'one')
   expect(alike.textOf({ event: null, data })).toBeNull()
 })
+
+/** What a reader makes of each frame, the bytes of those that it knows not decoded. */
+function repeated(reader: StreamReader, datas: readonly string[]): { facts: unknown; known: boolean }[] {
+  return datas.map((data) => {
+    const known = reader.repeat?.(Buffer.from(`data: ${data}\n\n`)) ?? null
+    return { facts: known ?? reader.frame({ event: null, data }), known: known !== null }
+  })
+}
+
+for (const [language, reader, texts] of [
+  ['chat', chatReader, text],
+  ['messages', messagesReader, messagesText],
+] as const) {
+  test(`bytes that are known from the frame before mean what the frame means (${language})`, () => {
+    const streams = fc.array(fc.oneof(texts, fc.constantFrom(chunkOf('one'), chunkOf('two'))), { maxLength: 20 })
+    fc.assert(
+      fc.property(streams, (datas) => {
+        const facts = repeated(reader(start), datas).map((each) => each.facts)
+        const followed = reader(start)
+        expect(facts).toEqual(datas.map((data) => followed.frame({ event: null, data })))
+      }),
+      { numRuns: 750 },
+    )
+  })
+}
+
+test('knows the bytes of a frame that differs only in its plain text and its padding', () => {
+  const datas = [
+    chunkOf('one', ',"obfuscation":"aB3"'),
+    chunkOf('two words', ',"obfuscation":"x"'),
+    chunkOf('', ',"obfuscation":"x"'),
+    chunkOf('one', ',"obfuscation":"aB3"'),
+    chunkOf('é', ',"obfuscation":"x"'),
+    chunkOf('\\"', ',"obfuscation":"x"'),
+    chunkOf('data:x', ',"obfuscation":"x"'),
+    chunkOf('two', ',"obfuscation":"a word"'),
+    chunkOf('two', ',"obfuscation":"x"'),
+    chunkOf('two', ',"obfuscation":"x","usage":{}'),
+  ]
+  const known = repeated(chatReader(start), datas).map((each) => each.known)
+  expect(known).toEqual([false, true, false, false, false, false, false, false, false, false])
+})
+
+test.each([
+  ['a part of a frame', `data: ${chunkOf('two')}\n`],
+  ['a frame and a part of the next', `data: ${chunkOf('two')}\n\ndata`],
+  ['a frame and another', `data: ${chunkOf('two')}\n\ndata: [DONE]\n\n`],
+  ['other line ends', `data: ${chunkOf('two')}\r\n\r\n`],
+  ['a name of the event', `event: x\ndata: ${chunkOf('two')}\n\n`],
+  ['a line before', `: x\ndata: ${chunkOf('two')}\n\n`],
+  ['nothing', ''],
+])('does not know bytes that are %s', (_, bytes) => {
+  const reader = chatReader(start)
+  reader.frame({ event: null, data: chunkOf('one') })
+  expect(reader.repeat?.(Buffer.from(`data: ${chunkOf('two')}\n\n`))?.textLength).toBe(3)
+  expect(reader.repeat?.(Buffer.from(bytes))).toBeNull()
+})
+
+test('knows the bytes of several frames', () => {
+  const reader = chatReader(start)
+  const more = ',"obfuscation":"aB3"'
+  reader.frame({ event: null, data: chunkOf('one', more) })
+  const bytes = `data: ${chunkOf('two', more)}\n\ndata: ${chunkOf('three', ',"obfuscation":""')}\n\n`
+  expect(reader.repeat?.(Buffer.from(bytes))?.textLength).toBe(8)
+})
+
+test('knows the bytes of a frame with an event by its name', () => {
+  const reader = messagesReader(start)
+  const of = (said: string) => `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"${said}"}}`
+  const bytes = (said: string) => Buffer.from(`event: content_block_delta\ndata: ${of(said)}\n\n`)
+  reader.frame({ event: 'content_block_delta', data: of('one') })
+  expect(reader.repeat?.(bytes('three'))?.textLength).toBe(5)
+  expect(reader.repeat?.(Buffer.from(`data: ${of('three')}\n\n`))).toBeNull()
+})
+
+test('does not know bytes by a frame whose data came in several lines', () => {
+  const reader = chatReader(start)
+  const data = (said: string) => chunkOf(said, ',\n"x":1')
+  reader.frame({ event: null, data: data('one') })
+  expect(reader.repeat?.(Buffer.from(`data: ${data('two')}\n\n`))).toBeNull()
+})

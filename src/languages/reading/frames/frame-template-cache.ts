@@ -8,7 +8,7 @@
  *
  * Only compact JSON is learned, and alternating choices are not.
  */
-import type { SseFrame } from '../../../lib/http/sse.ts'
+import { type SseFrame, withData } from '../../../lib/http/sse.ts'
 import type { FrameText, SseFrameText, StreamPiece, StreamReader } from '../../dialect.ts'
 import { textOf } from '../json-value.ts'
 import { paddingMember, saysNothingAsPadding } from '../texts/known-labels.ts'
@@ -24,6 +24,13 @@ interface Form {
   readonly behind: string | null
 }
 
+/** The same parts as they are sent: with the names of the fields, and the blank line. */
+interface WireForm {
+  readonly before: Buffer
+  readonly after: Buffer
+  readonly behind: Buffer | null
+}
+
 /** A piece of the opened frame; the frame itself is not kept. */
 type OpenedPiece = Omit<StreamPiece, 'replace'>
 
@@ -35,6 +42,8 @@ export class FrameTemplateCache {
   readonly #freshReader: FreshReader
   #form: Form | null = null
   #opened: readonly OpenedPiece[] | null = null
+  /** The learned form as bytes; made when it is first asked for. */
+  #wire: WireForm | null = null
   /** The text of the last followed frame; null if its reader reads it. */
   #text: string | null = null
 
@@ -77,6 +86,7 @@ export class FrameTemplateCache {
     // Padding that holds a text belongs to this frame only.
     if (behind !== null && !isPadding(rest, paddingEnd, behind)) return
     this.#form = { event, before: data.slice(0, start), after, behind }
+    this.#wire = null
   }
 
   /** Learns how a frame was opened if it has one continuing text, perhaps whole texts beside it, and nothing else. */
@@ -89,19 +99,79 @@ export class FrameTemplateCache {
   textOf({ event, data }: SseFrameText): string | null {
     if (this.#form === null || event !== this.#form.event || !data.startsWith(this.#form.before)) return null
     const { before, after, behind } = this.#form
-    const end = behind === null ? data.length - after.length : data.indexOf('"', before.length)
+    const end = endOfText(this.#form, data)
     if (end <= before.length || !data.startsWith(after, end)) return null
     if (behind !== null && !isPadding(data, end + after.length, behind)) return null
     const text = data.slice(before.length, end)
     return isVerbatim(text) ? text : unescaped(text)
   }
 
+  /**
+   * The length of the texts in bytes that are whole frames in the learned form, so that they need not be decoded; null
+   * if they are not, and for a text that is not plain ASCII.
+   */
+  lengthIn(bytes: Uint8Array): number | null {
+    if (this.#form === null) return null
+    this.#wire ??= wireFormOf(this.#form)
+    return this.#wire === null ? null : lengthInWireForm(bytes, this.#wire)
+  }
+
   /** Opens the last followed frame; null if it differs, or no frame like it has been opened. */
   open(frame: SseFrame): FrameText | null {
-    if (this.#text === null || this.#opened === null) return null
-    return new AlikeFrame(frame, this.#text, this.#opened, this.#freshReader)
+    if (this.#text === null || this.#form === null || this.#opened === null) return null
+    return new AlikeFrame(frame, this.#text, this.#form, this.#opened, this.#freshReader)
   }
 }
+
+/** Where the text ends in data that has it in this form. */
+const endOfText = ({ before, after, behind }: Form, data: string): number =>
+  behind === null ? data.length - after.length : data.indexOf('"', before.length)
+
+/** Null for data in several lines, each of which has the name of its field. */
+function wireFormOf({ event, before, after, behind }: Form): WireForm | null {
+  if (before.includes('\n') || after.includes('\n') || behind?.includes('\n')) return null
+  const begun = event === null ? 'data: ' : `event: ${event}\ndata: `
+  const ended = behind === null ? `${after}\n\n` : after
+  return {
+    before: Buffer.from(begun + before),
+    after: Buffer.from(ended),
+    behind: behind === null ? null : Buffer.from(`${behind}\n\n`),
+  }
+}
+
+/** The length of all texts in whole frames; null if the bytes are anything else. */
+function lengthInWireForm(bytes: Uint8Array, { before, after, behind }: WireForm): number | null {
+  let length = 0
+  let at = 0
+  while (at < bytes.length) {
+    if (!isAt(bytes, at, before)) return null
+    const start = at + before.length
+    let end = start
+    while (isPlain(bytes[end])) end++
+    // Readers count a file in a `data:` URL otherwise.
+    if (end === start || !isAt(bytes, end, after) || isAt(bytes, start, fileBegins)) return null
+    length += end - start
+    at = end + after.length
+    if (behind === null) continue
+    while (isAlphanumeric(bytes[at])) at++
+    if (!isAt(bytes, at, behind)) return null
+    at += behind.length
+  }
+  return length === 0 ? null : length
+}
+
+const fileBegins = Buffer.from('data:')
+
+const isAt = (bytes: Uint8Array, at: number, part: Buffer): boolean =>
+  at + part.length <= bytes.length && part.compare(bytes, at, at + part.length) === 0
+
+/** Whether a byte is a character of its own that JSON writes without an escape. */
+const isPlain = (byte: number | undefined): boolean =>
+  byte !== undefined && byte >= space && byte < rubout && byte !== quote && byte !== backslash
+
+const isAlphanumeric = (byte: number | undefined): boolean =>
+  byte !== undefined &&
+  ((byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a))
 
 const paddingStart = `"${paddingMember}":"`
 
@@ -133,6 +203,7 @@ function unescaped(inside: string): string | null {
 const space = 0x20
 const quote = 0x22
 const backslash = 0x5c
+const rubout = 0x7f
 
 class AlikePiece implements StreamPiece {
   readonly channel: string
@@ -160,18 +231,34 @@ class AlikeFrame implements FrameText {
   readonly pieces: AlikePiece[] = []
   readonly ends = noEnds
   readonly #frame: SseFrame
+  readonly #form: Form
   readonly #freshReader: FreshReader
 
-  constructor(frame: SseFrame, text: string, opened: readonly OpenedPiece[], freshReader: FreshReader) {
+  constructor(frame: SseFrame, text: string, form: Form, opened: readonly OpenedPiece[], freshReader: FreshReader) {
     this.#frame = frame
+    this.#form = form
     this.#freshReader = freshReader
     for (const piece of opened) this.pieces.push(new AlikePiece(piece, text))
   }
 
   bytes(): Uint8Array {
-    return this.pieces.some(({ sent, text }) => sent !== text) ? this.#rewritten() : this.#frame.bytes
+    let changed: AlikePiece | null = null
+    for (const piece of this.pieces) {
+      if (piece.sent === piece.text) continue
+      if (piece.whole) return this.#rewritten()
+      changed = piece
+    }
+    return changed === null ? this.#frame.bytes : this.#withText(changed.sent)
   }
 
+  /** The frame with this text in place of its only text that is not whole; nothing else in it needs a change. */
+  #withText(text: string): Uint8Array {
+    const data = this.#frame.data ?? ''
+    const { before } = this.#form
+    return withData(this.#frame, before + JSON.stringify(text).slice(1, -1) + data.slice(endOfText(this.#form, data)))
+  }
+
+  /** A whole text was replaced too. */
   #rewritten(): Uint8Array {
     const opened = this.#openAlone()
     if (opened?.pieces.length !== this.pieces.length) throw new RangeError('A frame is not what it seemed to be')
