@@ -198,6 +198,15 @@ export interface Dialect {
    * nothing is charged or counted against a limit.
    */
   countsTokens?: true
+  /**
+   * The body in the form in which the gateway reads it, for a language whose wire form is another (`request-form.ts` of
+   * gemini). `text` is its JSON, `url` the address that it came to. Throws `invalid_parameter`. Absent: the wire form.
+   */
+  gatewayForm?(text: string, url: string): string
+  /** The wire form of such a body, for a provider of the same language. */
+  wireForm?(text: string): string
+  /** The body of a count of tokens; absent: `{input_tokens}`. */
+  countBody?(tokens: number): unknown
   /** Reads a parsed body. Throws `invalid_parameter`, naming the field, for a value that the gateway cannot act on. */
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /**

@@ -11,6 +11,7 @@ import { speechMembers, transcriptionsMembers } from './audio/members.ts'
 import { chatMembers } from './chat/members.ts'
 import { completionsMembers } from './completions/members.ts'
 import { embeddingMembers } from './embeddings/members.ts'
+import { geminiMembers } from './gemini/members.ts'
 import { type MemberRole, type MemberTable, membersWhere } from './member-table.ts'
 import { messagesMembers } from './messages/members.ts'
 import { moderationsMembers } from './moderations/members.ts'
@@ -38,7 +39,12 @@ interface FamilyRow {
   /** The gateway translates it for providers that speak another language (`translation/languages.ts`). */
   readonly translated?: true
   /** The list that every whole answer has; absent if answers have other forms. */
-  readonly answerList?: { readonly member: string; readonly mayBeEmpty: boolean }
+  readonly answerList?: {
+    readonly member: string
+    readonly mayBeEmpty: boolean
+    /** The object that an answer may have in place of the list. */
+    readonly or?: string
+  }
   /**
    * Types of whole answers that are not JSON, as the beginning of a Content-Type. They are passed on in pieces and
    * not read. Absent if every whole answer is JSON.
@@ -91,6 +97,17 @@ const rows = {
     strictRequestId: true,
     operation: 'chat',
     members: messagesMembers,
+  },
+  gemini: {
+    path: '/v1beta/models/{model}:generateContent',
+    permission: 'gateway:invoke',
+    policyStages,
+    takes: 'text',
+    gives: 'text',
+    translated: true,
+    answerList: { member: 'candidates', mayBeEmpty: false, or: 'promptFeedback' },
+    operation: 'generate_content',
+    members: geminiMembers,
   },
   embeddings: {
     path: '/v1/embeddings',

@@ -7,6 +7,7 @@ const mainMembers = {
   chat: ['messages'],
   responses: ['input'],
   messages: ['messages'],
+  gemini: ['contents'],
   embeddings: ['input'],
   transcriptions: ['file'],
   speech: ['input'],

@@ -7,6 +7,7 @@ import { completions } from './completions/dialect.ts'
 import type { Dialect } from './dialect.ts'
 import { embeddings } from './embeddings/dialect.ts'
 import type { Family } from './families.ts'
+import { gemini } from './gemini/dialect.ts'
 import { mcp } from './mcp/dialect.ts'
 import { messages } from './messages/dialect.ts'
 import { moderations } from './moderations/dialect.ts'
@@ -16,6 +17,7 @@ export const dialects: Readonly<Record<Family, Dialect>> = {
   chat,
   responses,
   messages,
+  gemini,
   embeddings,
   transcriptions,
   speech,

@@ -6,6 +6,7 @@ const isTried: Readonly<Record<ModelFamily, boolean>> = {
   chat: true,
   responses: true,
   messages: true,
+  gemini: true,
   embeddings: true,
   transcriptions: false,
   speech: false,

@@ -123,7 +123,7 @@ const messages: Described = {
     usage: tokenUsage,
   }),
   alsoAnswers: ['text/event-stream'],
-  takesApiKey: true,
+  takesApiKey: 'x-api-key',
   errors: 'messages',
 }
 
@@ -131,8 +131,50 @@ export const tokenCount: Described = {
   summary: 'Counts the tokens of a messages request by its own provider; 501 where the provider counts none',
   request: z.looseObject({ model, system: content, messages: z.array(message) }),
   reply: z.looseObject({ input_tokens: whole }),
-  takesApiKey: true,
+  takesApiKey: 'x-api-key',
   errors: 'messages',
+}
+
+const contents = z.array(
+  z.looseObject({
+    role: z.enum(['user', 'model']).optional(),
+    parts: z.array(z.looseObject({ text: z.string().optional() })),
+  }),
+)
+const geminiRequest = z.looseObject({
+  contents,
+  systemInstruction: z.looseObject({ parts: z.array(z.looseObject({ text: z.string().optional() })) }).optional(),
+  tools: z.array(z.looseObject({})).optional(),
+  generationConfig: z.looseObject({ maxOutputTokens: whole.positive().optional() }).optional(),
+})
+const geminiReply = z.looseObject({
+  candidates: z
+    .array(z.looseObject({ content: z.looseObject({}).optional(), finishReason: z.string().optional() }))
+    .optional(),
+  usageMetadata: z.looseObject({ promptTokenCount: whole, totalTokenCount: whole }).optional(),
+  modelVersion: z.string().optional(),
+  responseId: z.string().optional(),
+})
+
+const gemini: Described = {
+  summary: "Generates content, in Google's form; the token is sent as x-goog-api-key or as a bearer token",
+  request: geminiRequest,
+  reply: geminiReply,
+  takesApiKey: 'x-goog-api-key',
+  errors: 'google',
+}
+
+export const geminiStream: Described = {
+  ...gemini,
+  summary: 'Generates content as server-sent events with alt=sse, and otherwise as a JSON array of responses',
+  reply: z.array(geminiReply),
+  alsoAnswers: ['text/event-stream'],
+}
+
+export const geminiTokenCount: Described = {
+  ...gemini,
+  summary: "Counts the tokens of a request by the model's own provider; 501 where the provider counts none",
+  reply: z.looseObject({ totalTokens: whole }),
 }
 
 const tokens = z.array(whole)
@@ -240,6 +282,7 @@ export const familySchemas: Readonly<Record<Family, Described>> = {
   chat,
   responses,
   messages,
+  gemini,
   embeddings,
   transcriptions,
   speech,

@@ -54,18 +54,28 @@ function formBoundary({ contentType }: Exchange): string {
 }
 
 function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
-  const text = decode(bytes, 'invalid_json')
+  const came = decode(bytes, 'invalid_json')
+  const received = checked(came)
+  const { dialect, request } = exchange
+  const text = dialect.gatewayForm?.(came, request.url) ?? came
+  const { members, body } = text === came ? received : checked(text)
+  if (text !== came) exchange.body = new TextEncoder().encode(text)
+  readArgumentsExactly(body, text)
+  exchange.contentType = type
+  exchange.members = members
+  exchange.parsed = body
+  exchange.facts = exchange.dialect.read(body)
+}
+
+/** An object and its outermost members. Throws `invalid_json` for anything else, or a member that is named twice. */
+function checked(text: string): { members: JsonMembers; body: JsonObject } {
   const members = membersOf(text)
   const body = parseObject(text)
   if (body === null) throw invalidJson(text)
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
-  readArgumentsExactly(body, text)
-  exchange.contentType = type
-  exchange.members = members
-  exchange.parsed = body
-  exchange.facts = exchange.dialect.read(body)
+  return { members, body }
 }
 
 /** Distinguishes malformed JSON from a value that is no object. */
