@@ -17,7 +17,7 @@ import { messages } from '../languages/messages/dialect.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
-import { checkQuery, geminiRoute, inAskedForm } from './gemini-routes.ts'
+import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
@@ -139,7 +139,9 @@ export function createRoutes({
   /** A model is read with GET, and asked in Gemini's language with POST. */
   const atModel = (request: Request, model: string) => {
     if (model === '') return notFound(request)
-    return request.method === 'POST' && model.includes(':') ? askGemini(request) : discover(request)
+    const method = model.slice(model.lastIndexOf(':') + 1)
+    if (request.method === 'POST' && model.includes(':')) return askGemini(request)
+    return Object.hasOwn(geminiRoutes, method) ? notAllowed(request, 'POST') : discover(request)
   }
 
   const raw = { parse: 'none' } as const

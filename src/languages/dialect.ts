@@ -180,6 +180,8 @@ export interface StreamStart {
   exchangeId: string
   /** The gateway asked for usage and the caller did not (`stream_options.include_usage`). */
   usageAdded: boolean
+  /** How many answers the caller asks for; absent: one. */
+  choices?: number
   /** The request's texts; absent if the stream is not inspected. */
   asked?: RequestEcho
 }

@@ -49,10 +49,10 @@ import { noteText, noteUsage } from './note-frame.ts'
  * here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  const { model } = required(exchange.facts)
+  const { model, choices } = required(exchange.facts)
   const usageAdded = exchange.edits.has('stream_options')
   const asked = exchange.beginInspection === null ? {} : { asked: new RequestEcho(exchange.parsed) }
-  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, ...asked })
+  exchange.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, choices, ...asked })
   exchange.inspection = exchange.beginInspection?.(exchange.reader) ?? null
   const relay = new Relay(exchange, gateway, upstream)
   const reason = await relay.begin()

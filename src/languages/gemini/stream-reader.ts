@@ -67,7 +67,8 @@ class GeminiReader implements StreamReader {
     }
   }
 
-  #hasEnded = (): boolean => this.#candidates.size > 0 && [...this.#candidates.values()].every((finished) => finished)
+  #hasEnded = (): boolean =>
+    this.#candidates.size >= (this.#start.choices ?? 1) && [...this.#candidates.values()].every((finished) => finished)
 
   open(frame: SseFrame): FrameText | null {
     const { data } = frame
