@@ -27,6 +27,8 @@ export interface RequestFacts {
    * its only bound.
    */
   beyondBody: boolean
+  /** Bytes of the input that the model reads more than once, for each further time; absent: none. */
+  repeatedBytes?: number
   /** The member whose cost has no bound (usage/pricing/README.md); null if there is none. */
   unbounded: string | null
   /** What has no bound in that member and what to do about it, as a message says it. */
@@ -59,6 +61,8 @@ export interface Usage {
   /** Audio tokens of the input and the output, if the provider reports them separately. */
   audioInputTokens?: number | null
   audioOutputTokens?: number | null
+  /** How many images the answer has. */
+  images?: number | null
   /** Length of the input audio, if it is billed by time. */
   audioSeconds?: number | null
   /** Uses of tools that the provider ran and bills by the use. */

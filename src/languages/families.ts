@@ -12,9 +12,11 @@ import { chatMembers } from './chat/members.ts'
 import { completionsMembers } from './completions/members.ts'
 import { embeddingMembers } from './embeddings/members.ts'
 import { geminiMembers } from './gemini/members.ts'
+import { imageEditMembers, imageFiles, imageMembers } from './images/members.ts'
 import { type MemberRole, type MemberTable, membersWhere } from './member-table.ts'
 import { messagesMembers } from './messages/members.ts'
 import { moderationsMembers } from './moderations/members.ts'
+import { rerankMembers } from './rerank/members.ts'
 import { responsesMembers } from './responses/members.ts'
 
 export const policyStages = ['pre_request', 'post_request', 'pre_response'] as const
@@ -30,10 +32,11 @@ interface FamilyRow {
    * this path, and the API description does not list the path.
    */
   readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
-  /** `audio`: an audio file, in a form. */
   readonly takes: 'text' | 'audio'
+  /** The fields of its form that are files; absent if it takes JSON. */
+  readonly files?: readonly string[]
   /** `numbers`: vectors and verdicts, whose output is not billed. */
-  readonly gives: 'text' | 'audio' | 'numbers'
+  readonly gives: 'text' | 'audio' | 'images' | 'numbers'
   /** The input may be a list of inputs, each of which may fill the model's context window. */
   readonly manyInputs?: true
   /** The gateway translates it for providers that speak another language (`translation/languages.ts`). */
@@ -58,6 +61,7 @@ interface FamilyRow {
   readonly members: MemberTable
 }
 
+const transcripts = ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip']
 const requestOnly = ['pre_request'] as const satisfies readonly PolicyStage[]
 
 const rows = {
@@ -124,8 +128,19 @@ const rows = {
     permission: 'gateway:invoke',
     policyStages: requestOnly,
     takes: 'audio',
+    files: ['file'],
     gives: 'text',
-    plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
+    plainAnswers: transcripts,
+    members: transcriptionsMembers,
+  },
+  translations: {
+    path: '/v1/audio/translations',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'audio',
+    files: ['file'],
+    gives: 'text',
+    plainAnswers: transcripts,
     members: transcriptionsMembers,
   },
   speech: {
@@ -157,6 +172,37 @@ const rows = {
     manyInputs: true,
     answerList: { member: 'results', mayBeEmpty: false },
     members: moderationsMembers,
+  },
+  images: {
+    path: '/v1/images/generations',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'images',
+    answerList: { member: 'data', mayBeEmpty: false },
+    operation: 'image_generation',
+    members: imageMembers,
+  },
+  image_edits: {
+    path: '/v1/images/edits',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    files: imageFiles,
+    gives: 'images',
+    answerList: { member: 'data', mayBeEmpty: false },
+    operation: 'image_edit',
+    members: imageEditMembers,
+  },
+  rerank: {
+    path: '/v1/rerank',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'numbers',
+    manyInputs: true,
+    answerList: { member: 'results', mayBeEmpty: true },
+    members: rerankMembers,
   },
   /** Tools, prompts and resources, which do not come from a model. */
   mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text', members: {} },

@@ -10,9 +10,13 @@ const mainMembers = {
   gemini: ['contents'],
   embeddings: ['input'],
   transcriptions: ['file'],
+  translations: ['file'],
   speech: ['input'],
   completions: ['prompt'],
   moderations: ['input'],
+  images: ['prompt'],
+  image_edits: ['image', 'image[]'],
+  rerank: ['documents'],
 } as const satisfies Record<Exclude<Family, 'mcp'>, readonly string[]>
 
 /** Parts of conversations that only the messages language has. */

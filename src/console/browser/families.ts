@@ -9,9 +9,13 @@ const isTried: Readonly<Record<ModelFamily, boolean>> = {
   gemini: true,
   embeddings: true,
   transcriptions: false,
+  translations: false,
   speech: false,
   completions: true,
   moderations: true,
+  images: true,
+  image_edits: false,
+  rerank: true,
 }
 
 export const families: readonly string[] = Object.keys(isTried)

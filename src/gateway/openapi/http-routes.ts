@@ -5,7 +5,8 @@ import { type Family, families, modelFamilies } from '../../languages/families.t
 import { geminiModelsPath } from '../../languages/gemini/request-form.ts'
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
-import { familySchemas, geminiStream, geminiTokenCount, tokenCount } from './route-schemas.ts'
+import { geminiStream, geminiTokenCount } from './gemini-schemas.ts'
+import { familySchemas, tokenCount } from './route-schemas.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
 
 const modelReply = z.object({

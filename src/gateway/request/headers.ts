@@ -40,6 +40,7 @@ const toCaller: Partial<Record<Family, readonly string[]>> = {
   messages: [...toEveryCaller, ...anthropicLimits],
   speech: [...toEveryCaller, 'content-disposition'],
   transcriptions: [...toEveryCaller, 'content-disposition'],
+  translations: [...toEveryCaller, 'content-disposition'],
 }
 
 /** Headers of one language; a provider that is called in another does not get them. */

@@ -24,7 +24,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
   checkRequestId(exchange)
   const { dialect, body } = exchange
-  const isForm = families[dialect.family].takes === 'audio'
+  const isForm = families[dialect.family].files !== undefined
   const type = isForm ? formBoundary(exchange) : jsonType(exchange)
   const read = isForm ? readForm : readJson
   if (body !== null) return read(exchange, body, type, settings)
@@ -91,7 +91,7 @@ function invalidJson(text: string): Failure {
 
 function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, settings: Settings): void {
   const form = partsOf(bytes, boundary)
-  const body = fieldsOf(bytes, form, settings.upload_limit_bytes)
+  const body = fieldsOf(bytes, form, families[exchange.dialect.family].files ?? [], settings.upload_limit_bytes)
   exchange.members = form
   exchange.parsed = body
   exchange.facts = exchange.dialect.read(body)
@@ -123,17 +123,14 @@ function partsOf(bytes: Uint8Array, boundary: string): FormParts {
   }
 }
 
-/** The one file of a form (transcriptions). */
-const fileField = 'file'
-
 /** A form as an object: the text of a field, `name[]` as the list of its texts, and the metadata of a file. */
-function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonObject {
+function fieldsOf(bytes: Uint8Array, form: FormParts, files: readonly string[], fileLimit: number): JsonObject {
   const fields = new Map<string, unknown>()
   for (const { name, filename, contentType, span } of form.parts) {
     const content = bytes.subarray(...span)
-    if (filename !== null && name !== fileField) {
+    if (filename !== null && !files.includes(name)) {
       // Some readers treat such a part as text, so policies and edits must not miss it.
-      const message = `${name} is a field and must have no filename: the only file of this form is ${fileField}`
+      const message = `${name} is a field and must have no filename: the only file of this form is ${files.join(', ')}`
       throw new Failure('invalid_form', { message, param: name })
     }
     if (filename !== null && content.length > fileLimit) {

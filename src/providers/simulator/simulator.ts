@@ -10,7 +10,9 @@ import type { Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { answerSpeech, answerTranscription } from './audio.ts'
 import { answerChat, answerCompletion } from './chat.ts'
 import { answerGemini, countContents } from './gemini.ts'
+import { answerImageEdit, answerImages } from './images.ts'
 import { answerMessages, countMessages } from './messages.ts'
+import { answerRerank } from './rerank.ts'
 import { answerResponses } from './responses.ts'
 import { parsedBody, refusal, type SimulatedModel, simulatedModel } from './text.ts'
 import { answerEmbeddings, answerModerations } from './vectors.ts'
@@ -18,7 +20,7 @@ import { answerEmbeddings, answerModerations } from './vectors.ts'
 type Answer = (call: UpstreamCall, body: JsonObject, model: SimulatedModel) => Response
 
 /** All that take JSON. */
-const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions'>, Answer>> = {
+const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions' | 'translations' | 'image_edits'>, Answer>> = {
   chat: answerChat,
   responses: answerResponses,
   messages: answerMessages,
@@ -27,6 +29,8 @@ const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions'>, Answer>> 
   speech: answerSpeech,
   completions: answerCompletion,
   moderations: answerModerations,
+  images: answerImages,
+  rerank: answerRerank,
 }
 
 export const simulator: ProviderKind = {
@@ -41,7 +45,8 @@ export const simulator: ProviderKind = {
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
-    if (call.family === 'transcriptions') return answerTranscription(call, model)
+    if (call.family === 'transcriptions' || call.family === 'translations') return answerTranscription(call, model)
+    if (call.family === 'image_edits') return answerImageEdit(call)
     if (call.family === 'mcp') return noSuchModel(call.family)
     const body = parsedBody(call)
     if (body === null) return refusal(400, 'invalid_request_body', 'The body is not an object')
