@@ -25,6 +25,8 @@ export type PolicyStage = (typeof policyStages)[number]
 interface FamilyRow {
   /** The path of its `POST` requests. */
   readonly path: string
+  /** Further paths of such requests. */
+  readonly alsoAt?: readonly string[]
   readonly permission: 'gateway:invoke' | 'mcp:invoke'
   readonly policyStages: readonly PolicyStage[]
   /**
@@ -104,6 +106,7 @@ const rows = {
   },
   gemini: {
     path: '/v1beta/models/{model}:generateContent',
+    alsoAt: ['/v1beta/models/{model}:streamGenerateContent'],
     permission: 'gateway:invoke',
     policyStages,
     takes: 'text',

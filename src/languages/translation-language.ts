@@ -77,6 +77,8 @@ export interface NeutralStreamReader {
 }
 
 export interface NeutralStreamWriter {
+  /** Keeps the caller's connection alive; empty where clients read no comments. Absent: a comment. */
+  readonly keepOpen?: string
   /** Complete SSE frames as text; empty if the event adds none. */
   event(event: NeutralEvent): string
 }

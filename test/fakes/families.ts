@@ -250,14 +250,19 @@ export const families: readonly FamilyFixture[] = [
       contentType: 'multipart/form-data; boundary=b',
     }),
     whole: spaced({ created: 1, data: [{ url: 'https://example.com/a.png' }] }),
-    stream: streamReply(named({ type: 'image_edit.completed', b64_json: 'BBBB', usage: tokenUsage })),
+    stream: streamReply(
+      named(
+        { type: 'image_edit.partial_image', b64_json: 'AAAA', partial_image_index: 0 },
+        { type: 'image_edit.completed', b64_json: 'BBBB', usage: tokenUsage },
+      ),
+    ),
     errors: 'envelope',
     outputStages: false,
   },
   {
     family: 'rerank',
     path: '/v1/rerank',
-    request: (model) => json({ model, query: 'Grüße', documents: ['東京', 'Grüße'] }),
+    request: (model) => json({ model, query: 'Grüße', documents: ['東京', 'Ōsaka'] }),
     whole: spaced({ results: [{ index: 1, relevance_score: 0.9 }], usage: { total_tokens: 11 } }),
     stream: null,
     errors: 'envelope',

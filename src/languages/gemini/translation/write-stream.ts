@@ -34,6 +34,8 @@ interface Part {
 type Event<Type extends NeutralEvent['type']> = NeutralEvent & { type: Type }
 
 export class GeminiStreamWriter implements NeutralStreamWriter {
+  /** Some of Google's clients take every line for data. */
+  readonly keepOpen = ''
   readonly #asked: AnswerStart
   readonly #shows: boolean
   readonly #parts = new Map<number, Part>()
