@@ -44,7 +44,7 @@ export function geminiRoute({ pathname }: URL): GovernedRoute {
 
 /** Throws for a token in the address, and for a form of answers that the gateway does not have. */
 export function checkQuery({ searchParams }: URL): void {
-  if (searchParams.has('key') || searchParams.has('access_token')) {
+  if (searchParams.has('key')) {
     const message = 'Send the token in the header x-goog-api-key or as Authorization: Bearer, not in the address'
     throw new Failure('bad_request', { param: 'key', message })
   }

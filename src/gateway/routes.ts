@@ -117,15 +117,17 @@ export function createRoutes({
     return untracked(request, answer)
   }
   const notAllowed = (request: Request, allow: string) => refused(request, new Failure('method_not_allowed'), allow)
-  const discover = (request: Request) =>
-    request.method === 'GET'
-      ? asked(request, (arrival) => govern(discoveryFor(request), arrival))
-      : notAllowed(request, 'GET')
+  const discover = (request: Request) => {
+    if (request.method !== 'GET') return notAllowed(request, 'GET')
+    const route = discoveryFor(request)
+    if (route !== geminiDiscovery) return govern(route, arrivalOf(request))
+    return asked(request, (arrival) => govern(route, arrival))
+  }
 
   const askGemini = (request: Request) =>
     asked(request, async (arrival, url) => inAskedForm(await govern(geminiRoute(url), arrival), url, frameLimit))
 
-  /** Refuses an address with a token in it. */
+  /** Answers a request in Gemini's language, unless its address holds a token. */
   const asked = async (request: Request, answer: (arrival: Arrival, url: URL) => Promise<Response>) => {
     const arrival = arrivalOf(request)
     try {
