@@ -304,6 +304,28 @@ describe('policies and limits', () => {
     expect(whole).not.toContain('ann@example.com')
   })
 
+  test('see the tools that are offered and called, whole and streamed, and remove single functions', async () => {
+    const functionDeclarations = [{ name: 'look' }, { name: 'delete' }]
+    const body = { ...asked, tools: [{ functionDeclarations, googleSearch: { timeRangeFilter: { startTime: 'a' } } }] }
+    const deny = (action: string, stage: 'pre_request' | 'pre_response') =>
+      compilePolicySet([
+        policy({ id: 'p', kind: 'tool-access', stages: [stage], config: { deny: ['delete', 'googleSearch'], action } }),
+      ])
+    at.answers['/v1beta/models/up-gemini:generateContent'] = () =>
+      Response.json(response([{ functionCall: { name: 'delete', args: {} } }], { finishReason: 'STOP' }))
+    at.running.worker.policies = deny('remove', 'pre_request')
+    expect((await post('gemini:generateContent', body)).status).toBe(200)
+    expect(sentBody(at.running).tools).toEqual([{ functionDeclarations: [{ name: 'look' }] }])
+    at.running.worker.policies = deny('deny', 'pre_response')
+    expect((await post('gemini:generateContent', asked)).status).toBe(403)
+    at.answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
+      geminiFrames([response([{ functionCall: { name: 'delete', args: {} } }], { finishReason: 'STOP' })]),
+    )
+    const streamed = await (await post('gemini:streamGenerateContent?alt=sse', asked)).text()
+    expect(streamed).not.toContain('functionCall')
+    expect(streamed).toContain('PERMISSION_DENIED')
+  })
+
   test('block with an error in the form of the language, before and within a stream', async () => {
     const block = { id: 'p', kind: 'terms', config: { terms: ['secret'], action: 'block' } }
     at.running.worker.policies = compilePolicySet([policy({ ...block, stages: ['pre_request', 'pre_response'] })])
