@@ -79,6 +79,45 @@ describe('the official OpenAI client', () => {
     expect([text, done]).toEqual([transcript, transcript])
   })
 
+  test('reads a translation of speech as JSON and as text', async () => {
+    const translation = 'Simulated transcript of speech.wav, 3200 bytes.'
+    expect((await openai.audio.translations.create({ model: echo, file: wave() })).text).toBe(translation)
+    const subtitles: unknown = await openai.audio.translations.create({
+      model: echo,
+      file: wave(),
+      response_format: 'srt',
+    })
+    expect(String(subtitles)).toContain(translation)
+  })
+
+  test('reads generated and edited images, whole and streamed', async () => {
+    const whole = await openai.images.generate({ model: echo, prompt: 'a red circle', n: 2 })
+    expect(
+      whole.data?.map(({ b64_json: image }) => Buffer.from(image ?? '', 'base64').toString('latin1', 1, 4)),
+    ).toEqual(['PNG', 'PNG'])
+    expect(whole.usage).toMatchObject({ input_tokens: 3, output_tokens: 32 })
+    const image = [new File(['one'], 'a.png', { type: 'image/png' }), new File(['two'], 'b.png', { type: 'image/png' })]
+    const mask = new File(['mask'], 'm.png', { type: 'image/png' })
+    expect((await openai.images.edit({ model: echo, prompt: 'a blue circle', image, mask, n: 3 })).data?.length).toBe(3)
+    const types: string[] = []
+    for await (const event of await openai.images.generate({ model: echo, prompt: 'a dot', n: 2, stream: true })) {
+      types.push(event.type)
+    }
+    for await (const event of await openai.images.edit({ model: echo, prompt: 'a dot', image: mask, stream: true })) {
+      types.push(event.type)
+    }
+    const [partial, done] = ['image_generation.partial_image', 'image_generation.completed']
+    expect(types).toEqual([partial, done, partial, done, 'image_edit.partial_image', 'image_edit.completed'])
+  })
+
+  test('reads the order of documents', async () => {
+    const documents = ['dogs bark at night', { text: 'cats sleep by day' }, 'a boat']
+    const answer: unknown = await openai.post('/rerank', {
+      body: { model: echo, query: 'when do cats sleep', documents, top_n: 2 },
+    })
+    expect(answer).toMatchObject({ results: [{ index: 1, relevance_score: 0.5 }, { relevance_score: 0 }] })
+  })
+
   test('reads speech as a playable file and as events', async () => {
     const ask = { model: echo, voice: 'alloy', input: 'three short words' }
     const spoken = await openai.audio.speech.create(ask)

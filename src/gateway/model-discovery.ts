@@ -1,10 +1,11 @@
 /**
  * Lists the models that the token may use: those of the catalog, and those that providers offer which take models that
  * the catalog does not list (providers/catalog/offered-models.ts). No model is called, so there is no open record; the outcome
- * is recorded. Anthropic's clients get their own form, all others one page that any client reads (gateway/README.md).
+ * is recorded. Anthropic's and Google's clients get their own forms, all others one page that any client reads (gateway/README.md).
  */
 import { Failure } from '../failure.ts'
 import type { StateView } from '../fleet/protocol/worker.ts'
+import { geminiModelsPath } from '../languages/gemini/request-form.ts'
 import { timestamp } from '../lib/clock.ts'
 import { pathOf } from '../lib/http/request-path.ts'
 import { offeredId } from '../providers/catalog/offered-models.ts'
@@ -24,13 +25,21 @@ export async function answerModels(exchange: Exchange, gateway: Gateway): Promis
   const offers = await offersFor(required(exchange.token), gateway)
   checkLive(exchange, gateway)
   const listing: Listing = { view: gateway.worker.view, token: required(exchange.token), offers }
-  const shown = exchange.dialect.family === 'messages' ? anthropicModel : model
-  const body = id === null ? page(modelsOf(listing), shown) : shown(oneModel(listing, id))
+  const body = exchange.dialect.family === 'gemini' ? geminiBody(listing, id) : openBody(exchange, listing, id)
   await finishExchange(exchange, gateway, { verdict: 'allow', reason: 'ok', status: 200 })
   const headers: Record<string, string> = { 'x-request-id': exchange.requestId, 'x-service-verdict': 'ALLOW' }
   if (exchange.dialect.family === 'messages') headers['request-id'] = exchange.requestId
   exchange.answer = Response.json(body, { headers })
 }
+
+function openBody({ dialect }: Exchange, listing: Listing, id: string | null) {
+  const shown = dialect.family === 'messages' ? anthropicModel : model
+  return id === null ? page(modelsOf(listing), shown) : shown(oneModel(listing, id))
+}
+
+/** All models are on the first page of Google's form. */
+const geminiBody = (listing: Listing, id: string | null) =>
+  id === null ? { models: modelsOf(listing).map(geminiModel) } : geminiModel(oneModel(listing, id))
 
 /** What one provider offers; `models` is null if its list is not known. */
 interface Offer {
@@ -53,12 +62,13 @@ interface Entry {
   createdAt: number
 }
 
-/** The id after `/v1/models/`, with slashes plain or as %2F; null for the whole list. */
+/** The id after the path of the list, with slashes plain or as %2F; null for the whole list. */
 function modelInPath(url: string): string | null {
   const path = pathOf(url)
-  if (path === modelsPath) return null
+  const list = path.startsWith(geminiModelsPath) ? geminiModelsPath : modelsPath
+  if (path === list) return null
   try {
-    return decodeURIComponent(path.slice(modelsPath.length + 1))
+    return decodeURIComponent(path.slice(list.length + 1))
   } catch (thrown) {
     throw new Failure('model_not_found', { param: 'model', cause: thrown })
   }
@@ -142,6 +152,12 @@ const anthropicModel = ({ id, displayName, createdAt }: Entry) => ({
   id,
   display_name: displayName,
   created_at: timestamp(createdAt),
+})
+
+const geminiModel = ({ id, displayName }: Entry) => ({
+  name: `models/${id}`,
+  displayName,
+  supportedGenerationMethods: ['generateContent', 'countTokens'],
 })
 
 /** The members that either client reads. */

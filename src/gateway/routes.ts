@@ -7,7 +7,9 @@ import { Elysia } from 'elysia'
 import { asFailure, Failure } from '../failure.ts'
 import { chat } from '../languages/chat/dialect.ts'
 import type { Dialect } from '../languages/dialect.ts'
-import { families, modelFamilies, routeOf } from '../languages/families.ts'
+import { families, type ModelFamily, modelFamilies, routeOf } from '../languages/families.ts'
+import { gemini } from '../languages/gemini/dialect.ts'
+import { geminiModelsPath } from '../languages/gemini/request-form.ts'
 import { dialects } from '../languages/index.ts'
 import { withoutRequest } from '../languages/mcp/dialect.ts'
 import { countTokens, countTokensPath } from '../languages/messages/count-tokens.ts'
@@ -16,6 +18,7 @@ import { compact, compactPath, storedObjects } from '../languages/responses/stor
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
+import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
@@ -37,6 +40,8 @@ export interface Arrival {
 }
 
 export interface RouteHandlers {
+  /** The most bytes of one frame of a stream. */
+  frameLimit: number
   itself: ProcessEndpoint
   govern(route: GovernedRoute, arrival: Arrival): Promise<Response>
   mcp(arrival: Arrival): Promise<Response>
@@ -44,8 +49,13 @@ export interface RouteHandlers {
   untracked(request: Request, answer: Promise<Response> | Response): Promise<Response>
 }
 
+/** The addresses of Gemini's language name the model (`gemini-routes.ts`). */
+function isAtOnePath(family: ModelFamily): boolean {
+  return family !== 'gemini'
+}
+
 const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
-  ...modelFamilies.map((family) => ({
+  ...modelFamilies.filter(isAtOnePath).map((family) => ({
     route: routeOf(family),
     path: families[family].path,
     family,
@@ -82,21 +92,31 @@ const versionedPaths: ReadonlySet<string> = new Set([
   ...modelFamilies.flatMap((family) => (families[family].webSockets ?? []).map(({ path }) => path)),
 ])
 
-const discoveryIn = (dialect: Dialect): GovernedRoute => ({
-  route: `GET ${modelsPath}`,
+const discoveryIn = (dialect: Dialect, path = modelsPath): GovernedRoute => ({
+  route: `GET ${path}`,
   family: 'models',
   dialect,
   stages: discoveryStages,
 })
 const discovery = discoveryIn(chat)
 const messagesDiscovery = discoveryIn(messages)
+const geminiDiscovery = discoveryIn(gemini, geminiModelsPath)
 
-/** Anthropic's clients send their version with every request, and read lists and errors in their own form. */
-const discoveryFor = ({ headers }: Request): GovernedRoute =>
-  headers.has('anthropic-version') ? messagesDiscovery : discovery
+/**
+ * Anthropic's clients send their version with every request, and Google's their own header of the token: each reads
+ * lists and errors in its own form.
+ */
+function discoveryFor({ headers, url }: Request): GovernedRoute {
+  if (isOfGemini(headers, pathOf(url))) return geminiDiscovery
+  return headers.has('anthropic-version') ? messagesDiscovery : discovery
+}
+
+const isOfGemini = (headers: Headers, path: string): boolean =>
+  path.startsWith('/v1beta/') || headers.has('x-goog-api-key') || headers.has('x-goog-api-client')
 
 /** Takes an arrival to its route. */
 export function createRoutes({
+  frameLimit,
   itself,
   govern,
   mcp,
@@ -115,18 +135,46 @@ export function createRoutes({
     return untracked(request, answer)
   }
   const notAllowed = (request: Request, allow: string) => refused(request, new Failure('method_not_allowed'), allow)
-  const discover = (request: Request) =>
-    request.method === 'GET' ? govern(discoveryFor(request), arrivalOf(request)) : notAllowed(request, 'GET')
+  const discover = (request: Request) => {
+    if (request.method !== 'GET') return notAllowed(request, 'GET')
+    const route = discoveryFor(request)
+    if (route !== geminiDiscovery) return govern(route, arrivalOf(request))
+    return asked(request, (arrival) => govern(route, arrival))
+  }
+
+  const askGemini = (request: Request) =>
+    asked(request, async (arrival, url) => inAskedForm(await govern(geminiRoute(url), arrival), url, frameLimit))
+
+  /** Answers a request in Gemini's language, unless its address holds a token. */
+  const asked = async (request: Request, answer: (arrival: Arrival, url: URL) => Promise<Response>) => {
+    const arrival = arrivalOf(request)
+    try {
+      const url = new URL(arrival.request.url)
+      checkQuery(url)
+      return await answer(arrival, url)
+    } catch (thrown) {
+      return refused(request, asFailure(thrown), undefined, gemini)
+    }
+  }
+  /** A model is read with GET, and asked in Gemini's language with POST. */
+  const atModel = (request: Request, model: string) => {
+    if (model === '') return notFound(request)
+    const method = model.slice(model.lastIndexOf(':') + 1)
+    if (request.method === 'POST' && model.includes(':')) return askGemini(request)
+    return Object.hasOwn(geminiRoutes, method) ? notAllowed(request, 'POST') : discover(request)
+  }
 
   const raw = { parse: 'none' } as const
   const routes = new Elysia({ name: 'gateway', normalize: false, strictPath: true })
     .onError(({ request, error }) => refused(request, asFailure(error)))
-    .all(modelsPath, ({ request }) => discover(request), raw)
-    .all(`${modelsPath}/*`, ({ request, params }) => (params['*'] === '' ? notFound(request) : discover(request)), raw)
     // Agents try the connection with it. It answers for nothing else.
     .head('/', ({ request }) => untracked(arrivalOf(request).request, new Response(null)), raw)
     .all(mcpPath, ({ request }) => mcp(arrivalOf(request)), raw)
     .all('/*', ({ request }) => notFound(request), raw)
+  for (const path of [modelsPath, geminiModelsPath]) {
+    routes.all(path, ({ request }) => discover(request), raw)
+    routes.all(`${path}/*`, ({ request, params }) => atModel(request, params['*']), raw)
+  }
   for (const route of inferenceRoutes) {
     routes.post(route.path, ({ request }) => govern(route, arrivalOf(request)), raw)
     routes.all(route.path, ({ request }) => notAllowed(request, 'POST'), raw)
@@ -189,6 +237,7 @@ const isBelow = (path: string, above: string): boolean => path === above || path
 /** At a family's path, and below it where nothing is, a caller is answered in the language of the family. */
 export function dialectOf(path: string): Dialect {
   if (path === mcpPath) return withoutRequest
+  if (path.startsWith('/v1beta/')) return gemini
   const route = inferenceRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
   return route?.dialect ?? chat
 }

@@ -180,6 +180,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   }
 
   const route = createRoutes({
+    frameLimit: gateway.settings.answer_limit_bytes,
     itself,
     govern: (governed, arrival) => govern(gateway, governed, arrival),
     mcp: ({ request, connection, requestId }) => mcp.fetch(request, connection, requestId),

@@ -27,6 +27,8 @@ export interface RequestFacts {
    * its only bound.
    */
   beyondBody: boolean
+  /** Bytes of the input that the model reads more than once, for each further time; absent: none. */
+  repeatedBytes?: number
   /** The member whose cost has no bound (usage/pricing/README.md); null if there is none. */
   unbounded: string | null
   /** What has no bound in that member and what to do about it, as a message says it. */
@@ -59,6 +61,8 @@ export interface Usage {
   /** Audio tokens of the input and the output, if the provider reports them separately. */
   audioInputTokens?: number | null
   audioOutputTokens?: number | null
+  /** How many images the answer has. */
+  images?: number | null
   /** Length of the input audio, if it is billed by time. */
   audioSeconds?: number | null
   /** Uses of tools that the provider ran and bills by the use. */
@@ -186,6 +190,8 @@ export interface StreamStart {
   exchangeId: string
   /** The gateway asked for usage and the caller did not (`stream_options.include_usage`). */
   usageAdded: boolean
+  /** How many answers the caller asks for; absent: one. */
+  choices?: number
   /** The request's texts; absent if the stream is not inspected. */
   asked?: RequestEcho
 }
@@ -211,6 +217,15 @@ export interface Dialect {
   readsStored?: true
   /** The path after the provider's base, if it is not the family's own. */
   endpoint?: string
+  /**
+   * The body in the form in which the gateway reads it, for a language whose wire form is another (`request-form.ts` of
+   * gemini). `text` is its JSON, `url` the address that it came to. Throws `invalid_parameter`. Absent: the wire form.
+   */
+  gatewayForm?(text: string, url: string): string
+  /** The wire form of such a body, for a provider of the same language. */
+  wireForm?(text: string): string
+  /** The body of a count of tokens; absent: `{input_tokens}`. */
+  countBody?(tokens: number): unknown
   /** Reads a parsed body. Throws `invalid_parameter`, naming the field, for a value that the gateway cannot act on. */
   read(body: Readonly<Record<string, unknown>>): RequestFacts
   /**

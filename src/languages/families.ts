@@ -11,9 +11,12 @@ import { speechMembers, transcriptionsMembers } from './audio/members.ts'
 import { chatMembers } from './chat/members.ts'
 import { completionsMembers } from './completions/members.ts'
 import { embeddingMembers } from './embeddings/members.ts'
+import { geminiMembers } from './gemini/members.ts'
+import { imageEditMembers, imageFiles, imageMembers } from './images/members.ts'
 import { type MemberRole, type MemberTable, membersWhere } from './member-table.ts'
 import { messagesMembers } from './messages/members.ts'
 import { moderationsMembers } from './moderations/members.ts'
+import { rerankMembers } from './rerank/members.ts'
 import { responsesMembers } from './responses/members.ts'
 
 export const policyStages = ['pre_request', 'post_request', 'pre_response'] as const
@@ -22,6 +25,8 @@ export type PolicyStage = (typeof policyStages)[number]
 interface FamilyRow {
   /** The path of its `POST` requests. */
   readonly path: string
+  /** Further paths of such requests. */
+  readonly alsoAt?: readonly string[]
   readonly permission: 'gateway:invoke' | 'mcp:invoke'
   readonly policyStages: readonly PolicyStage[]
   /**
@@ -29,16 +34,22 @@ interface FamilyRow {
    * this path, and the API description does not list the path.
    */
   readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
-  /** `audio`: an audio file, in a form. */
   readonly takes: 'text' | 'audio'
+  /** The fields of its form that are files; absent if it takes JSON. */
+  readonly files?: readonly string[]
   /** `numbers`: vectors and verdicts, whose output is not billed. */
-  readonly gives: 'text' | 'audio' | 'numbers'
+  readonly gives: 'text' | 'audio' | 'images' | 'numbers'
   /** The input may be a list of inputs, each of which may fill the model's context window. */
   readonly manyInputs?: true
   /** The gateway translates it for providers that speak another language (`translation/languages.ts`). */
   readonly translated?: true
   /** The list that every whole answer has; absent if answers have other forms. */
-  readonly answerList?: { readonly member: string; readonly mayBeEmpty: boolean }
+  readonly answerList?: {
+    readonly member: string
+    readonly mayBeEmpty: boolean
+    /** The object that an answer may have in place of the list. */
+    readonly or?: string
+  }
   /**
    * Types of whole answers that are not JSON, as the beginning of a Content-Type. They are passed on in pieces and
    * not read. Absent if every whole answer is JSON.
@@ -52,6 +63,7 @@ interface FamilyRow {
   readonly members: MemberTable
 }
 
+const transcripts = ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip']
 const requestOnly = ['pre_request'] as const satisfies readonly PolicyStage[]
 
 const rows = {
@@ -92,6 +104,18 @@ const rows = {
     operation: 'chat',
     members: messagesMembers,
   },
+  gemini: {
+    path: '/v1beta/models/{model}:generateContent',
+    alsoAt: ['/v1beta/models/{model}:streamGenerateContent'],
+    permission: 'gateway:invoke',
+    policyStages,
+    takes: 'text',
+    gives: 'text',
+    translated: true,
+    answerList: { member: 'candidates', mayBeEmpty: false, or: 'promptFeedback' },
+    operation: 'generate_content',
+    members: geminiMembers,
+  },
   embeddings: {
     path: '/v1/embeddings',
     permission: 'gateway:invoke',
@@ -107,8 +131,19 @@ const rows = {
     permission: 'gateway:invoke',
     policyStages: requestOnly,
     takes: 'audio',
+    files: ['file'],
     gives: 'text',
-    plainAnswers: ['text/plain', 'text/vtt', 'text/srt', 'application/x-subrip'],
+    plainAnswers: transcripts,
+    members: transcriptionsMembers,
+  },
+  translations: {
+    path: '/v1/audio/translations',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'audio',
+    files: ['file'],
+    gives: 'text',
+    plainAnswers: transcripts,
     members: transcriptionsMembers,
   },
   speech: {
@@ -140,6 +175,37 @@ const rows = {
     manyInputs: true,
     answerList: { member: 'results', mayBeEmpty: false },
     members: moderationsMembers,
+  },
+  images: {
+    path: '/v1/images/generations',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'images',
+    answerList: { member: 'data', mayBeEmpty: false },
+    operation: 'image_generation',
+    members: imageMembers,
+  },
+  image_edits: {
+    path: '/v1/images/edits',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    files: imageFiles,
+    gives: 'images',
+    answerList: { member: 'data', mayBeEmpty: false },
+    operation: 'image_edit',
+    members: imageEditMembers,
+  },
+  rerank: {
+    path: '/v1/rerank',
+    permission: 'gateway:invoke',
+    policyStages: requestOnly,
+    takes: 'text',
+    gives: 'numbers',
+    manyInputs: true,
+    answerList: { member: 'results', mayBeEmpty: true },
+    members: rerankMembers,
   },
   /** Tools, prompts and resources, which do not come from a model. */
   mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text', members: {} },

@@ -7,11 +7,16 @@ const mainMembers = {
   chat: ['messages'],
   responses: ['input'],
   messages: ['messages'],
+  gemini: ['contents'],
   embeddings: ['input'],
   transcriptions: ['file'],
+  translations: ['file'],
   speech: ['input'],
   completions: ['prompt'],
   moderations: ['input'],
+  images: ['prompt'],
+  image_edits: ['image', 'image[]'],
+  rerank: ['documents'],
 } as const satisfies Record<Exclude<Family, 'mcp'>, readonly string[]>
 
 /** Parts of conversations that only the messages language has. */

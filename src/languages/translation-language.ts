@@ -1,10 +1,10 @@
 /**
- * A text language as the translation knows it. Languages that applications speak (chat, responses, messages)
- * implement all of it; those that only providers speak (gemini, converse) write requests and read answers. To add
+ * A text language as the translation knows it. Languages that applications speak (chat, responses, messages,
+ * gemini) implement all of it; one that only providers speak (converse) writes requests and reads answers. To add
  * one: a file, and a line in `languages/translation/languages.ts`.
  *
- * Why one neutral form, and not a translation for each pair: three callers and five providers make twelve pairs, each
- * with a request, an answer, a stream and an error; eight halves do the same work. Each language carries or refuses a
+ * Why one neutral form, and not a translation for each pair: four callers and five providers make sixteen pairs, each
+ * with a request, an answer, a stream and an error; nine halves do the same work. Each language carries or refuses a
  * feature in one place, so the table of features is generated from the code, and a sixth language is one more half
  * and no new pair. A neutral form usually loses information. This one is a union of what the languages can express,
  * not their intersection, and if a caller's own form says more (a citation) it is kept beside the neutral one. If
@@ -77,6 +77,8 @@ export interface NeutralStreamReader {
 }
 
 export interface NeutralStreamWriter {
+  /** Keeps the caller's connection alive; empty where clients read no comments. Absent: a comment. */
+  readonly keepOpen?: string
   /** Complete SSE frames as text; empty if the event adds none. */
   event(event: NeutralEvent): string
 }

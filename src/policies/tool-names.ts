@@ -13,6 +13,12 @@ const notTools: ReadonlySet<string> = new Set([
 ])
 const position = /^\d+$/
 
+/** Tools of Gemini's language that the provider runs: each is a member, with settings inside. */
+const hostedMembers: ReadonlySet<string> = new Set([
+  ...['googleSearch', 'googleSearchRetrieval', 'enterpriseWebSearch', 'googleMaps', 'urlContext', 'fileSearch'],
+  ...['codeExecution', 'computerUse', 'retrieval'],
+])
+
 /**
  * Every name of a tool, or the names in a container of tools. A tool that the provider runs itself has its type, or
  * its member's name, as its name; a namespace stands for the tools in it. Throws `RangeError` if it is nested too
@@ -27,7 +33,9 @@ export function namesOfTool(tool: unknown, depth = 0): string[] {
   const isContainer = names.length === 0
   for (const key in tool) {
     const value = tool[key]
-    if (position.test(key)) names.push(...namesOfTool(value, depth + 1))
+    if (hostedMembers.has(key) && typeof value === 'object' && value !== null) names.push(key)
+    else if (key === 'functionDeclarations') names.push(...namesOfTool(value, depth + 1))
+    else if (position.test(key)) names.push(...namesOfTool(value, depth + 1))
     else if (isContainer && typeof value === 'object' && value !== null && !notTools.has(key)) {
       const within = namesOfTool(value, depth + 1)
       names.push(...(within.length === 0 ? [key] : within))
@@ -70,9 +78,9 @@ const callTypes: ReadonlySet<unknown> = new Set([
   'mcp_tool_use',
 ])
 
-/** The names of the tools that a whole answer of chat, responses or messages calls. Throws as `namesOfTool`. */
-export const calledTools = ({ choices, output, content }: Readonly<Record<string, unknown>>): string[] =>
-  [choices, output, content].flatMap((list) => toolsCalledIn(list))
+/** The names of the tools that a whole answer calls, in any language. Throws as `namesOfTool`. */
+export const calledTools = ({ choices, output, content, candidates }: Readonly<Record<string, unknown>>): string[] =>
+  [choices, output, content, candidates].flatMap((list) => toolsCalledIn(list))
 
 /**
  * The names of the tools that are called in a part of an answer. Names in deltas may be incomplete and are left out.
@@ -84,7 +92,8 @@ export function toolsCalledIn(value: unknown, depth = 0): string[] {
   if (callTypes.has(value.type)) return namesOfTool(value)
   const called: string[] = []
   for (const key in value) {
-    if (key === 'tool_calls' || key === 'function_call') called.push(...namesOfTool(value[key]))
+    if (key === 'tool_calls' || key === 'function_call' || key === 'functionCall')
+      called.push(...namesOfTool(value[key]))
     else if (key !== 'delta') called.push(...toolsCalledIn(value[key], depth + 1))
   }
   return called

@@ -80,9 +80,13 @@ test('openai has a path for each of its families', async () => {
     responses: 'https://host/v1/responses',
     embeddings: 'https://host/v1/embeddings',
     transcriptions: 'https://host/v1/audio/transcriptions',
+    translations: 'https://host/v1/audio/translations',
     speech: 'https://host/v1/audio/speech',
     completions: 'https://host/v1/completions',
     moderations: 'https://host/v1/moderations',
+    images: 'https://host/v1/images/generations',
+    image_edits: 'https://host/v1/images/edits',
+    rerank: 'https://host/v1/rerank',
   })
 })
 

@@ -53,7 +53,8 @@ interface Sent {
 const invalid: Row['type'] = ['invalid_request_error', 'invalid_request_error']
 const unauthenticated: Row['type'] = ['authentication_error', 'authentication_error']
 const denied: Row['type'] = ['access_denied', 'permission_error']
-const isForm = ({ family }: FamilyFixture) => family === 'transcriptions'
+const formFamilies: ReadonlySet<string> = new Set(['transcriptions', 'translations', 'image_edits'])
+const isForm = ({ family }: FamilyFixture) => formFamilies.has(family)
 const isJson = (fixture: FamilyFixture) => !isForm(fixture)
 const hasSessions = ({ family }: FamilyFixture) => family === 'chat' || family === 'responses'
 const withMember = (body: Uint8Array, json: string) =>

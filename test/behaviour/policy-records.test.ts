@@ -173,6 +173,18 @@ test('policies are tried on a request and an answer, and nothing is stored', asy
     body: { policies: [policies[0]], request: { ...request, max_tokens: 5, system: 'Ask anna@example.com' } },
   })
   expect(system.body).toMatchObject({ family: 'messages', request: { system: 'Ask [EMAIL]' } })
+  const generationConfig = { maxOutputTokens: 5000 }
+  const contents = [{ role: 'user', parts: [{ text: 'Ask anna@example.com' }] }]
+  const limit = { name: 'short', kind: 'request-limits', stages: ['pre_request'], config: { max_output_tokens: 100 } }
+  const gemini = await api(gatehouse, '/v1/policies/test', {
+    body: { policies: [policies[0], limit], request: { model: 'm', contents, generationConfig } },
+  })
+  expect(gemini.body).toMatchObject({
+    verdict: 'deny',
+    family: 'gemini',
+    findings: [{ name: 'mail' }, { name: 'short', verdict: 'deny' }],
+    request: { model: 'm', contents: [{ parts: [{ text: 'Ask [EMAIL]' }] }], generationConfig },
+  })
   const wrong = { policies: [terms('x', { when: 'nonsense' })], request }
   expect((await api(gatehouse, '/v1/policies/test', { body: wrong })).body).toMatchObject({
     error: { param: 'policies.0.when' },

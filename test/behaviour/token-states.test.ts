@@ -37,12 +37,14 @@ const expiredRefusal: Refusal = { status: 401, code: 'tokens.expired', cause: 'e
 
 const model = 'simulator/echo'
 const messages = [{ role: 'user', content: 'hello' }]
-const form = () => {
+const formWith = (name: string) => () => {
   const fields = new FormData()
   fields.set('model', model)
-  fields.set('file', new File([new Uint8Array(64)], 'a.wav', { type: 'audio/wav' }))
+  fields.set('prompt', 'hello')
+  fields.set(name, new File([new Uint8Array(64)], 'a.wav', { type: 'audio/wav' }))
   return fields
 }
+const contents = [{ role: 'user', parts: [{ text: 'hello' }] }]
 
 const mcpClient = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a-test', version: '1' } }
 
@@ -56,7 +58,16 @@ const bodies: Readonly<Record<string, (method: string) => object | null>> = {
   '/v1/completions': () => ({ model, prompt: 'hello' }),
   '/v1/moderations': () => ({ model, input: 'hello' }),
   '/v1/audio/speech': () => ({ model, input: 'hello', voice: 'alloy' }),
-  '/v1/audio/transcriptions': form,
+  '/v1/audio/transcriptions': formWith('file'),
+  '/v1/audio/translations': formWith('file'),
+  '/v1/images/generations': () => ({ model, prompt: 'hello' }),
+  '/v1/images/edits': formWith('image'),
+  '/v1/rerank': () => ({ model, query: 'hello', documents: ['hello'] }),
+  '/v1beta/models/{model}:generateContent': () => ({ contents }),
+  '/v1beta/models/{model}:streamGenerateContent': () => ({ contents }),
+  '/v1beta/models/{model}:countTokens': () => ({ contents }),
+  '/v1beta/models': () => null,
+  '/v1beta/models/{model}': () => null,
   '/mcp': () => ({ jsonrpc: '2.0', id: 1, method: 'initialize', params: mcpClient }),
   '/v1/models': () => null,
   '/v1/models/{model_id}': () => null,
@@ -178,12 +189,17 @@ interface Seen {
 /** JSON-RPC has a number for the code, and what HTTP says elsewhere in `data`. */
 const rpcError = z.object({ error: z.object({ data: z.object({ code: z.string(), status: z.number() }) }) })
 
+/** Google's form has the code in its details. */
+const googleError = z.object({
+  error: z.object({ code: z.number(), details: z.array(z.looseObject({ reason: z.string().optional() })) }),
+})
+
 async function ask({ method, path }: { method: string; path: string }, secret: string | null): Promise<Seen> {
   const makeBody = bodies[path]
   if (makeBody === undefined) throw new Error(`This test has no body for ${method} ${path}`)
   const body = makeBody(method)
   const isForm = body instanceof FormData
-  const response = await fetch(gatehouse.gatewayUrl + path.replace('{model_id}', encodeURIComponent(model)), {
+  const response = await fetch(gatehouse.gatewayUrl + path.replace(/\{model(?:_id)?\}/, encodeURIComponent(model)), {
     method,
     headers: {
       ...(secret !== null && { authorization: `Bearer ${secret}` }),
@@ -196,6 +212,11 @@ async function ask({ method, path }: { method: string; path: string }, secret: s
   const text = await response.text()
   const rpcRefusal = rpcError.safeParse(parseOrKeep(text))
   if (rpcRefusal.success) return { ...rpcRefusal.data.error.data, text }
+  const googleRefusal = googleError.safeParse(parseOrKeep(text))
+  if (googleRefusal.success) {
+    const { code: status, details } = googleRefusal.data.error
+    return { status, code: details[0]?.reason ?? null, text }
+  }
   const refusal = z.object({ error: z.object({ code: z.string() }) }).safeParse(parseOrKeep(text))
   return { status: response.status, code: refusal.success ? refusal.data.error.code : null, text }
 }
@@ -279,7 +300,7 @@ test('a used-up token is refused before the provider call and listed as used up'
   for (const { token, refusal } of cases) {
     for (const route of inference) {
       // Counting tokens and stored objects cost nothing, so what is left pays for them.
-      const isFree = route.path === '/v1/messages/count_tokens' || unstored(route.path) !== null
+      const isFree = /count_?tokens$/i.test(route.path) || unstored(route.path) !== null
       if (token === poor && isFree) continue
       await expectSaid(route, refusal.code, of(token, refusal))
     }

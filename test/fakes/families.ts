@@ -108,12 +108,15 @@ const completionsStream = Buffer.from(
 
 const audio = Buffer.from(Uint8Array.from({ length: 300_000 }, (_, index) => (index * 7) % 253))
 
-function transcriptionForm(model: string, stream: boolean): Buffer {
+const transcriptionForm = (model: string, stream: boolean): Buffer => formWith('file', model, stream)
+const imageForm = (model: string, stream: boolean): Buffer => formWith('image', model, stream)
+
+function formWith(name: string, model: string, stream: boolean): Buffer {
   const fields = Object.entries({ model, prompt: 'Grüße', ...(stream && { stream: 'true' }) })
   const parts = fields.map(
-    ([name, value]) => `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+    ([field, value]) => `--b\r\nContent-Disposition: form-data; name="${field}"\r\n\r\n${value}\r\n`,
   )
-  const file = `--b\r\nContent-Disposition: form-data; name="file"; filename="speech.wav"\r\nContent-Type: audio/wav\r\n\r\n`
+  const file = `--b\r\nContent-Disposition: form-data; name="${name}"; filename="a.bin"\r\nContent-Type: application/octet-stream\r\n\r\n`
   return Buffer.concat([Buffer.from(parts.join('') + file), Buffer.alloc(2048, 7), Buffer.from('\r\n--b--\r\n')])
 }
 
@@ -181,6 +184,18 @@ export const families: readonly FamilyFixture[] = [
     outputStages: false,
   },
   {
+    family: 'translations',
+    path: '/v1/audio/translations',
+    request: (model) => ({
+      body: new Uint8Array(transcriptionForm(model, false)),
+      contentType: 'multipart/form-data; boundary=b',
+    }),
+    whole: spaced({ text: 'Greetings', usage: { type: 'duration', seconds: 3 } }),
+    stream: null,
+    errors: 'envelope',
+    outputStages: false,
+  },
+  {
     family: 'speech',
     path: '/v1/audio/speech',
     request: (model, stream) =>
@@ -210,6 +225,46 @@ export const families: readonly FamilyFixture[] = [
     path: '/v1/moderations',
     request: (model) => json({ model, input: ['Grüße'] }),
     whole: spaced({ id: 'modr-1', model: 'm', results: [{ flagged: false, categories: {} }] }),
+    stream: null,
+    errors: 'envelope',
+    outputStages: false,
+  },
+  {
+    family: 'images',
+    path: '/v1/images/generations',
+    request: (model, stream) => json({ model, prompt: 'Grüße', ...(stream && { stream }) }),
+    whole: spaced({ created: 1, data: [{ b64_json: 'AAAA' }], usage: tokenUsage }),
+    stream: streamReply(
+      named(
+        { type: 'image_generation.partial_image', b64_json: 'AAAA', partial_image_index: 0 },
+        { type: 'image_generation.completed', b64_json: 'BBBB', usage: tokenUsage },
+      ),
+    ),
+    errors: 'envelope',
+    outputStages: false,
+  },
+  {
+    family: 'image_edits',
+    path: '/v1/images/edits',
+    request: (model, stream) => ({
+      body: new Uint8Array(imageForm(model, stream)),
+      contentType: 'multipart/form-data; boundary=b',
+    }),
+    whole: spaced({ created: 1, data: [{ url: 'https://example.com/a.png' }] }),
+    stream: streamReply(
+      named(
+        { type: 'image_edit.partial_image', b64_json: 'AAAA', partial_image_index: 0 },
+        { type: 'image_edit.completed', b64_json: 'BBBB', usage: tokenUsage },
+      ),
+    ),
+    errors: 'envelope',
+    outputStages: false,
+  },
+  {
+    family: 'rerank',
+    path: '/v1/rerank',
+    request: (model) => json({ model, query: 'Grüße', documents: ['東京', 'Ōsaka'] }),
+    whole: spaced({ results: [{ index: 1, relevance_score: 0.9 }], usage: { total_tokens: 11 } }),
     stream: null,
     errors: 'envelope',
     outputStages: false,

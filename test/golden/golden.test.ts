@@ -11,6 +11,7 @@
 import { afterAll, beforeAll, expect, setSystemTime, test } from 'bun:test'
 import { join } from 'node:path'
 import { Failure } from '../../src/failure.ts'
+import { gemini } from '../../src/languages/gemini/dialect.ts'
 import type { LanguageName } from '../../src/languages/neutral.ts'
 import { isObject, type JsonObject } from '../../src/languages/reading/json-value.ts'
 import { languages } from '../../src/languages/translation/languages.ts'
@@ -75,9 +76,15 @@ function objectOf(text: string): JsonObject {
   return value
 }
 
+/** A request as the gateway reads it: that of Gemini has its model in the address. */
+const gatewayForm = ({ name, text }: Input): string =>
+  name === 'gemini'
+    ? (gemini.gatewayForm?.(text, 'http://localhost/v1beta/models/asked-for:generateContent') ?? '')
+    : text
+
 function written(input: Input, to: LanguageName, target: Language): JsonObject {
   try {
-    const request = input.language.caller?.readRequest(objectOf(input.text))
+    const request = input.language.caller?.readRequest(objectOf(gatewayForm(input)))
     if (request === undefined) throw new TypeError(`No application speaks ${input.name}`)
     return target.provider.writeRequest({ ...request, model: models[to] })
   } catch (thrown) {

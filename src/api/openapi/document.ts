@@ -61,6 +61,12 @@ export function openApiDocument({ routes, gatewayRoutes, baseUrl, gatewayUrl }: 
       securitySchemes: {
         bearer: { type: 'http', scheme: 'bearer', description: 'An API token, sent as Authorization: Bearer' },
         apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: "The same, as Anthropic's clients do" },
+        googleApiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'x-goog-api-key',
+          description: "The same, as Google's clients do",
+        },
       },
       schemas,
     },

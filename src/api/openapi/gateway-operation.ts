@@ -25,6 +25,17 @@ export const gatewayErrorSchemas = {
       request_id: z.string(),
     })
     .describe("An error as Anthropic's clients read it"),
+  GoogleError: z
+    .object({
+      error: z.looseObject({
+        code: z.number().int(),
+        message: z.string(),
+        status: z.string(),
+        details: z.array(z.looseObject({})),
+      }),
+      request_id: z.string(),
+    })
+    .describe("An error as Google's clients read it; the reason of its ErrorInfo is the code"),
   RpcError: z
     .object({
       jsonrpc: z.literal('2.0'),
@@ -34,7 +45,9 @@ export const gatewayErrorSchemas = {
     .describe('An error of JSON-RPC 2.0'),
 } as const
 
-const errorNames = { messages: 'MessagesError', 'json-rpc': 'RpcError' } as const
+const errorNames = { messages: 'MessagesError', google: 'GoogleError', 'json-rpc': 'RpcError' } as const
+
+const keySchemes = { 'x-api-key': 'apiKey', 'x-goog-api-key': 'googleApiKey' } as const
 
 export function gatewayOperationOf(route: GatewayRouteDescription, schemas: JsonObject): JsonObject {
   const names = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
@@ -48,7 +61,7 @@ export function gatewayOperationOf(route: GatewayRouteDescription, schemas: Json
     'x-permission': permission,
     ...(family === undefined ? {} : { 'x-family': family, 'x-policy-stages': [...policyStages] }),
     ...(permission === null ? { security: [] } : {}),
-    ...(route.takesApiKey ? { security: [{ bearer: [] }, { apiKey: [] }] } : {}),
+    ...(route.takesApiKey ? { security: [{ bearer: [] }, { [keySchemes[route.takesApiKey]]: [] }] } : {}),
     parameters: [
       ...names.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
       ...parametersOf('query', route.query, schemas),

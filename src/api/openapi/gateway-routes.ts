@@ -26,9 +26,9 @@ export interface GatewayRouteDescription {
   /** Statuses of failures; those of a request to a model where they are left out. */
   failures?: readonly number[]
   /** The form of its errors where it is not the envelope. */
-  errors?: 'messages' | 'json-rpc'
+  errors?: 'messages' | 'google' | 'json-rpc'
   /** Content types beside JSON in which it answers, such as `text/event-stream`. */
   alsoAnswers?: readonly string[]
-  /** The token may be sent as `x-api-key` too. */
-  takesApiKey?: true
+  /** The token may be sent in this header too. */
+  takesApiKey?: 'x-api-key' | 'x-goog-api-key'
 }

@@ -6,11 +6,16 @@ const isTried: Readonly<Record<ModelFamily, boolean>> = {
   chat: true,
   responses: true,
   messages: true,
+  gemini: true,
   embeddings: true,
   transcriptions: false,
+  translations: false,
   speech: false,
   completions: true,
   moderations: true,
+  images: true,
+  image_edits: false,
+  rerank: true,
 }
 
 export const families: readonly string[] = Object.keys(isTried)

@@ -13,7 +13,8 @@ const mostFirstFrames = 4
 const mostReasons = 16
 const longestText = 256
 /** Quotes inside a text are escaped, so no text matches this. */
-const finishReasonPattern = /"(?:finish|stop)_reason"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"/
+const finishReasonPattern =
+  /"(?:(?:finish|stop)_r|finishR)eason"\s*:\s*"|"type"\s*:\s*"response\.(?:completed|incomplete|failed)"/
 const ended: ReadonlySet<unknown> = new Set(['completed', 'incomplete', 'failed', 'cancelled'])
 
 /** Reads the attributes of a whole answer. */
@@ -38,21 +39,26 @@ function tracedAnswerOf(exchange: Exchange): TracedAnswer {
 }
 
 /**
- * A responses stream holds the answer in `response`; a messages stream holds it first in `message`, then in `delta`.
+ * A responses stream holds the answer in `response`; a messages stream holds it first in `message`, then in `delta`. Gemini
+ * has other names.
  */
 function note(answer: TracedAnswer, body: JsonObject): void {
   const { response, message, delta } = body
   const inner = isObject(response) ? response : isObject(message) ? message : body
-  answer.id ??= shown(inner.id)
-  answer.model ??= shown(inner.model)
+  answer.id ??= shown(inner.id ?? inner.responseId)
+  answer.model ??= shown(inner.model ?? inner.modelVersion)
   for (const reason of reasonsOf(inner, isObject(delta) ? delta : inner)) {
     const text = shown(reason)
     if (text !== null && answer.finishReasons.length < mostReasons) answer.finishReasons.push(text)
   }
 }
 
-function reasonsOf({ choices, status, incomplete_details: cut }: JsonObject, { stop_reason }: JsonObject): unknown[] {
+function reasonsOf(
+  { choices, candidates, status, incomplete_details: cut }: JsonObject,
+  { stop_reason }: JsonObject,
+): unknown[] {
   const reasons = objectsOf(choices).map(({ finish_reason }) => finish_reason)
+  for (const { finishReason } of objectsOf(candidates)) if (finishReason !== undefined) reasons.push(finishReason)
   if (stop_reason !== undefined) reasons.push(stop_reason)
   if (ended.has(status)) reasons.push(isObject(cut) ? cut.reason : status)
   return reasons

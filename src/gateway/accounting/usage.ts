@@ -29,8 +29,8 @@ export const noUsage: Usage = {
 
 /** Completes the reported usage. `estimated` says whether any part is an estimate. */
 export function completedUsage(exchange: Exchange, reported: Usage): { usage: Usage; estimated: boolean } {
-  // Audio billed by time reports no tokens.
-  if (isGiven(reported.audioSeconds)) return { usage: reported, estimated: false }
+  // Audio billed by time reports no tokens, and neither do some images.
+  if (isGiven(reported.audioSeconds) || isGiven(reported.images)) return { usage: reported, estimated: false }
   const { relayedCharacters, call } = exchange
   const { charactersSinceUsage, reader, unreportedInputTokens } = call
   const { inputTokens, outputTokens } = reported
@@ -79,6 +79,7 @@ export function estimateUsage(exchange: Exchange): Usage {
     ...noUsage,
     inputTokens: call.unreportedInputTokens ?? facts?.inputEstimate ?? 0,
     outputTokens: estimateTokens(relayedCharacters) + Math.ceil(spoken * speechTokensPerCharacter),
+    images: families[dialect.family].gives === 'images' && attempts.length > 0 ? (facts?.choices ?? 1) : null,
     audioSeconds: families[dialect.family].takes === 'audio' ? bodyLength / audioBytesPerSecond : null,
   }
 }

@@ -41,12 +41,18 @@ export function authenticateDraining(exchange: Exchange, gateway: Gateway): void
   refuseDepleted(exchange, gateway)
 }
 
-/** Routes that Anthropic clients call with `x-api-key`. */
+/** Routes that Anthropic clients call with `x-api-key`. Google's clients call theirs with `x-goog-api-key`. */
 const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'count_tokens', 'models'])
 
+function apiKeyHeader({ dialect, family }: Exchange): string | null {
+  if (dialect.family === 'gemini') return 'x-goog-api-key'
+  return apiKeyFamilies.has(family) ? 'x-api-key' : null
+}
+
 /** Read only on routes whose clients send it, and only without an Authorization header (gateway/README.md). */
-function apiKey({ request: { headers }, family }: Exchange): string | null {
-  const key = apiKeyFamilies.has(family) ? (headers.get('x-api-key') ?? '') : ''
+function apiKey(exchange: Exchange): string | null {
+  const name = apiKeyHeader(exchange)
+  const key = name === null ? '' : (exchange.request.headers.get(name) ?? '')
   return key === '' ? null : key
 }
 

@@ -2,8 +2,10 @@
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { type Family, families, modelFamilies } from '../../languages/families.ts'
+import { geminiModelsPath } from '../../languages/gemini/request-form.ts'
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
+import { geminiStream, geminiTokenCount } from './gemini-schemas.ts'
 import { familySchemas, tokenCount } from './route-schemas.ts'
 import { storedRouteDescriptions } from './stored-routes.ts'
 import { socketRouteDescriptions } from './websocket-routes.ts'
@@ -31,6 +33,13 @@ const posted = (family: Family): GatewayRouteDescription => {
   return { method: 'POST', path, family, permission, policyStages, ...familySchemas[family] }
 }
 
+const geminiModelReply = z.object({
+  name: z.string().describe('models/ and the id'),
+  displayName: z.string(),
+  supportedGenerationMethods: z.array(z.string()),
+})
+
+const countFailures = [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429, 501, 502, 503]
 const modelListFailures = [400, 401, 402, 403, 404, 405, 503]
 const sessionFailures = [400, 401, 402, 403, 404, 405, 406, 503]
 
@@ -63,6 +72,50 @@ const aboutItself: readonly GatewayRouteDescription[] = [
   },
 ]
 
+const { permission, policyStages } = families.gemini
+const ofGemini = { permission, errors: 'google', takesApiKey: 'x-goog-api-key' } as const
+
+/** The routes of Gemini's language beside that of its row. */
+const geminiRouteDescriptions: readonly GatewayRouteDescription[] = [
+  {
+    ...geminiStream,
+    ...ofGemini,
+    policyStages,
+    method: 'POST',
+    path: `${geminiModelsPath}/{model}:streamGenerateContent`,
+    family: 'gemini',
+  },
+  {
+    ...geminiTokenCount,
+    ...ofGemini,
+    policyStages,
+    method: 'POST',
+    path: `${geminiModelsPath}/{model}:countTokens`,
+    family: 'count_tokens',
+    failures: countFailures,
+  },
+  {
+    ...ofGemini,
+    policyStages: [],
+    method: 'GET',
+    path: geminiModelsPath,
+    family: 'models',
+    summary: "Lists the models that this token may use, in Google's form",
+    reply: z.object({ models: z.array(geminiModelReply) }),
+    failures: modelListFailures,
+  },
+  {
+    ...ofGemini,
+    policyStages: [],
+    method: 'GET',
+    path: `${geminiModelsPath}/{model}`,
+    family: 'models',
+    summary: "Reads one model that this token may use, in Google's form; its id may contain slashes",
+    reply: geminiModelReply,
+    failures: modelListFailures,
+  },
+]
+
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
   ...modelFamilies.map(posted),
   ...storedRouteDescriptions,
@@ -72,7 +125,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     family: 'count_tokens',
     permission: families.messages.permission,
     policyStages: families.messages.policyStages,
-    failures: [400, 401, 402, 403, 404, 405, 408, 413, 415, 422, 429, 501, 502, 503],
+    failures: countFailures,
     ...tokenCount,
   },
   {
@@ -84,7 +137,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     policyStages: [],
     reply: modelPageReply,
     failures: modelListFailures,
-    takesApiKey: true,
+    takesApiKey: 'x-api-key',
   },
   {
     method: 'GET',
@@ -95,8 +148,9 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     policyStages: [],
     reply: modelReply,
     failures: modelListFailures,
-    takesApiKey: true,
+    takesApiKey: 'x-api-key',
   },
+  ...geminiRouteDescriptions,
   posted('mcp'),
   {
     method: 'GET',

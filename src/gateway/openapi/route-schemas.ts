@@ -4,13 +4,9 @@
  * accepts.
  */
 import { z } from 'zod'
-import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import type { Family } from '../../languages/families.ts'
-
-type Described = Pick<
-  GatewayRouteDescription,
-  'summary' | 'request' | 'requestType' | 'reply' | 'alsoAnswers' | 'otherSuccess' | 'takesApiKey' | 'errors'
->
+import type { Described } from './described.ts'
+import { gemini } from './gemini-schemas.ts'
 
 const model = z.string().min(1).describe('A model id of GET /v1/models, or one that a provider of this gateway knows')
 const stream = z.boolean().optional().describe('Answer as server-sent events')
@@ -123,7 +119,7 @@ const messages: Described = {
     usage: tokenUsage,
   }),
   alsoAnswers: ['text/event-stream'],
-  takesApiKey: true,
+  takesApiKey: 'x-api-key',
   errors: 'messages',
 }
 
@@ -131,7 +127,7 @@ export const tokenCount: Described = {
   summary: 'Counts the tokens of a messages request by its own provider; 501 where the provider counts none',
   request: z.looseObject({ model, system: content, messages: z.array(message) }),
   reply: z.looseObject({ input_tokens: whole }),
-  takesApiKey: true,
+  takesApiKey: 'x-api-key',
   errors: 'messages',
 }
 
@@ -171,6 +167,18 @@ const transcriptions: Described = {
   }),
   reply: z.looseObject({ text: z.string(), usage: z.looseObject({ type: z.string() }).optional() }),
   alsoAnswers: ['text/plain', 'text/vtt', 'text/event-stream'],
+}
+
+const translations: Described = {
+  ...transcriptions,
+  summary: 'Translates speech in an audio file into English, as JSON, text or subtitles',
+  request: z.looseObject({
+    file: z.string().meta({ contentMediaType: 'application/octet-stream' }).describe('The audio, 25 MiB at most'),
+    model,
+    prompt: z.string().optional(),
+    response_format: z.enum(['json', 'text', 'srt', 'verbose_json', 'vtt']).optional(),
+  }),
+  alsoAnswers: ['text/plain', 'text/vtt'],
 }
 
 const speech: Described = {
@@ -218,6 +226,57 @@ const moderations: Described = {
   }),
 }
 
+const imageSettings = {
+  model,
+  prompt: z.string(),
+  n: whole.positive().optional(),
+  size: z.string().optional(),
+  quality: z.string().optional(),
+  output_format: z.string().optional().describe('png, jpeg or webp'),
+}
+const imageReply = z.looseObject({
+  created: whole,
+  data: z.array(z.looseObject({ b64_json: z.string().optional(), url: z.string().optional() })),
+  usage: tokenUsage,
+})
+
+const images: Described = {
+  summary: 'Generates images of a prompt, as JSON or as server-sent events with partial images',
+  request: z.looseObject({ ...imageSettings, stream, partial_images: whole.optional() }),
+  reply: imageReply,
+  alsoAnswers: ['text/event-stream'],
+}
+
+const picture = z.string().meta({ contentMediaType: 'application/octet-stream' })
+const imageEdits: Described = {
+  summary: 'Edits images by a prompt, as JSON or as server-sent events with partial images',
+  requestType: 'multipart/form-data',
+  request: z.looseObject({
+    ...imageSettings,
+    n: z.string().optional(),
+    image: picture.optional().describe('The image, or several as image[]; 25 MiB at most'),
+    mask: picture.optional(),
+    stream: z.enum(['true', 'false']).optional(),
+  }),
+  reply: imageReply,
+  alsoAnswers: ['text/event-stream'],
+}
+
+const rerank: Described = {
+  summary: 'Orders documents by their relevance to a query',
+  request: z.looseObject({
+    model,
+    query: z.string(),
+    documents: z.array(z.union([z.string(), z.looseObject({ text: z.string().optional() })])).min(1),
+    top_n: whole.positive().optional(),
+    return_documents: z.boolean().optional(),
+  }),
+  reply: z.looseObject({
+    results: z.array(z.looseObject({ index: whole, relevance_score: z.number() })),
+    usage: z.looseObject({ total_tokens: whole }).optional(),
+  }),
+}
+
 const rpcMembers = { jsonrpc: z.literal('2.0'), id: z.union([z.string(), whole]).optional() }
 const mcp: Described = {
   summary: 'Sends one JSON-RPC message to the MCP surface: all MCP servers of the catalog as one',
@@ -240,10 +299,15 @@ export const familySchemas: Readonly<Record<Family, Described>> = {
   chat,
   responses,
   messages,
+  gemini,
   embeddings,
   transcriptions,
+  translations,
   speech,
   completions,
   moderations,
+  images,
+  image_edits: imageEdits,
+  rerank,
   mcp,
 }

@@ -13,7 +13,15 @@ const rules = { type: 'message', role: 'developer', content: [{ type: 'input_tex
 const tools = [{ name: 'transfer', input_schema: { type: 'object' } }]
 const messages = (more: JsonObject = {}) => ({ model: 'm', messages: [ask], tools, ...more })
 
+const said = { role: 'user', parts: [{ text: 'transfer 10 to Ann' }] }
+const waits = { role: 'model', parts: [{ text: waitingWords(waiting) }] }
+
 test.each<[string, JsonObject, JsonObject]>([
+  [
+    'the turn sent again after the words of a waiting Gemini request',
+    { model: 'm', contents: [said] },
+    { model: 'm', contents: [said, waits, said] },
+  ],
   [
     'another session',
     messages({ metadata: { user_id: 'session 1' } }),

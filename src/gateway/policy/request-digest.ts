@@ -50,7 +50,7 @@ function withoutTracking(body: JsonObject): JsonObject {
   for (const [name, value] of Object.entries(body)) {
     if (tracking.has(name)) continue
     if (name === 'metadata') addMetadata(same, value)
-    else if (name === 'messages' || name === 'input') same[name] = conversationOf(value)
+    else if (name === 'messages' || name === 'input' || name === 'contents') same[name] = conversationOf(value)
     else same[name] = name === 'system' || name === 'tools' ? uncached(value) : value
   }
   return same
@@ -108,8 +108,13 @@ const emptyMembers: ReadonlySet<string> = new Set(['role', 'type', 'id', 'status
 
 const isOurs = (refusal: unknown): boolean => typeof refusal === 'string' && isWaitingWords(refusal)
 
+/** The words of a waiting request, which Google's clients keep as the model's turn. */
+const isWaitingTurn = ({ role, parts }: JsonObject): boolean =>
+  role === 'model' && objectsOf(parts).length > 0 && objectsOf(parts).every(({ text }) => isOurs(text))
+
 const isEmptyAnswer = (turn: JsonObject): boolean =>
-  turn.role === 'assistant' &&
-  Object.keys(turn).every((name) => emptyMembers.has(name)) &&
-  (turn.refusal === undefined || turn.refusal === null || isOurs(turn.refusal)) &&
-  (turn.content === null || turn.content === '' || (Array.isArray(turn.content) && turn.content.length === 0))
+  isWaitingTurn(turn) ||
+  (turn.role === 'assistant' &&
+    Object.keys(turn).every((name) => emptyMembers.has(name)) &&
+    (turn.refusal === undefined || turn.refusal === null || isOurs(turn.refusal)) &&
+    (turn.content === null || turn.content === '' || (Array.isArray(turn.content) && turn.content.length === 0)))

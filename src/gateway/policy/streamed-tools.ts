@@ -7,7 +7,7 @@ import { calledTools, toolsCalledIn } from '../../policies/tool-names.ts'
 
 export function streamedTools(frame: Readonly<Record<string, unknown>> | null): string[] {
   if (frame === null) return []
-  if (Array.isArray(frame.choices)) return calledTools(frame)
+  if (Array.isArray(frame.choices) || Array.isArray(frame.candidates)) return calledTools(frame)
   // A provider may name a call only in the object that contains its item.
   const whole = isObject(frame.response) ? frame.response : frame.message
   const called = isObject(whole) ? calledTools(whole) : []

@@ -1,7 +1,7 @@
 /**
  * Runs post_request policies on the answer of a provider in another language before it is translated
  * (policies/README.md), read by the dialect of the provider's language. pre_response then inspects the translation. For
- * a language without a dialect (Gemini, Bedrock) both stages inspect the translation. Errors are always inspected after
+ * a language without a dialect (Bedrock's) both stages inspect the translation. Errors are always inspected after
  * translation.
  *
  * - Usage, text length and first token are noted here, because the answer may be held or stopped before translation.

@@ -99,7 +99,7 @@ export const toCaller: readonly HeaderRule[] = [
   },
   {
     name: 'content-disposition',
-    families: ['speech', 'transcriptions'],
+    families: ['speech', 'transcriptions', 'translations'],
     reason: 'The name under which a client stores the file',
   },
 ]

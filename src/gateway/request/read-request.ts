@@ -24,7 +24,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export function readRequest(exchange: Exchange, { settings, clock }: Gateway): Promise<void> | void {
   checkRequestId(exchange)
   const { dialect, body } = exchange
-  const isForm = families[dialect.family].takes === 'audio'
+  const isForm = families[dialect.family].files !== undefined
   const type = isForm ? formBoundary(exchange) : jsonType(exchange)
   const read = isForm ? readForm : readJson
   if (body !== null) return read(exchange, body, type, settings)
@@ -54,18 +54,28 @@ function formBoundary({ contentType }: Exchange): string {
 }
 
 function readJson(exchange: Exchange, bytes: Uint8Array, type: string): void {
-  const text = decode(bytes, 'invalid_json')
+  const came = decode(bytes, 'invalid_json')
+  const received = checked(came)
+  const { dialect, request } = exchange
+  const text = dialect.gatewayForm?.(came, request.url) ?? came
+  const { members, body } = text === came ? received : checked(text)
+  if (text !== came) exchange.body = new TextEncoder().encode(text)
+  readArgumentsExactly(body, text)
+  exchange.contentType = type
+  exchange.members = members
+  exchange.parsed = body
+  exchange.facts = exchange.dialect.read(body)
+}
+
+/** An object and its outermost members. Throws `invalid_json` for anything else, or a member that is named twice. */
+function checked(text: string): { members: JsonMembers; body: JsonObject } {
   const members = membersOf(text)
   const body = parseObject(text)
   if (body === null) throw invalidJson(text)
   if (members.repeated) {
     throw new Failure('invalid_json', { message: 'The request body names one of its members twice' })
   }
-  readArgumentsExactly(body, text)
-  exchange.contentType = type
-  exchange.members = members
-  exchange.parsed = body
-  exchange.facts = exchange.dialect.read(body)
+  return { members, body }
 }
 
 /** Distinguishes malformed JSON from a value that is no object. */
@@ -81,7 +91,7 @@ function invalidJson(text: string): Failure {
 
 function readForm(exchange: Exchange, bytes: Uint8Array, boundary: string, settings: Settings): void {
   const form = partsOf(bytes, boundary)
-  const body = fieldsOf(bytes, form, settings.upload_limit_bytes)
+  const body = fieldsOf(bytes, form, families[exchange.dialect.family].files ?? [], settings.upload_limit_bytes)
   exchange.members = form
   exchange.parsed = body
   exchange.facts = exchange.dialect.read(body)
@@ -113,17 +123,14 @@ function partsOf(bytes: Uint8Array, boundary: string): FormParts {
   }
 }
 
-/** The one file of a form (transcriptions). */
-const fileField = 'file'
-
 /** A form as an object: the text of a field, `name[]` as the list of its texts, and the metadata of a file. */
-function fieldsOf(bytes: Uint8Array, form: FormParts, fileLimit: number): JsonObject {
+function fieldsOf(bytes: Uint8Array, form: FormParts, files: readonly string[], fileLimit: number): JsonObject {
   const fields = new Map<string, unknown>()
   for (const { name, filename, contentType, span } of form.parts) {
     const content = bytes.subarray(...span)
-    if (filename !== null && name !== fileField) {
+    if (filename !== null && !files.includes(name)) {
       // Some readers treat such a part as text, so policies and edits must not miss it.
-      const message = `${name} is a field and must have no filename: the only file of this form is ${fileField}`
+      const message = `${name} is a field and must have no filename: the only file of this form is ${files.join(', ')}`
       throw new Failure('invalid_form', { message, param: name })
     }
     if (filename !== null && content.length > fileLimit) {

@@ -92,9 +92,15 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   const outcome = outcomeOf(exchange, upstream.status, body)
   if (isUnseen(exchange)) followResponse(exchange, gateway)
   else await finishExchange(exchange, gateway, outcome)
-  const passed = sent ?? own
+  const passed = sent ?? countIn(exchange.dialect, body) ?? own
   const mask = outcome.verdict === 'error' ? maskKey : maskWholeKey
   answerWith(exchange, gateway, upstream, mask(exchange, passed))
+}
+
+/** A count of tokens in the form of the caller's language; null for any other answer, and in a language without one. */
+function countIn({ countBody }: Dialect, body: unknown): Uint8Array | null {
+  if (countBody === undefined || !isObject(body) || typeof body.input_tokens !== 'number') return null
+  return encoder.encode(JSON.stringify(countBody(body.input_tokens)))
 }
 
 function noteAnswer(exchange: Exchange, body: unknown): void {
@@ -112,6 +118,7 @@ const isObjectOrList = (value: unknown): boolean => typeof value === 'object' &&
 function isAnswer(family: Family, body: JsonObject): boolean {
   const known = families[family].answerList
   if (known === undefined) return otherAnswers.some((member) => isGiven(body[member]))
+  if (known.or !== undefined && isObject(body[known.or])) return true
   const list = body[known.member]
   if (Array.isArray(list)) return list.length === 0 ? known.mayBeEmpty : list.some(isObjectOrList)
   if (!isObject(list)) return false

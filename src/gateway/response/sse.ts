@@ -37,10 +37,10 @@ import { type Outlet, StreamEnds } from './stream-ends.ts'
  * here on the relay ends the exchange.
  */
 export async function relayStream(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  const { model } = required(exchange.facts)
+  const { model, choices } = required(exchange.facts)
   const usageAdded = exchange.edits.has('stream_options')
   const asked = exchange.beginInspection === null ? {} : { asked: new RequestEcho(exchange.parsed) }
-  exchange.call.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, ...asked })
+  exchange.call.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, choices, ...asked })
   exchange.call.inspection = exchange.beginInspection?.(exchange.call.reader) ?? null
   const relay = new Relay(exchange, gateway, upstream)
   const reason = await relay.begin()

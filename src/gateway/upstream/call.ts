@@ -5,7 +5,7 @@
  */
 
 import { Failure } from '../../failure.ts'
-import { isTranslated } from '../../languages/families.ts'
+import { isTranslated, memberWith } from '../../languages/families.ts'
 import type { LanguageName, NeutralEvent } from '../../languages/neutral.ts'
 import { markBegins } from '../../languages/reading/texts/signed-reasoning.ts'
 import {
@@ -211,7 +211,7 @@ async function sendTranslated(
 ): Promise<Response> {
   const { provider, kind } = required(exchange.model)
   const { family } = exchange.dialect
-  const spoken = language === 'gemini' || language === 'converse' ? family : language
+  const spoken = language === 'converse' ? family : language
   const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
   // A kind gives a count in the caller's form; an error is in its own language.
   if (exchange.dialect.countsTokens && answer.ok) return answer
@@ -276,13 +276,16 @@ function ownBody(exchange: Exchange): Uint8Array {
   if (exchange.stored?.call && exchange.members === null) return noBody
   const body = required(exchange.body)
   const { upstreamModel } = required(exchange.model)
+  const { dialect } = exchange
   const alias = required(exchange.facts).model !== upstreamModel
   const unmarked = unmarkedMember(exchange, body)
-  if (!alias && unmarked === null && exchange.edits.size === 0) return body
+  if (!alias && unmarked === null && exchange.edits.size === 0 && dialect.wireForm === undefined) return body
   const edits = new Map(exchange.edits)
   if (alias) edits.set('model', JSON.stringify(upstreamModel))
   if (unmarked !== null) edits.set(unmarked.member, memberJson(exchange, unmarked.member, unmarked.value))
-  return editBody(body, required(exchange.members), edits)
+  const edited = editBody(body, required(exchange.members), edits)
+  if (dialect.wireForm === undefined) return edited
+  return new TextEncoder().encode(dialect.wireForm(new TextDecoder().decode(edited)))
 }
 
 /**
@@ -291,7 +294,8 @@ function ownBody(exchange: Exchange): Uint8Array {
  */
 function unmarkedMember({ dialect, parsed, edits }: Exchange, body: Uint8Array): MemberWithoutMarks | null {
   if (!isTranslated(dialect.family)) return null
-  const holdsMarks = mayHoldMarks(body) || edits.get('messages')?.includes(markBegins) === true
+  const conversation = edits.get(memberWith(dialect.family, 'conversation') ?? '')
+  const holdsMarks = mayHoldMarks(body) || conversation?.includes(markBegins) === true
   if (!holdsMarks) return null
   return withoutForeignReasoning(dialect.family, required(parsed))
 }

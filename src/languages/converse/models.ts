@@ -8,7 +8,6 @@ import { thinkingOf } from '../messages/translation/thinking-budget.ts'
 import type { NeutralReasoning, NeutralRequest, Stated } from '../neutral.ts'
 import type { JsonObject } from '../reading/json-value.ts'
 import { type Lenience, leaveOut, nearestEffort } from '../translation/lenience.ts'
-import { unsupported } from '../translation/translation-errors.ts'
 
 type Maker = 'anthropic' | 'nova' | 'gpt-oss' | 'other'
 
@@ -30,17 +29,18 @@ export function modelFields({ model, sampling, reasoning }: NeutralRequest, leni
   const maker = makerOf(model)
   const { topK, stop, maxOutputTokens } = sampling
   const fields = {
-    ...(topK !== undefined && topKField(maker, topK)),
+    ...(topK !== undefined && topKField(maker, topK, lenience)),
     ...(reasoning !== null && reasoningField(model, maker, reasoning, maxOutputTokens?.value ?? null, lenience)),
   }
   const asksStop = maker === 'anthropic' && stop !== undefined && stop.value.length > 0
   return { fields, answerPaths: asksStop ? ['/stop_sequence'] : [] }
 }
 
-function topKField(maker: Maker, { value, at }: Stated<number>): JsonObject {
+function topKField(maker: Maker, { value, at }: Stated<number>, lenience: Lenience | undefined): JsonObject {
   if (maker === 'anthropic') return { top_k: value }
   if (maker === 'nova') return { inferenceConfig: { topK: value } }
-  throw unsupported(at, 'this model of Bedrock is not known to take it: leave it out')
+  leaveOut(lenience, at, 'this model of Bedrock is not known to take it: leave it out')
+  return {}
 }
 
 const openEfforts = ['low', 'medium', 'high'] as const

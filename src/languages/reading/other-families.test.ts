@@ -5,16 +5,18 @@ import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { speech } from '../audio/speech.ts'
 import { transcriptions } from '../audio/transcriptions.ts'
+import { translations } from '../audio/translations.ts'
 import { chat } from '../chat/dialect.ts'
 import { completions } from '../completions/dialect.ts'
 import type { Dialect } from '../dialect.ts'
 import { embeddings } from '../embeddings/dialect.ts'
 import { families as rows } from '../families.ts'
+import { imageEdits, images } from '../images/dialect.ts'
 import { messages } from '../messages/dialect.ts'
 import { moderations } from '../moderations/dialect.ts'
 import { responses } from '../responses/dialect.ts'
 
-const families = [embeddings, transcriptions, speech, completions, moderations]
+const families = [embeddings, transcriptions, translations, speech, completions, moderations, images, imageEdits]
 
 /** Replaces each text by its own upper case, as a policy would. */
 function shouted(dialect: Dialect, body: Record<string, unknown>): Record<string, unknown> {
@@ -158,7 +160,9 @@ test('a stream that fails ends with the envelope, and completions with [DONE] to
       error: { code: 'upstream_provider_error' },
       request_id: 'request-1',
     })
-    expect(text.endsWith('data: [DONE]\n\n')).toBe(!['speech', 'transcriptions'].includes(dialect.family))
+    expect(text.endsWith('data: [DONE]\n\n')).toBe(
+      ['embeddings', 'completions', 'moderations'].includes(dialect.family),
+    )
   }
 })
 

@@ -1,7 +1,8 @@
 /** What `languages.md` says is carried, left out or refused is so. */
 import { describe, expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
-import type { NeutralRequest } from '../neutral.ts'
+import type { LanguageName, NeutralRequest } from '../neutral.ts'
+import type { JsonObject } from '../reading/json-value.ts'
 import { plainFor, refusedBeside, sampleField, sampleOf } from '../testing/samples.ts'
 import { type Feature, features } from '../translation-language.ts'
 import { languages } from './languages.ts'
@@ -77,10 +78,11 @@ for (const { provider, features: table } of Object.values(languages)) {
 
 for (const { caller, members } of Object.values(languages)) {
   if (caller === null || members === undefined) continue
-  const question =
-    caller.name === 'responses'
-      ? { model: 'm', input: 'hi' }
-      : { model: 'm', messages: [{ role: 'user', content: 'hi' }] }
+  const questions: Partial<Record<LanguageName, JsonObject>> = {
+    responses: { model: 'm', input: 'hi' },
+    gemini: { model: 'm', contents: [{ role: 'user', parts: [{ text: 'hi' }] }] },
+  }
+  const question = questions[caller.name] ?? { model: 'm', messages: [{ role: 'user', content: 'hi' }] }
 
   describe(`of a ${caller.name} request`, () => {
     const refusal = (param: string) => expect.objectContaining({ code: 'translation_unsupported', param })

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { chat } from '../chat/translation/language.ts'
 import { converse } from '../converse/language.ts'
-import { gemini } from '../gemini/language.ts'
+import { gemini } from '../gemini/translation/language.ts'
 import { messages } from '../messages/translation/language.ts'
 import type { NeutralAnswer, NeutralEvent } from '../neutral.ts'
 import { responses } from '../responses/translation/language.ts'

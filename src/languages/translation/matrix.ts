@@ -22,7 +22,7 @@ Refused is 400 \`translation_unsupported\` with the caller's field as \`param\`;
 What is left out and noted is in the \`details.notes\` of the outcome event, as \`translation.left_out:FIELD\`. It
 tracks, tunes or asks for something that the provider does not have, and the answer does not need it: a tool that only
 its own provider runs is left out unless \`tool_choice\` requires it, and so are \`defer_loading\` of a tool,
-\`verbosity\`, the \`output_config\` of a message, and \`parallel_tool_calls: false\` where calls cannot be kept apart. \`json_object\` becomes an instruction
+\`verbosity\`, \`top_k\`, the \`output_config\` of a message, and \`parallel_tool_calls: false\` where calls cannot be kept apart. \`json_object\` becomes an instruction
 where the provider has JSON by a schema only, an effort that the model lacks the nearest one, and
 instructions inside a conversation stand before it where the provider takes them only there
 (\`translation.replaced:FIELD\`).

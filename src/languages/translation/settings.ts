@@ -8,6 +8,7 @@ import type { NeutralRequest, Stated } from '../neutral.ts'
 import { isGiven, type JsonObject } from '../reading/json-value.ts'
 import { type Feature, type FeatureTable, features, type Support } from '../translation-language.ts'
 import { statedLimit, statedNumber } from './field-readers.ts'
+import type { Lenience } from './lenience.ts'
 
 type Settings = NeutralRequest['sampling']
 
@@ -41,22 +42,22 @@ export function numberReader(table: MemberTable): (body: Readonly<JsonObject>) =
 }
 
 /**
- * A writer of the settings, each by its first name in the table. `refuse` throws for one that has no name there; absent
- * if all have one.
+ * A writer of the settings, each by its first name in the table. `refuse` throws for one that has no name there, or
+ * leaves it out if the translation is lenient; absent if all have one.
  */
 export function settingWriter(
   table: MemberTable,
-  refuse?: (stated: Stated<unknown>, setting: Setting) => void,
-): (settings: Settings) => JsonObject {
+  refuse?: (stated: Stated<unknown>, setting: Setting, lenience: Lenience | undefined) => void,
+): (settings: Settings, lenience?: Lenience) => JsonObject {
   const named = settingsOf(table)
   const written = named.filter((one, at) => named.findIndex(({ setting }) => setting === one.setting) === at)
   const nameless = Object.keys(featureOf).filter(
     (setting): setting is Setting => !named.some((known) => known.setting === setting),
   )
-  return (settings) => {
+  return (settings, lenience) => {
     for (const setting of nameless) {
       const stated = settings[setting]
-      if (stated !== undefined) refuse?.(stated, setting)
+      if (stated !== undefined) refuse?.(stated, setting, lenience)
     }
     const members: JsonObject = {}
     for (const { name, setting } of written) {

@@ -14,6 +14,7 @@
 
 import { callSignatureIn, withoutThoughts } from '../chat/translation/reasoning.ts'
 import { type Family, isTranslated, memberWith, type TranslatedFamily } from '../families.ts'
+import { skipsCheck } from '../gemini/translation/write-contents.ts'
 import { isGiven, isObject, type JsonObject, objectsOf } from '../reading/json-value.ts'
 import { markBegins } from '../reading/texts/signed-reasoning.ts'
 import { readMarkedSignature } from './signature.ts'
@@ -72,6 +73,19 @@ const withoutMarksOf: Readonly<Record<TranslatedFamily, (one: JsonObject) => Jso
     if (!details.some(({ signature, data }) => isMarked(signature) || isMarked(data))) return kept
     const spoken = withoutThoughts(kept)
     return calls.length > 0 || saysSomething(spoken.content) || saysSomething(spoken.refusal) ? spoken : null
+  },
+  gemini: (content) => {
+    const { parts } = content
+    if (!Array.isArray(parts)) return content
+    const kept = parts.flatMap((part: unknown) => {
+      if (!isObject(part) || !isMarked(part.thoughtSignature)) return [part]
+      const { thoughtSignature: _marked, ...plain } = part
+      // Models of the third generation refuse a call without a signature.
+      if (isObject(part.functionCall)) return [{ ...plain, thoughtSignature: skipsCheck }]
+      return part.thought === true ? [] : [plain]
+    })
+    if (kept.every((part, index) => part === parts[index]) && kept.length === parts.length) return content
+    return kept.length === 0 ? null : { ...content, parts: kept }
   },
 }
 

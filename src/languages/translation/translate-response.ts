@@ -207,7 +207,7 @@ class TranslatedStream implements Bun.UnderlyingSource<Uint8Array> {
       return events
     })
     if (text !== '') this.#begun = true
-    return silent && this.#begun && this.#failure === null ? keepOpen : text
+    return silent && this.#begun && this.#failure === null ? (this.#to.keepOpen ?? keepOpen) : text
   }
 
   #written(events: () => readonly NeutralEvent[]): string {

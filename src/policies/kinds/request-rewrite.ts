@@ -7,7 +7,16 @@ import { z } from 'zod'
 import { isObject } from '../conditions/context.ts'
 import { type Change, type Decision, policyKind, type Subject } from './kind.ts'
 
-const fixed: ReadonlySet<string> = new Set(['model', 'stream', 'session_id', 'messages', 'input', 'system'])
+const fixed: ReadonlySet<string> = new Set([
+  'model',
+  'stream',
+  'session_id',
+  'messages',
+  'input',
+  'system',
+  'contents',
+  'systemInstruction',
+])
 const member = z
   .string()
   .min(1)
@@ -77,6 +86,7 @@ function systemChanges(
   const text = join(null).join('\n')
   const { family } = context.request
   if (family === 'messages') return [{ member: 'system', value: text }]
+  if (family === 'gemini') return [{ member: 'systemInstruction', value: { parts: [{ text }] } }]
   if (family === 'responses') return [{ member: 'instructions', value: text }]
   const messages = isObject(body) && Array.isArray(body.messages) ? body.messages : null
   if (family !== 'chat' || messages === null) return []

@@ -51,7 +51,7 @@ export const toolAccess = policyKind({
 const without = (body: Readonly<Record<string, unknown>> | null, isAllowed: (name: string) => boolean): Change[] => [
   ...(
     [
-      ['tools', 'tool_choice'],
+      ['tools', isObject(body?.toolConfig) ? 'toolConfig' : 'tool_choice'],
       ['functions', 'function_call'],
     ] as const
   ).flatMap(([member, choice]) => withoutOf(body?.[member], { member, choice, chosen: body?.[choice] }, isAllowed)),
@@ -68,7 +68,7 @@ function withoutInInput(input: unknown, isAllowed: (name: string) => boolean): C
 
 /** A value that is not a list is removed, because readers interpret it differently. */
 const allowedOf = (offered: unknown, isAllowed: (name: string) => boolean): unknown[] =>
-  Array.isArray(offered) ? offered.filter((tool: unknown) => namesOfTool(tool).every(isAllowed)) : []
+  Array.isArray(offered) ? offered.flatMap((tool: unknown) => withoutDeclarations(tool, isAllowed)) : []
 
 function withoutOf(
   offered: unknown,
@@ -84,10 +84,30 @@ function withoutOf(
   ]
 }
 
+/** A tool, or what is left of one of Gemini's, which declares several functions. */
+function withoutDeclarations(tool: unknown, isAllowed: (name: string) => boolean): unknown[] {
+  const declared = isObject(tool) ? tool.functionDeclarations : undefined
+  if (!isObject(tool) || !Array.isArray(declared)) return namesOfTool(tool).every(isAllowed) ? [tool] : []
+  const kept = declared.filter((each: unknown) => namesOfTool(each).every(isAllowed))
+  const left = Object.entries(tool).flatMap(([member, value]): [string, unknown][] => {
+    if (member === 'functionDeclarations') return kept.length > 0 ? [[member, kept]] : []
+    return namesOfTool({ [member]: value }).every(isAllowed) ? [[member, value]] : []
+  })
+  return left.length === 0 ? [] : [Object.fromEntries(left)]
+}
+
+/** The tools that Gemini's language lets the model choose among. */
+const allowedFunctions = (choice: object): string[] | null => {
+  if (!('functionCallingConfig' in choice) || !isObject(choice.functionCallingConfig)) return null
+  return namesOfTool(choice.functionCallingConfig.allowedFunctionNames)
+}
+
 /** The tool that the model was told to call; none if it may choose. */
 const chosenTools = (choice: unknown): string[] =>
-  typeof choice === 'object' &&
-  choice !== null &&
-  !('type' in choice && (choice.type === 'auto' || choice.type === 'any'))
-    ? namesOfTool(choice)
-    : []
+  isObject(choice) && allowedFunctions(choice) !== null
+    ? (allowedFunctions(choice) ?? [])
+    : typeof choice === 'object' &&
+        choice !== null &&
+        !('type' in choice && (choice.type === 'auto' || choice.type === 'any'))
+      ? namesOfTool(choice)
+      : []

@@ -147,6 +147,7 @@ function recordedRequest({ details }: Event): Recorded | null {
 const familyOf: ReadonlyMap<string, ModelFamily> = new Map(
   modelFamilies.flatMap((family) => [
     [routeOf(family), family],
+    ...(families[family].alsoAt ?? []).map((path) => [`POST ${path}`, family] as const),
     ...(families[family].webSockets ?? []).map(({ path }) => [`GET ${path}`, family] as const),
   ]),
 )

@@ -7,9 +7,11 @@ import { sinceInstant, sinceSchema } from '../../events/query/since.ts'
 import { visibilityFor } from '../../events/query/visibility-filter.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
+import type { Dialect } from '../../languages/dialect.ts'
 import { familyNames, policyStages } from '../../languages/families.ts'
 import { familyOfBody } from '../../languages/family-of-body.ts'
 import { dialects } from '../../languages/index.ts'
+import { type JsonObject, parseObject, textOf } from '../../languages/reading/json-value.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import { TokenView } from '../conditions/context.ts'
@@ -37,11 +39,13 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         requireMayCall(principal, body.policies)
         const policies = await policiesToTry({ state, ledger }, body)
         const { token, family = familyOfBody(body.request) } = body
+        const dialect = dialects[family]
+        const request = asGatewayReads(dialect, body.request)
         const outcome = await tryPolicies(
           policies.map(({ stored }) => stored),
           {
-            dialect: dialects[family],
-            request: body.request,
+            dialect,
+            request,
             response: body.response === undefined ? null : { status: body.response_status, body: body.response },
             headers: new Headers(body.headers),
             token: new TokenView({
@@ -58,7 +62,14 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         const byId = new Map(policies.map((policy) => [policy.stored.id, policy]))
         const { verdict, reasonCode: reason_code } = outcome
         const findings = outcome.findings.map((finding) => shown(finding, byId.get(finding.policy_id)))
-        return { verdict, reason_code, family, findings, request: body.request, response: body.response ?? null }
+        return {
+          verdict,
+          reason_code,
+          family,
+          findings,
+          request: asWritten(dialect, request),
+          response: body.response ?? null,
+        }
       },
       {
         access: 'policies:read',
@@ -90,6 +101,16 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
         },
       },
     )
+
+/** A request whose wire form is another than the gateway's own, in the latter; its model stands in the body here. */
+function asGatewayReads({ gatewayForm }: Dialect, request: JsonObject): JsonObject {
+  if (gatewayForm === undefined) return request
+  const address = `http://gateway/v1beta/models/${encodeURIComponent(textOf(request.model) ?? '')}:generateContent`
+  return parseObject(gatewayForm(JSON.stringify(request), address)) ?? request
+}
+
+const asWritten = ({ wireForm }: Dialect, request: JsonObject): JsonObject =>
+  wireForm === undefined ? request : { model: request.model, ...parseObject(wireForm(JSON.stringify(request))) }
 
 const object = z.record(z.string(), z.unknown())
 

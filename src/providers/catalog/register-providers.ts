@@ -67,7 +67,7 @@ const simulator: FoundProvider = {
 }
 
 /** One dollar a million tokens each way. */
-const simulatorPrice = JSON.stringify({ input_per_million: 1, output_per_million: 1 })
+const simulatorPrice = JSON.stringify({ input_per_million: 1, output_per_million: 1, per_image: 0.000016 })
 
 /** Makes or updates the providers. Throws `invalid_parameter`, naming the variable, for a base URL that is none. */
 export async function registerProvidersFromEnvironment(options: RegistrationOptions): Promise<void> {

@@ -44,7 +44,17 @@ export const azureOpenai: ProviderKind = {
   takesCacheKey: true,
   addressProblem: (baseUrl) =>
     baseUrl === null ? "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com" : null,
-  families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions'],
+  families: [
+    'chat',
+    'responses',
+    'embeddings',
+    'transcriptions',
+    'translations',
+    'speech',
+    'completions',
+    'images',
+    'image_edits',
+  ],
   language: 'chat',
   storesResponses: true,
   // The address does not show which deployments speak it.

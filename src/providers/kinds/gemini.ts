@@ -1,5 +1,5 @@
 /**
- * Google's Gemini API, in its own language alone: requests of the text families are translated by the gateway, those for
+ * Google's Gemini API, in its own language: requests of the other text families are translated by the gateway, those for
  * embeddings here. The model and whether to stream stand in the path. The base follows the convention of the official
  * clients, which add the version: one that is only an origin gets `/v1beta`, a trailing slash is ignored.
  */
@@ -29,7 +29,7 @@ export const gemini: ProviderKind = {
   environment: { apiKey: 'GEMINI_API_KEY', baseUrl: null },
   takesCacheKey: false,
   addressProblem: () => null,
-  families: ['embeddings'],
+  families: ['embeddings', 'gemini'],
   language: 'gemini',
   countsTokens: true,
   address: (provider) => addressOf(provider).base,

@@ -2,7 +2,7 @@
  * OpenAI, and everything that speaks its language by another base URL. The base follows the convention of the official
  * clients' `OPENAI_BASE_URL`, which includes `/v1`; a base that is only an origin gets it, a trailing slash is ignored.
  */
-import type { Family } from '../../languages/families.ts'
+import { type Family, isFamily } from '../../languages/families.ts'
 import { objectsOf } from '../../languages/reading/json-value.ts'
 import { withoutCollection } from '../model-name.ts'
 import type { ProviderKind, UpstreamCall } from '../provider.ts'
@@ -16,9 +16,13 @@ export const openaiPaths = {
   responses: '/responses',
   embeddings: '/embeddings',
   transcriptions: '/audio/transcriptions',
+  translations: '/audio/translations',
   speech: '/audio/speech',
   completions: '/completions',
   moderations: '/moderations',
+  images: '/images/generations',
+  image_edits: '/images/edits',
+  rerank: '/rerank',
 } as const satisfies Partial<Record<Family, string>>
 
 type OpenaiFamily = keyof typeof openaiPaths
@@ -40,7 +44,7 @@ export const openai: ProviderKind = {
   environment: { apiKey: 'OPENAI_API_KEY', baseUrl: 'OPENAI_BASE_URL' },
   takesCacheKey: true,
   addressProblem: () => null,
-  families: ['chat', 'responses', 'embeddings', 'transcriptions', 'speech', 'completions', 'moderations'],
+  families: Object.keys(openaiPaths).filter(isFamily).filter(isOpenaiFamily),
   // Not responses: most servers that imitate OpenAI speak chat, and only few speak responses.
   language: 'chat',
   storesResponses: true,

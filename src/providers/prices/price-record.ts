@@ -32,6 +32,7 @@ export const priceRecordSchema = z.strictObject({
     .describe('What holds for requests whose input has at least this many tokens'),
   audio_per_hour: dollars.optional().describe('Audio that is listened to'),
   per_million_characters: dollars.optional().describe('Text that is spoken'),
+  per_image: dollars.optional().describe('An image that is generated, whatever its size'),
   per_thousand_tool_uses: dollars.optional().describe('Uses of tools that the provider runs, such as web search'),
   per_thousand_requests: dollars.optional().describe('What requests cost beside their tokens'),
 })
@@ -49,6 +50,7 @@ export function compilePrice(record: unknown, source: string): Price {
     tiers: [compileTier({ from_input_tokens: 0, ...read }), ...(read.tiers ?? []).map((tier) => compileTier(tier))],
     audioHour: read.audio_per_hour === undefined ? null : toNano(read.audio_per_hour),
     character: read.per_million_characters === undefined ? null : picoOfMillion(read.per_million_characters),
+    ...(read.per_image !== undefined && { image: toNano(read.per_image) }),
     toolUse: Math.ceil(toNano(read.per_thousand_tool_uses ?? 0) / 1000),
     request: Math.ceil(toNano(read.per_thousand_requests ?? 0) / 1000),
     source,
@@ -96,6 +98,7 @@ export const shownPriceSchema = z.object({
   ),
   audio_per_hour: z.number().nullable(),
   per_million_characters: z.number().nullable(),
+  per_image: z.number().nullable(),
   per_thousand_tool_uses: z.number(),
   per_thousand_requests: z.number(),
 })
@@ -116,6 +119,7 @@ export const showPrice = (price: Price): z.infer<typeof shownPriceSchema> => ({
   })),
   audio_per_hour: price.audioHour === null ? null : fromNano(price.audioHour),
   per_million_characters: price.character === null ? null : millionOfPico(price.character),
+  per_image: price.image === undefined ? null : fromNano(price.image),
   per_thousand_tool_uses: fromNano(price.toolUse * 1000),
   per_thousand_requests: fromNano(price.request * 1000),
 })

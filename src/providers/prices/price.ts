@@ -35,6 +35,8 @@ export interface Price {
   audioHour: number | null
   /** Spoken text, in picodollars a character; null if it is billed by tokens. */
   character: number | null
+  /** One image that is generated, in nano-dollars; absent if images are billed by tokens. */
+  image?: number
   /** One use of a tool that the provider runs, a web search above all, in nano-dollars. */
   toolUse: number
   /** What each request costs beside its tokens, in nano-dollars. */

@@ -106,6 +106,10 @@ export function boundOf(
   if (gives === 'audio' && price.character !== null) {
     return fixedBound(price.request + nanoOf(request.body.length, price.character))
   }
+  if (gives === 'images') {
+    if (price.image === undefined) throw boundless('model', "The model's price says nothing of an image: set per_image")
+    return fixedBound(price.request + Math.max(1, facts.choices) * price.image)
+  }
   return tokenBound(request, price, contextWindow, maxOutputTokens)
 }
 
@@ -171,13 +175,14 @@ function inputBound(
   }
   const tools = hasTools(parsed) ? toolAllowance : 0
   const counted = textTokens ?? Number.POSITIVE_INFINITY
-  const most = Math.min(body.length, counted) + requestAllowance + messageAllowance * messagesOf(parsed) + tools
+  const read = Math.min(body.length, counted) + (facts.repeatedBytes ?? 0)
+  const most = read + requestAllowance + messageAllowance * messagesOf(parsed) + tools
   if (window !== null && manyInputs !== true && window < most) return { tokens: window, of: 'window' }
   return { tokens: most, of: counted < body.length ? 'tokenizer' : 'bytes' }
 }
 
 function messagesOf(parsed: BoundedRequest['parsed']): number {
-  const messages = parsed?.messages ?? parsed?.input
+  const messages = parsed?.messages ?? parsed?.contents ?? parsed?.input
   return Array.isArray(messages) ? messages.length : 1
 }
 

@@ -22,6 +22,8 @@ test('the cheapest request is one input and one output token, rounded up once, p
   expect(minCost(compilePrice({ ...price, output_per_million: 60, per_thousand_requests: 1 }, ''))).toBe(1_060_150)
   expect(minCost(compilePrice({ ...price, audio_per_hour: 0.36 }, ''))).toBe(1000)
   expect(minCost(compilePrice({ ...price, per_million_characters: 15 }, ''))).toBe(15_000)
+  const image = { input_per_million: 0, output_per_million: 0, per_image: 0.04 }
+  expect(minCost(compilePrice(image, ''))).toBe(40_000_000)
 })
 
 test('the cheapest request uses only models that the token, its provider and its access policies allow', () => {

@@ -42,12 +42,13 @@ export interface Spender extends Pick<GovernedToken, 'provider' | 'modelFilter'>
 const minAudioSeconds = 0.01
 
 /** Nano-dollars of one input and one output token; for other units, of the cheapest of them. */
-export function minCost({ tiers, audioHour, character, request }: Price): number {
+export function minCost({ tiers, audioHour, character, image, request }: Price): number {
   if (audioHour !== null) return request + audioCost(audioHour, minAudioSeconds)
   if (character !== null) return request + nanoOf(1, character)
   const [tier] = tiers
-  if (tier === undefined) return request
-  return request + nanoOf(1, tier.input + tier.output)
+  const tokens = tier === undefined ? 0 : nanoOf(1, tier.input + tier.output)
+  if (image === undefined) return request + tokens
+  return request + (tokens === 0 ? image : Math.min(tokens, image))
 }
 
 /** Nano-dollars; null if the token may use no priced model. */

@@ -16,6 +16,7 @@ export function costOf(list: Price, family: Family, usage: Usage, characters = 0
     return fees + audioCost(price.audioHour, usage.audioSeconds ?? 0)
   }
   if (price.character !== null && gives === 'audio') return fees + nanoOf(characters, price.character)
+  if (price.image !== undefined && gives === 'images') return fees + (usage.images ?? 0) * price.image
   return fees + tokenCost(price, family, usage)
 }
 

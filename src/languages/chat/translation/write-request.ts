@@ -15,6 +15,7 @@ import type {
 } from '../../neutral.ts'
 import type { JsonObject } from '../../reading/json-value.ts'
 import { dataUrl } from '../../translation/data-url.ts'
+import { leaveOut } from '../../translation/lenience.ts'
 import {
   audioFormats,
   effortOf,
@@ -25,13 +26,18 @@ import {
 } from '../../translation/openai-shared.ts'
 import { settingWriter } from '../../translation/settings.ts'
 import { unsupported } from '../../translation/translation-errors.ts'
+import type { WriteOptions } from '../../translation-language.ts'
 import { chatMembers } from '../members.ts'
 import { thoughtMembers } from './reasoning.ts'
 
 const extraMembers = new Set(['verbosity', 'service_tier'])
 
-export function writeChatRequest(request: NeutralRequest): JsonObject {
-  const body: JsonObject = { model: request.model, messages: messagesOf(request), ...settingsOf(request.sampling) }
+export function writeChatRequest(request: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
+  const body: JsonObject = {
+    model: request.model,
+    messages: messagesOf(request),
+    ...settingsOf(request.sampling, lenience),
+  }
   const { toolChoice: choice, output, reasoning } = request
   if (request.tools.length > 0) body.tools = request.tools.map(toolOf)
   if (choice !== null) {
@@ -51,8 +57,8 @@ export function writeChatRequest(request: NeutralRequest): JsonObject {
   return body
 }
 
-const settingsOf = settingWriter(chatMembers, ({ at }) => {
-  throw unsupported(at, 'chat completions have no top_k')
+const settingsOf = settingWriter(chatMembers, ({ at }, _topK, lenience) => {
+  leaveOut(lenience, at, 'chat completions have no top_k')
 })
 
 function formatOf(output: NonNullable<NeutralRequest['output']>['value']): JsonObject {

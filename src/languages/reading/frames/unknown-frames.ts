@@ -15,7 +15,7 @@ import { MalformedJson, stringOf } from './malformed-json.ts'
 import { frameBytes, type OpenFrame } from './open-frame.ts'
 import { isTruncatedObject } from './truncated-json.ts'
 
-type StreamLanguage = 'chat' | 'responses' | 'messages'
+type StreamLanguage = 'chat' | 'responses' | 'messages' | 'gemini'
 
 /** The events of a messages stream. */
 export const messageEvents: ReadonlySet<string> = new Set([
@@ -28,6 +28,7 @@ export function isForeign(own: StreamLanguage, type: string, data: JsonObject): 
   if (own !== 'responses' && type.startsWith('response.')) return true
   if (own !== 'messages' && messageEvents.has(type)) return true
   if (own !== 'chat' && objectsOf(data.choices).length > 0) return true
+  if (own === 'gemini') return false
   return objectsOf(data.candidates).some(({ content, finishReason }) => isObject(content) || finishReason !== undefined)
 }
 
@@ -120,6 +121,6 @@ export class Unforeseen {
 const goesOn = ({ kind, place, alone }: FoundText): boolean =>
   kind !== 'name' &&
   !farBack.test(place) &&
-  !(alone && kind === 'tool_arguments' && /(?:^|\/)(?:arguments|input)$/.test(place))
+  !(alone && kind === 'tool_arguments' && /(?:^|\/)(?:arguments|args|input)$/.test(place))
 
 const farBack = /#\d{3}/

@@ -34,7 +34,8 @@ function beginningOf(url: string): string | null {
 /** The text of the file that a member holds; null if it holds none. */
 export function fileText(holder: JsonObject, key: string, value: string): string | null {
   if (key === 'data') {
-    const { type, media_type: mediaType } = holder
+    const { type, media_type: mediaType, mimeType } = holder
+    if (typeof mimeType === 'string') return readText(mimeType, value)
     return type === 'base64' && typeof mediaType === 'string' ? readText(mediaType, value) : null
   }
   if (!addresses.has(key)) return null

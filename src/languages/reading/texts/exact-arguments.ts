@@ -16,7 +16,7 @@ export function readArgumentsExactly(body: JsonObject, text: string): void {
 
 /** False if nothing in it can be arguments: the names that mark them are missing, and no escape can spell them. */
 const mayHoldArguments = (text: string): boolean =>
-  text.includes('"arguments"') || text.includes('tool_use"') || text.includes('\\u')
+  text.includes('"arguments"') || text.includes('"args"') || text.includes('tool_use"') || text.includes('\\u')
 
 function takeFrom(value: unknown, exact: unknown): void {
   if (Array.isArray(value) && Array.isArray(exact)) {

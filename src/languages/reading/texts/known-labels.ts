@@ -7,7 +7,7 @@
 /** The words of types, statuses, reasons, roles, formats and the like. */
 const words: ReadonlySet<string> = new Set(
   `1h 24h 5m a access active added adaptive allowed annotation any api app application apply approval approximate argument arguments array
-  assistant async audio auto automatic base64 bash batch batched blob block boolean browser bytes call calls
+  assistant async audio auto automatic base64 bash batch batched blob block blocklist boolean browser bytes call calls
   cancelled canceled cache char character chat choice chunk citation citations click code command commentary compacting compaction completed completion completions
   computer concise connector container content control conversation create created creation csv custom data default deferred delta
   denied deny detail detailed developer diff disabled document docs docx done dot double drag dragging edit editor effort embedding embeddings
@@ -81,11 +81,12 @@ export const isEncodedUrl = (value: string): boolean => /^data:[\w.+/;=-]*;base6
 
 const ids = [
   ...['id', 'call_id', 'tool_call_id', 'tool_use_id', 'approval_request_id', 'item_id', 'response_id', 'file_id'],
-  ...['container_id', 'system_fingerprint'],
+  ...['container_id', 'system_fingerprint', 'responseId'],
 ]
 const labels = [
   ...['type', 'object', 'role', 'status', 'phase', 'index', 'media_type', 'mime_type', 'format', 'detail'],
   ...['finish_reason', 'stop_reason', 'native_finish_reason', 'service_tier', 'ttl'],
+  ...['mimeType', 'finishReason', 'blockReason', 'modality', 'trafficType', 'serviceTier'],
 ]
 /** Padding that some providers put into each frame, to hide the length of its text. */
 export const paddingMember = 'obfuscation'
@@ -96,10 +97,10 @@ export const saysNothingAsPadding = (inside: string): boolean => /^[A-Za-z0-9]*$
 /** Bytes in base64, signatures, and padding. */
 const encoded = [
   ...['b64_json', 'partial_image_b64', 'file_data', 'signature', 'encrypted_content', 'encrypted_index'],
-  ...['encrypted_stdout', 'thought_signature', paddingMember],
+  ...['encrypted_stdout', 'thought_signature', 'thoughtSignature', paddingMember],
 ]
 
-const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'model'])
+const labelled: ReadonlySet<string> = new Set([...ids, ...labels, ...encoded, 'model', 'modelVersion'])
 
 /** Whether a member is one of those that hold no text while they have the expected form. */
 export const isLabel = (member: string): boolean => labelled.has(member)
@@ -135,6 +136,7 @@ const labelsByName = new Map<string, Label>([
   ...labels.map((name) => [name, label(isKnownLabel)] as const),
   ...encoded.map((name) => [name, label(isEncoded)] as const),
   ['model', label(isModelName)],
+  ['modelVersion', label(isModelName)],
   ['data', label(isEncoded)],
   ['result', label(isEncoded)],
 ])

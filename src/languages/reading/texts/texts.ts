@@ -24,7 +24,7 @@ const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking'
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
   if (typeof value !== 'string') return isLogprobs(key, parentKey)
   if (key === 'data') {
-    const isBytes = typesOfData.has(holder.type) || parentKey.endsWith('audio')
+    const isBytes = typesOfData.has(holder.type) || parentKey.endsWith('audio') || parentKey === 'inlineData'
     return isBytes && saysNothing(key, value)
   }
   if (key === 'result') return holder.type === 'image_generation_call' && saysNothing(key, value)
@@ -38,16 +38,18 @@ const reasoning = /reason|think/
 function kindOf(key: string, { key: parentKey, kind: around }: Pick<Around, 'key' | 'kind'>): TextKind {
   if (key === 'arguments' || key === 'partial_json') return isFreelyNamed(parentKey) ? around : 'tool_arguments'
   if (key === 'refusal') return 'refusal'
-  if (key === 'tool_result') return 'tool_result'
+  if (key === 'tool_result' || key === 'functionResponse') return 'tool_result'
   if (names.has(key) || isLabel(key)) return 'name'
   return reasoning.test(key) ? 'reasoning' : around
 }
 
 /** Arguments that a body holds as an object are one text, their JSON, because the model writes the names in it too. */
 export const isArgumentsObject = (key: string, value: unknown, holder: JsonObject): boolean =>
-  typeof value === 'object' && value !== null && (key === 'arguments' || (key === 'input' && isCall(value, holder)))
+  typeof value === 'object' &&
+  value !== null &&
+  (key === 'arguments' || ((key === 'input' || key === 'args') && isCall(value, holder)))
 
-/** Whether this input belongs to a called tool: a tool of messages, or a custom one of chat or responses. */
+/** Whether this input belongs to a called tool: one of messages or Gemini, or a custom one of chat or responses. */
 const isCall = (input: object, { type, name }: JsonObject): boolean =>
   typeof type === 'string'
     ? /(?:tool_use|_call)$/.test(type)

@@ -17,19 +17,21 @@ import type {
 } from '../../neutral.ts'
 import type { JsonObject } from '../../reading/json-value.ts'
 import { dataUrl } from '../../translation/data-url.ts'
+import { leaveOut } from '../../translation/lenience.ts'
 import { effortOf, errorText, fileName, schemaWords, writeHints } from '../../translation/openai-shared.ts'
 import { settingWriter } from '../../translation/settings.ts'
 import { unsupported } from '../../translation/translation-errors.ts'
+import type { WriteOptions } from '../../translation-language.ts'
 import { responsesMembers } from '../members.ts'
 
-export function writeResponsesRequest(request: NeutralRequest): JsonObject {
+export function writeResponsesRequest(request: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
   const [only, ...more] = request.instructions
   const begin = more.length > 0 ? [message('developer', request.instructions)] : []
   const body: JsonObject = {
     model: request.model,
     ...(more.length === 0 && only !== undefined && { instructions: only.text }),
     input: [...begin, ...request.turns.flatMap(itemsOf)],
-    ...settingsOf(request.sampling),
+    ...settingsOf(request.sampling, lenience),
     ...toolMembers(request),
     store: false,
   }
@@ -47,7 +49,8 @@ export function writeResponsesRequest(request: NeutralRequest): JsonObject {
   return body
 }
 
-const settingsOf = settingWriter(responsesMembers, ({ at }) => {
+const settingsOf = settingWriter(responsesMembers, ({ at }, setting, lenience) => {
+  if (setting === 'topK') return leaveOut(lenience, at, 'the responses language has nothing like it')
   throw unsupported(at, 'the responses language has nothing like it')
 })
 

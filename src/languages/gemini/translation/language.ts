@@ -1,35 +1,46 @@
-/** Gemini's language, `generateContent` of the API v1beta. No application speaks it to this gateway. */
+/** Gemini's language, `generateContent` of the API v1beta: spoken by applications and by providers of the kind gemini. */
 
-import { featureTable } from '../translation/settings.ts'
-import type { Language } from '../translation-language.ts'
-import { readGeminiError } from './answers.ts'
-import { generationConfigMembers } from './members.ts'
+import { featureTable } from '../../translation/settings.ts'
+import type { Language } from '../../translation-language.ts'
+import { readGeminiError } from '../answers.ts'
+import { writeGeminiError } from '../error.ts'
+import { geminiMembers, generationConfigMembers } from '../members.ts'
+import { readGeminiRequest } from './read-request.ts'
 import { GeminiStreamReader, readGeminiAnswer } from './read-stream.ts'
+import { writeGeminiAnswer } from './write-answer.ts'
 import { writeGeminiRequest } from './write-request.ts'
+import { GeminiStreamWriter } from './write-stream.ts'
 
 const features = featureTable(
   { members: generationConfigMembers, within: 'generationConfig.' },
   {
     instructions: { as: '`systemInstruction`' },
-    later_instructions: { refused: 'instructions stand only before the conversation' },
-    speaker_name: { refused: 'speakers have no names' },
+    later_instructions: { refused: 'instructions stand only before the conversation', said: null },
+    speaker_name: { refused: 'speakers have no names', said: null },
     image_url: { as: '`fileData`' },
     image_data: { as: '`inlineData`' },
-    image_file: { refused: 'files belong to one provider' },
-    image_detail: { as: '`generationConfig.mediaResolution`', refused: 'one that is not the same for all media' },
+    image_file: { refused: 'files belong to one provider', said: null },
+    image_detail: {
+      as: '`generationConfig.mediaResolution`',
+      refused: 'one that is not the same for all media',
+      said: null,
+    },
     document_url: { as: '`fileData`' },
     document_data: { as: '`inlineData`, its title as a text before it' },
     document_text: { as: '`inlineData` of `text/plain`' },
-    document_file: { refused: 'files belong to one provider' },
-    document_citations: { refused: 'it does not cite documents' },
+    document_file: { refused: 'files belong to one provider', said: null },
+    document_citations: { refused: 'it does not cite documents', said: null },
     audio_data: { as: '`inlineData`' },
     tools: { as: '`functionDeclarations` with `parametersJsonSchema`' },
-    strict_tools: { as: 'mode `VALIDATED`, for all tools' },
+    strict_tools: { as: 'mode `VALIDATED`, for all tools', said: null },
     tool_choice: { as: '`functionCallingConfig.mode`: `AUTO`, `NONE`, `ANY`' },
     named_tool: { as: '`allowedFunctionNames`' },
-    parallel_tools: { refused: 'it cannot be kept to one call at a time; allowing more is what it does' },
+    parallel_tools: { refused: 'it cannot be kept to one call at a time; allowing more is what it does', said: null },
     tool_calls: { as: '`functionCall` parts' },
-    call_signature: { as: '`thoughtSignature` of the call; the text that skips the check where there is none' },
+    call_signature: {
+      as: '`thoughtSignature` of the call; the text that skips the check where there is none',
+      said: '`thoughtSignature` of the call',
+    },
     tool_results: { as: '`functionResponse` parts: `output`' },
     tool_result_media: { as: '`functionResponse.parts`, as bytes', refused: 'addresses' },
     tool_errors: { as: '`error` of the response' },
@@ -43,7 +54,7 @@ const features = featureTable(
     thoughts: { as: 'parts with `thought` and `thoughtSignature`' },
     redacted_thoughts: { withoutEffect: 'it hides none of its own' },
     foreign_thoughts: { withoutEffect: 'none but the provider that signed a thought takes it back' },
-    refusals: { as: 'text' },
+    refusals: { as: 'text', said: null },
     citations: { withoutEffect: 'a text is read without its sources' },
     stop: { refused: 'more than 5' },
     end_user: { withoutEffect: 'it has no place for it, and answers do not depend on it' },
@@ -56,7 +67,7 @@ const features = featureTable(
   },
 )
 
-export const gemini: Language = {
+export const gemini = {
   provider: {
     name: 'gemini',
     writeRequest: writeGeminiRequest,
@@ -64,6 +75,13 @@ export const gemini: Language = {
     readError: readGeminiError,
     streamReader: () => new GeminiStreamReader(),
   },
-  caller: null,
+  caller: {
+    name: 'gemini',
+    readRequest: readGeminiRequest,
+    writeAnswer: writeGeminiAnswer,
+    writeError: writeGeminiError,
+    streamWriter: (asked) => new GeminiStreamWriter(asked),
+  },
   features,
-}
+  members: geminiMembers,
+} satisfies Language

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import fc from 'fast-check'
-import { messages } from '../messages/translation/language.ts'
-import type { NeutralEvent } from '../neutral.ts'
-import { framesOf } from '../testing/streams.ts'
-import { collected } from '../translation/collect-stream.ts'
+import { messages } from '../../messages/translation/language.ts'
+import type { NeutralEvent } from '../../neutral.ts'
+import { framesOf } from '../../testing/streams.ts'
+import { collected } from '../../translation/collect-stream.ts'
 import { gemini } from './language.ts'
 
 const { provider } = gemini

@@ -9,7 +9,7 @@
  * signed are left out.
  */
 
-import { parseExactObject } from '../../lib/json/exact-json.ts'
+import { parseExactObject } from '../../../lib/json/exact-json.ts'
 import type {
   NeutralMedia,
   NeutralPart,
@@ -17,16 +17,16 @@ import type {
   NeutralToolCall,
   NeutralToolResult,
   NeutralTurn,
-} from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { unsupported } from '../translation/translation-errors.ts'
+} from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
 
 interface Content {
   role: 'user' | 'model'
   parts: JsonObject[]
 }
 
-const skipsCheck = 'skip_thought_signature_validator'
+export const skipsCheck = 'skip_thought_signature_validator'
 
 /** Models before the third generation: their thinking has a budget, and they check no signatures. */
 export const isBeforeThird = (model: string): boolean => /gemini-(?:1|2)[.-]/.test(model)

@@ -1,8 +1,8 @@
 /** What Gemini is asked. */
 import { describe, expect, test } from 'bun:test'
-import { Failure } from '../../failure.ts'
-import type { LanguageName, NeutralPart, NeutralRequest } from '../neutral.ts'
-import { plainRequest } from '../testing/samples.ts'
+import { Failure } from '../../../failure.ts'
+import type { LanguageName, NeutralPart, NeutralRequest } from '../../neutral.ts'
+import { plainRequest } from '../../testing/samples.ts'
 import { gemini } from './language.ts'
 
 const { provider } = gemini

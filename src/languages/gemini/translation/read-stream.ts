@@ -6,12 +6,12 @@
  * The language has no end marker: a stream is complete once a finish reason has come and the provider closed it.
  */
 
-import type { FinishReason, NeutralAnswer, NeutralEvent } from '../neutral.ts'
-import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
-import { collected } from '../translation/collect-stream.ts'
-import { argumentsText, frameObject, unusable } from '../translation/translation-errors.ts'
-import type { NeutralStreamReader } from '../translation-language.ts'
-import { finishOf, readGeminiError, readGeminiUsage } from './answers.ts'
+import type { FinishReason, NeutralAnswer, NeutralEvent } from '../../neutral.ts'
+import { isGiven, isObject, type JsonObject, objectsOf, textOf } from '../../reading/json-value.ts'
+import { collected } from '../../translation/collect-stream.ts'
+import { argumentsText, frameObject, unusable } from '../../translation/translation-errors.ts'
+import type { NeutralStreamReader } from '../../translation-language.ts'
+import { finishOf, readGeminiError, readGeminiUsage } from '../answers.ts'
 
 interface OpenPart {
   part: number

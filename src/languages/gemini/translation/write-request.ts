@@ -17,13 +17,13 @@ import type {
   NeutralRequest,
   NeutralTool,
   Stated,
-} from '../neutral.ts'
-import type { JsonObject } from '../reading/json-value.ts'
-import { type Lenience, leaveOut, nearestEffort, withInstructionsFirst } from '../translation/lenience.ts'
-import { settingWriter } from '../translation/settings.ts'
-import { unsupported } from '../translation/translation-errors.ts'
-import type { WriteOptions } from '../translation-language.ts'
-import { generationConfigMembers } from './members.ts'
+} from '../../neutral.ts'
+import type { JsonObject } from '../../reading/json-value.ts'
+import { type Lenience, leaveOut, nearestEffort, withInstructionsFirst } from '../../translation/lenience.ts'
+import { settingWriter } from '../../translation/settings.ts'
+import { unsupported } from '../../translation/translation-errors.ts'
+import type { WriteOptions } from '../../translation-language.ts'
+import { generationConfigMembers } from '../members.ts'
 import { contentsOf, isBeforeThird } from './write-contents.ts'
 
 export function writeGeminiRequest(given: NeutralRequest, { lenience }: WriteOptions = {}): JsonObject {
