@@ -46,11 +46,21 @@ export function startCommand(command: readonly string[], environment: Readonly<R
       return await child.exited
     },
     async kill() {
-      const family = [child.pid, ...descendantsOf(child.pid)]
+      const family = stoppedFamily(child.pid)
       for (const pid of family) signal(pid, 'SIGKILL')
       await child.exited
       await until('the process has ended', () => !family.some(isAlive))
       running.delete(child.pid)
     },
+  }
+}
+
+/** A process and all below it, stopped: none of them can start another, which would be left behind. */
+function stoppedFamily(pid: number): number[] {
+  for (let family = [pid]; ; ) {
+    for (const member of family) signal(member, 'SIGSTOP')
+    const now = [pid, ...descendantsOf(pid)]
+    if (now.every((member) => family.includes(member))) return now
+    family = now
   }
 }
