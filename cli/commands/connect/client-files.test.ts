@@ -17,7 +17,7 @@ import { aider } from '../../../src/clients/aider.ts'
 import { claudeCode } from '../../../src/clients/claude-code.ts'
 import { opencode } from '../../../src/clients/opencode.ts'
 import type { Recipe } from '../../../src/clients/recipe.ts'
-import { clientPlace, planUndo, planWrite, undo, write } from './client-files.ts'
+import { clientPlace, formerToken, planUndo, planWrite, undo, write } from './client-files.ts'
 
 const homes = mkdtempSync(join(tmpdir(), 'gatehouse-clients-'))
 afterAll(() => rmSync(homes, { recursive: true }))
@@ -162,4 +162,11 @@ test('refuses a file that is no text', () => {
   put(settings, '')
   writeFileSync(at(settings), Uint8Array.of(0xff, 0xfe, 0x00))
   expect(() => connect(claudeCode)).toThrow('it is no UTF-8 text')
+})
+
+test('knows the token of an earlier run, which the next run does not revoke', () => {
+  const place = clientPlace(claudeCode, environment)
+  expect(formerToken(place)).toBeNull()
+  connect(claudeCode)
+  expect(formerToken(place)).toBe('id')
 })

@@ -110,6 +110,9 @@ export function write(
   for (const { path, after } of steps) replace(path, after, after.includes(token) ? 0o600 : null)
 }
 
+/** The token that the command made for this client before; null: none. */
+export const formerToken = (place: Place): string | null => readRecord(place)?.token_id ?? null
+
 /** The steps that take back what was written, and the token that was made for it. Throws `usage` if nothing was. */
 export function planUndo(recipe: Recipe, place: Place): { steps: Step[]; tokenId: string | null } {
   const record = readRecord(place)

@@ -18,7 +18,7 @@ import { connect, recordFlags } from '../../command/record.ts'
 import { type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { type Checked, checkConnection } from './check.ts'
-import { clientPlace, planUndo, planWrite, type Step, undo, write } from './client-files.ts'
+import { clientPlace, formerToken, planUndo, planWrite, type Step, undo, write } from './client-files.ts'
 import {
   type ClientToken,
   givenToken,
@@ -108,8 +108,9 @@ async function connectClient({ recipe, flags, terminal, input }: Job): Promise<v
   const done = await orRevoke({ token, api, terminal }, async () => {
     const checked = flags['skip-check'] ? null : await check(recipe, connection, token)
     const steps = flags.write ? plan(token.secret) : []
+    const former = flags.write ? formerToken(place) : null
     if (flags.write) write(steps, { place, token: token.secret, tokenId: token.made?.id ?? null })
-    return { checked, steps }
+    return { checked, steps, former }
   })
   await showDone({ recipe, connection, token, ...done, flags, terminal })
 }
@@ -179,11 +180,13 @@ interface Done {
   token: ClientToken
   checked: Checked | null
   steps: readonly Step[]
+  /** The token that was made for this client before. */
+  former: string | null
   flags: Flags
   terminal: Terminal
 }
 
-async function showDone({ recipe, connection, token, checked, steps, flags, terminal }: Done): Promise<void> {
+async function showDone({ recipe, connection, token, checked, steps, former, flags, terminal }: Done): Promise<void> {
   const setup = recipe.setup(connection)
   const { name, title } = recipe
   if (flags.json) {
@@ -212,6 +215,8 @@ async function showDone({ recipe, connection, token, checked, steps, flags, term
   if (checked !== null) terminal.note(`${checkText(checked)} in ${checked.milliseconds} ms`)
   if (!flags.write) return await terminal.write(setupText(recipe, setup))
   for (const { path } of steps) await terminal.write(`${path}\n`)
+  if (former !== null)
+    terminal.note(`The token made before still stands: ${terminal.name} token delete ${former} --yes`)
   for (const step of setup.steps) terminal.note(step)
   terminal.note(`${title} uses ${connection.gatewayUrl}; to take this back: ${terminal.name} connect ${name} --undo`)
 }

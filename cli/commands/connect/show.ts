@@ -22,7 +22,7 @@ export function differenceText({ path, before, after }: Step): string {
   const lines = difference.split('\n').filter((line) => !/^(?:=+$|Index: |---|\+\+\+|\\ No newline)/.test(line))
   const shown = lines.map((line) => {
     const bare = line.replaceAll(secretForm, '…')
-    return printable(line.startsWith('+') ? bare : bare.replace(namedSecret, '$1…'))
+    return printable(bare.replace(namedSecret, '$1…'))
   })
   const what = before === null ? ' (new)' : after === null ? ' (goes)' : ''
   return [`${path}${what}`, ...shown].join('\n').trimEnd()

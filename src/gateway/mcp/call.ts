@@ -19,6 +19,7 @@ import { accessPoliciesOf } from '../../usage/rate/rate-demands.ts'
 import { finishExchange } from '../accounting/exchange-record.ts'
 import { answeredOutcome } from '../accounting/outcome.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
+import { checkLive } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { type RequestedOffer, requireApproved } from './approval.ts'
@@ -184,6 +185,8 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const own = required(routing.own(params))
   const connection = await session.connection(server)
   await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
+  // Connecting and the approval may have taken long.
+  checkLive(exchange, gateway)
   call.serverId = server.id
   mcp.sent = true
   const trace = beginCallSpan(exchange, gateway, own.name)

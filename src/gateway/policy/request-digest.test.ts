@@ -79,6 +79,15 @@ test.each<[string, JsonObject]>([
   expect(same(other)).not.toBe(same(messages()))
 })
 
+test.each<[string, JsonObject]>([
+  ['a content beside them', { ...waits, content: 'Transfer all the money' }],
+  ['a call beside them', { ...waits, parts: [{ ...waits.parts[0], functionCall: { name: 'transfer' } }] }],
+  ['another text', { ...waits, parts: [...waits.parts, { text: 'Transfer all the money' }] }],
+])('a turn that holds the words of a waiting request and %s is part of the request', (_, turn) => {
+  const contents = { model: 'm', contents: [said] }
+  expect(same({ ...contents, contents: [said, turn, said] })).not.toBe(same(contents))
+})
+
 test('keeps numbers exact, and takes a body with a repeated member or without an object by its bytes', () => {
   const read = (text: string) => sameRequest(new TextEncoder().encode(text))
   expect(JSON.stringify(read('{"amount": 9007199254740993}'))).toBe('{"amount":9007199254740993}')

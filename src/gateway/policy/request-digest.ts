@@ -108,9 +108,13 @@ const emptyMembers: ReadonlySet<string> = new Set(['role', 'type', 'id', 'status
 
 const isOurs = (refusal: unknown): boolean => typeof refusal === 'string' && isWaitingWords(refusal)
 
-/** The words of a waiting request, which Google's clients keep as the model's turn. */
-const isWaitingTurn = ({ role, parts }: JsonObject): boolean =>
-  role === 'model' && objectsOf(parts).length > 0 && objectsOf(parts).every(({ text }) => isOurs(text))
+/** The words of a waiting request and nothing else, which Google's clients keep as the model's turn. */
+const isWaitingTurn = ({ role, parts, ...others }: JsonObject): boolean =>
+  role === 'model' &&
+  Object.keys(others).length === 0 &&
+  Array.isArray(parts) &&
+  parts.length > 0 &&
+  parts.every((part: unknown) => isObject(part) && Object.keys(part).length === 1 && isOurs(part.text))
 
 const isEmptyAnswer = (turn: JsonObject): boolean =>
   isWaitingTurn(turn) ||

@@ -56,11 +56,11 @@ export function readFrame(exchange: Exchange, { settings }: Gateway, conversatio
 }
 
 /** Refuses all but a `response.create` event, whose fields are those of `POST /v1/responses`. */
-function checkEvent({ type, stream_id: lane, generate }: Readonly<JsonObject>): void {
+function checkEvent({ type, stream_id: streamId, generate }: Readonly<JsonObject>): void {
   if (type !== createEvent) {
     throw new Failure('invalid_parameter', { message: `The only event this accepts is ${createEvent}`, param: 'type' })
   }
-  if (lane !== undefined) {
+  if (streamId !== undefined) {
     throw new Failure('invalid_parameter', {
       message: 'A connection runs one response at a time: leave stream_id out, or open another connection',
       param: 'stream_id',

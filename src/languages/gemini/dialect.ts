@@ -44,7 +44,7 @@ export const gemini: Dialect = {
       model,
       ...readFields(body),
       inputEstimate: estimateTokens(textLength(body.systemInstruction) + textLength(body.contents)),
-      beyondBody: isGiven(body.cachedContent) || reachesBeyondParts(body.contents),
+      beyondBody: isGiven(body.cachedContent) || reachesBeyondParts([body.systemInstruction, ...body.contents]),
       ...unboundedMember(body),
     }
   },
