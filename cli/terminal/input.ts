@@ -42,6 +42,8 @@ function readLine(): Promise<string> {
     const end = lineEnds.exec(typed)
     if (typed.includes(interruption)) reject(new Failure('usage', { message: 'Interrupted' }))
     else if (end) {
+      // It must not hear what it puts back.
+      stdin.off('data', hear).pause()
       const rest = typed.slice(end.index + end[0].length)
       if (rest !== '') stdin.unshift(Buffer.from(rest))
       resolve(edited(typed.slice(0, end.index)))

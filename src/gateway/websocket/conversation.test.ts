@@ -155,6 +155,15 @@ describe('a frame that continues the last response', () => {
   })
 })
 
+test('a frame that asks for a response in the background is refused, and no provider is called', async () => {
+  expect(await ask({ background: true, input: 'Hi' })).toMatchObject({
+    type: 'error',
+    status: 422,
+    error: { code: 'invalid_parameter', param: 'background' },
+  })
+  expect(running.seen).toHaveLength(0)
+})
+
 describe('a frame that asks for no output', () => {
   test('is answered without the provider, recorded and not charged', async () => {
     const warm = await ask({ generate: false, instructions: 'Be brief', input: [] })

@@ -56,7 +56,7 @@ export function readFrame(exchange: Exchange, { settings }: Gateway, conversatio
 }
 
 /** Refuses all but a `response.create` event, whose fields are those of `POST /v1/responses`. */
-function checkEvent({ type, stream_id: streamId, generate }: Readonly<JsonObject>): void {
+function checkEvent({ type, stream_id: streamId, generate, background }: Readonly<JsonObject>): void {
   if (type !== createEvent) {
     throw new Failure('invalid_parameter', { message: `The only event this accepts is ${createEvent}`, param: 'type' })
   }
@@ -65,6 +65,10 @@ function checkEvent({ type, stream_id: streamId, generate }: Readonly<JsonObject
       message: 'A connection runs one response at a time: leave stream_id out, or open another connection',
       param: 'stream_id',
     })
+  }
+  if (background === true) {
+    const message = 'A connection answers its frames itself: send a response in the background with POST /v1/responses'
+    throw new Failure('invalid_parameter', { message, param: 'background' })
   }
   if (isGiven(generate) && typeof generate !== 'boolean') {
     throw new Failure('invalid_parameter', { message: 'generate must be true or false', param: 'generate' })

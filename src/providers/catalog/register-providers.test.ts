@@ -66,6 +66,14 @@ test('creates each provider once over repeated and simultaneous starts', async (
   expect(await providers()).toEqual(before)
 })
 
+test('a base URL that a person wrote stays over a start whose environment names none', async () => {
+  await start({ OPENAI_API_KEY: 'o' })
+  await stateWrite("update providers set base_url = 'https://llm.internal/v1' where name = ?", 'openai')
+  await start({ OPENAI_API_KEY: 'other' })
+  expect((await providers()).find(({ name }) => name === 'openai')?.base_url).toBe('https://llm.internal/v1')
+  expect(await credentials('openai')).toMatchObject({ api_key: 'other' })
+})
+
 test('a changed key or base URL updates the record; a key that is gone leaves it', async () => {
   await start({ OPENAI_API_KEY: 'first' })
   const [, before] = await providers()

@@ -1,8 +1,8 @@
 /**
  * The providers that a start makes by itself (providers/README.md): the simulator, and one for each key in the
  * environment. A start finds what an earlier one made by its origin, whatever its name is now, and writes only what
- * differs: the base URL and the key of the environment. So starting again, or several at once, changes nothing. What a
- * person decided stays: a new name, models that were deleted or serve another provider, and a deleted provider, which
+ * differs: the base URL and the key that the environment names. So starting again, or several at once, changes nothing.
+ * What a person decided stays: a new name, a base URL that no variable names, models that were deleted or serve another provider, and a deleted provider, which
  * does not come back. A key that is gone from the environment leaves its record as it is.
  *
  * What the rows of the state database hold, for those who read them:
@@ -50,6 +50,7 @@ interface FoundProvider {
   origin: string
   name: string
   kind: string
+  /** Null: no variable names one. */
   baseUrl: string | null
   apiKey: string | null
   allowUnlistedModels: boolean
@@ -173,14 +174,16 @@ async function refresh(options: RegistrationOptions, present: ProviderRow, found
   const { sealedCredentials: sealed } = present
   // Headers that an operator has added stay.
   const { headers } = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
+  // A variable that is not set changes nothing: what a person wrote stays.
+  const baseUrl = found.baseUrl ?? present.baseUrl
   const change: Change = {
-    event: eventOf(options, 'catalog.updated', { ...found, id: present.id, name: present.name }),
+    event: eventOf(options, 'catalog.updated', { ...found, id: present.id, name: present.name, baseUrl }),
     guard: condition(hasRow(providers, and(eq(providers.id, present.id), eq(providers.version, present.version)))),
     state: [
       statement(
         update(providers)
           .set({
-            baseUrl: found.baseUrl,
+            baseUrl,
             sealedCredentials: sealCredentials(dataKey, present.id, { apiKey: found.apiKey, headers }),
             version: newStateVersion,
           })
@@ -199,7 +202,7 @@ async function refresh(options: RegistrationOptions, present: ProviderRow, found
 }
 
 async function differs(options: RegistrationOptions, present: ProviderRow, found: FoundProvider): Promise<boolean> {
-  if (present.baseUrl !== found.baseUrl) return true
+  if (found.baseUrl !== null && found.baseUrl !== present.baseUrl) return true
   if (present.sealedCredentials === null || found.apiKey === null) {
     return (present.sealedCredentials === null) !== (found.apiKey === null)
   }
