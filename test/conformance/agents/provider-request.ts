@@ -1,7 +1,8 @@
 /**
  * Reads a request as its provider does, whatever its language: its tools, and a result for each call right after it.
  */
-import { chat, converse, gemini, messages, responses, type Wire } from './request-forms.ts'
+import { chat, responses } from './openai-forms.ts'
+import { converse, gemini, messages, type Wire } from './request-forms.ts'
 
 /** What a request tells, however its language says it. */
 export interface ProviderRequest {

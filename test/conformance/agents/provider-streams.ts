@@ -5,7 +5,7 @@ import { messageFrames } from '../../fakes/messages.ts'
 import { eventFrames } from '../../fakes/responses.ts'
 import { type Reply, streamReply } from '../../fakes/upstream.ts'
 import type { Wire } from './request-forms.ts'
-import { patchText, used } from './task.ts'
+import { callSignature, patchText, thought, used } from './task.ts'
 
 export interface Wanted {
   id: string
@@ -137,14 +137,18 @@ function messagesStream(parts: readonly string[], calls: readonly Wanted[], numb
       },
     },
     { type: 'ping' },
+    ...block(0, { type: 'thinking', thinking: '', signature: '' }, [
+      { type: 'thinking_delta', thinking: thought.thinking },
+      { type: 'signature_delta', signature: thought.signature },
+    ]),
     ...block(
-      0,
+      1,
       { type: 'text', text: '' },
       parts.map((text) => ({ type: 'text_delta', text })),
     ),
     ...calls.flatMap((call, at) =>
       block(
-        at + 1,
+        at + 2,
         { type: 'tool_use', id: call.id, name: fullName(call), input: {} },
         ['', ...pieces(JSON.stringify(call.input))].map((partial_json) => ({ type: 'input_json_delta', partial_json })),
       ),
@@ -170,7 +174,10 @@ function geminiStream(parts: readonly string[], calls: readonly Wanted[]): Buffe
   })
   const all = [
     ...parts.map((text) => ({ text })),
-    ...calls.map((call) => ({ functionCall: { id: call.id, name: fullName(call), args: call.input } })),
+    ...calls.map((call, at) => ({
+      functionCall: { id: call.id, name: fullName(call), args: call.input },
+      ...(at === 0 && { thoughtSignature: callSignature }),
+    })),
   ]
   return data(
     all.map((part, at) => frame(part, at === all.length - 1 ? 'STOP' : undefined)),

@@ -18,3 +18,8 @@ export const patchTool = 'apply_patch'
 
 /** What every answer says it used: of the input 400 are cached. */
 export const used = { input: 1000, cached: 400, output: 50 }
+
+/** Gemini 3 signs the first call of an answer, and refuses the call without it (Gemini API, thought signatures). */
+export const callSignature = 'c2lnbmF0dXJlIG9mIHRoZSBjYWxs'
+/** How Anthropic signs a thought, which must come back unchanged or not at all. */
+export const thought = { thinking: 'I should look “first”.', signature: 'c2lnbmF0dXJlIG9mIHRoZSB0aG91Z2h0' }
