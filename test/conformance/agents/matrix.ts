@@ -1,8 +1,8 @@
 /**
  * Coding agents × kinds of providers through the executable: each agent opens with its recorded request, the scripted
  * provider calls its tools, the agent sends the results, the provider answers with text. A cell passes when both turns
- * are read by the agent's official client with calls, text and usage unchanged, the provider takes both requests, each
- * turn is recorded once at its price, and the policies that the handbook shows allow both.
+ * are read by the agent's official client with calls, text and usage unchanged, the provider takes both requests and
+ * gets its signatures back, each turn is recorded once at its price, and the policies that the handbook shows allow both.
  */
 import { z } from 'zod'
 import { readPages } from '../../../src/handbook/read-pages.ts'
@@ -16,7 +16,17 @@ import { eventsInLedger } from '../../support/recorded.ts'
 import { type Answer, type Conversation, NoAnswer, overHttp, overWebSocket, type Target } from './callers.ts'
 import { type Client, type Column, clients, columns, requestsOf, simulatorModel } from './rows-and-columns.ts'
 import { type Asked, playAgentTask } from './scripted-provider.ts'
-import { closingText, openingText, patchText, patchTool, shellInput, shellTools, used } from './task.ts'
+import {
+  callSignature,
+  closingText,
+  openingText,
+  patchText,
+  patchTool,
+  shellInput,
+  shellTools,
+  thought,
+  used,
+} from './task.ts'
 
 export interface Cell {
   client: string
@@ -183,15 +193,26 @@ async function play({ gatehouse, token }: Installation, client: Client, model: s
   return { cell, requestIds, simulated }
 }
 
-/** The texts of an opening request that the provider was not told in one request. */
+/** Texts of an opening request, and signatures of the answer to it, that never reached the provider together. */
 async function lostTexts(client: Client, column: Column | undefined, { asked }: Installation): Promise<string[]> {
-  const texts = (await requestsOf(client)).slice(0, 2).flatMap((body) => promptsOf(body))
-  const model = column?.upstreamModel ?? ''
+  if (column === undefined) return []
+  const prompts = (await requestsOf(client)).slice(0, 2).flatMap((body) => promptsOf(body))
+  const texts = [...prompts, ...signaturesBack(client, column)]
   const told = asked
-    .filter(({ path, body }) => body?.model === model || decodeURIComponent(path).includes(model))
+    .filter(({ path, body }) =>
+      [body?.model, decodeURIComponent(path)].some((said) => `${said}`.includes(column.upstreamModel)),
+    )
     .map(({ body }) => stringsOf(body).join('\n'))
   if (told.some((all) => texts.every((text) => all.includes(text)))) return []
-  return ['a text of the request did not reach the provider']
+  return ['a text of the request, or a signature of the answer, did not reach the provider']
+}
+
+/** What the second turn brings back of the first answer. Chat's official client keeps no thoughts. */
+function signaturesBack({ language }: Client, { kind, families }: Column): string[] {
+  if (language === 'chat') return []
+  if (kind === 'gemini') return [callSignature]
+  const speaksResponses = language === 'responses' && families === undefined
+  return kind === 'anthropic' || kind === 'bedrock' || speaksResponses ? [thought.signature] : []
 }
 
 const promptMembers = ['text', 'content', 'instructions', 'system']

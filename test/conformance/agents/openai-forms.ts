@@ -1,6 +1,7 @@
 /** What OpenAI takes as chat completions and as responses; `request-forms.ts` has the other providers' forms. */
 import { z } from 'zod'
 import { callId, object, toolName, words } from './request-forms.ts'
+import { thought } from './task.ts'
 
 const parsed = (text: string): unknown => JSON.parse(text)
 const jsonText = z.string().transform((text, context) => {
@@ -28,6 +29,7 @@ export const chat = z.strictObject({
         z.strictObject({
           role: z.literal('assistant'),
           content: chatContent.nullish(),
+          reasoning_content: z.literal(thought.thinking).optional(),
           tool_calls: z.array(chatCall).min(1).optional(),
         }),
         z.strictObject({ role: z.literal('tool'), tool_call_id: z.string().min(1), content: chatContent }),
@@ -117,6 +119,12 @@ export const responses = z.strictObject({
           name: toolName,
           namespace: z.string().optional(),
           arguments: jsonText,
+        }),
+        z.strictObject({
+          ...itemOf,
+          type: z.literal('reasoning'),
+          summary: z.array(z.unknown()),
+          encrypted_content: z.literal(thought.signature),
         }),
         z.strictObject({
           ...itemOf,

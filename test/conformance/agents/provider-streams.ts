@@ -29,7 +29,9 @@ const data = (values: readonly (object | string)[], ending = '\n'): Buffer =>
 
 const fullName = ({ namespace, name }: Wanted): string => (namespace === null ? name : `${namespace}__${name}`)
 
-function chatStream(parts: readonly string[], calls: readonly Wanted[]): Buffer {
+function chatStream(parts: readonly string[], calls: readonly Wanted[], asked: unknown): Buffer {
+  // OpenAI's own models show no thoughts in this language.
+  const thinks = isObject(asked) && !String(asked.model).startsWith('gpt-')
   const base = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model: 'm' }
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     ...base,
@@ -39,6 +41,7 @@ function chatStream(parts: readonly string[], calls: readonly Wanted[]): Buffer 
     Buffer.from(': keep-alive\n\n'),
     data([
       chunk({ role: 'assistant', content: '' }),
+      ...(thinks ? pieces(thought.thinking).map((reasoning_content) => chunk({ reasoning_content })) : []),
       ...parts.map((content) => chunk({ content })),
       ...calls.flatMap((call, index) => [
         chunk({
@@ -73,7 +76,8 @@ function responsesStream(parts: readonly string[], calls: readonly Wanted[], ask
   })
   const content = { type: 'output_text', annotations: [], logprobs: [], text: parts.join('') }
   const message = { id: `msg_${number}`, type: 'message', status: 'completed', role: 'assistant', content: [content] }
-  const place = { output_index: 0, item_id: message.id, content_index: 0 }
+  const place = { output_index: 1, item_id: message.id, content_index: 0 }
+  const reasoning = { id: `rs_${number}`, type: 'reasoning', summary: [], encrypted_content: thought.signature }
   const items = calls.map(({ id, name, namespace, input, custom }) => ({
     ...{ id: `${custom ? 'ctc' : 'fc'}_${id}`, type: custom ? 'custom_tool_call' : 'function_call' },
     ...{ status: 'completed', call_id: id, name, ...(namespace !== null && { namespace }) },
@@ -81,32 +85,34 @@ function responsesStream(parts: readonly string[], calls: readonly Wanted[], ask
   }))
   return eventFrames([
     { type: 'response.created', response: response('in_progress') },
-    { type: 'response.output_item.added', output_index: 0, item: { ...message, status: 'in_progress', content: [] } },
+    { type: 'response.output_item.added', output_index: 0, item: reasoning },
+    { type: 'response.output_item.done', output_index: 0, item: reasoning },
+    { type: 'response.output_item.added', output_index: 1, item: { ...message, status: 'in_progress', content: [] } },
     { type: 'response.content_part.added', ...place, part: { ...content, text: '' } },
     ...parts.map((delta) => ({ type: 'response.output_text.delta', ...place, delta, logprobs: [] })),
     { type: 'response.output_text.done', ...place, text: content.text, logprobs: [] },
     { type: 'response.content_part.done', ...place, part: content },
-    { type: 'response.output_item.done', output_index: 0, item: message },
+    { type: 'response.output_item.done', output_index: 1, item: message },
     ...items.flatMap((item, at) => {
-      const where = { output_index: at + 1, item_id: item.id }
+      const where = { output_index: at + 2, item_id: item.id }
       const kind = item.type === 'custom_tool_call' ? 'custom_tool_call_input' : 'function_call_arguments'
       const member = item.type === 'custom_tool_call' ? 'input' : 'arguments'
       const text = String('input' in item ? item.input : item.arguments)
       return [
         {
           type: 'response.output_item.added',
-          output_index: at + 1,
+          output_index: at + 2,
           item: { ...item, status: 'in_progress', [member]: '' },
         },
         ...pieces(text).map((delta) => ({ type: `response.${kind}.delta`, ...where, delta })),
         { type: `response.${kind}.done`, ...where, [member]: text },
-        { type: 'response.output_item.done', output_index: at + 1, item },
+        { type: 'response.output_item.done', output_index: at + 2, item },
       ]
     }),
     {
       type: 'response.completed',
       response: response('completed', {
-        output: [message, ...items],
+        output: [reasoning, message, ...items],
         usage: {
           ...{ input_tokens: used.input, input_tokens_details: { cached_tokens: used.cached } },
           ...{ output_tokens: used.output, output_tokens_details: { reasoning_tokens: 0 } },
@@ -173,6 +179,7 @@ function geminiStream(parts: readonly string[], calls: readonly Wanted[]): Buffe
     responseId: 'r1',
   })
   const all = [
+    { text: thought.thinking, thought: true },
     ...parts.map((text) => ({ text })),
     ...calls.map((call, at) => ({
       functionCall: { id: call.id, name: fullName(call), args: call.input },
@@ -193,18 +200,23 @@ const codec = new EventStreamCodec(
 function converseStream(parts: readonly string[], calls: readonly Wanted[]): Buffer {
   const events: [string, object][] = [
     ['messageStart', { role: 'assistant' }],
-    ...parts.map((text): [string, object] => ['contentBlockDelta', { contentBlockIndex: 0, delta: { text } }]),
+    ...[{ text: thought.thinking }, { signature: thought.signature }].map((reasoningContent): [string, object] => [
+      'contentBlockDelta',
+      { contentBlockIndex: 0, delta: { reasoningContent } },
+    ]),
     ['contentBlockStop', { contentBlockIndex: 0 }],
+    ...parts.map((text): [string, object] => ['contentBlockDelta', { contentBlockIndex: 1, delta: { text } }]),
+    ['contentBlockStop', { contentBlockIndex: 1 }],
     ...calls.flatMap((call, at): [string, object][] => [
       [
         'contentBlockStart',
-        { contentBlockIndex: at + 1, start: { toolUse: { toolUseId: call.id, name: fullName(call) } } },
+        { contentBlockIndex: at + 2, start: { toolUse: { toolUseId: call.id, name: fullName(call) } } },
       ],
       ...pieces(JSON.stringify(call.input)).map((input): [string, object] => [
         'contentBlockDelta',
-        { contentBlockIndex: at + 1, delta: { toolUse: { input } } },
+        { contentBlockIndex: at + 2, delta: { toolUse: { input } } },
       ]),
-      ['contentBlockStop', { contentBlockIndex: at + 1 }],
+      ['contentBlockStop', { contentBlockIndex: at + 2 }],
     ]),
     ['messageStop', { stopReason: calls.length > 0 ? 'tool_use' : 'end_turn' }],
     [
@@ -241,7 +253,7 @@ export function streamOf(
 ): Reply {
   switch (wire) {
     case 'chat':
-      return streamReply(chatStream(parts, calls))
+      return streamReply(chatStream(parts, calls, asked))
     case 'responses':
       return streamReply(responsesStream(parts, calls, asked, number))
     case 'messages':

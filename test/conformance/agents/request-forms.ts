@@ -145,6 +145,11 @@ const converseText = z.strictObject({ text: z.string().regex(/\S/) })
 const converseBlock = z.union([
   converseText,
   cachePoint,
+  z.strictObject({
+    reasoningContent: z.strictObject({
+      reasoningText: z.strictObject({ text: z.literal(thought.thinking), signature: z.literal(thought.signature) }),
+    }),
+  }),
   z.strictObject({ toolUse: z.strictObject({ toolUseId: callId, name: toolName, input: object }) }),
   z.strictObject({
     toolResult: z.strictObject({
