@@ -69,8 +69,9 @@ export function playRealTask(upstream: FakeUpstream, models: readonly string[]):
 }
 
 /** What is wrong with the results that the agent sent, or null: calls and results must come back unchanged. */
-function turnProblem({ calls, results }: ProviderRequest): string | null {
+function turnProblem({ tools, calls, results }: ProviderRequest): string | null {
   for (const { id, name, input } of calls) {
+    if (!tools.some((tool) => shortName(tool) === shortName(name))) return `the call of ${name} names no tool`
     const expected = shortName(name) === patchTool ? { input: patchText } : shellInput
     if (!Bun.deepEquals(input, expected, true))
       return `the input of ${name} came back changed: ${JSON.stringify(input)}`
