@@ -132,7 +132,16 @@ const added = (body: JsonObject, member: string, ...turns: readonly object[]): J
   [member]: [...objectsOf(body[member]), ...turns],
 })
 
+/** opencode reads by a client that checks what OpenAI's own does not: each piece of a call has a `function`. */
+function checkPieces(stream: string): void {
+  for (const [, data = ''] of stream.matchAll(/^data: (\{.*)$/gm))
+    for (const { delta } of objectsOf(parseObject(data)?.choices))
+      for (const call of objectsOf(isObject(delta) ? delta.tool_calls : null))
+        if (!isObject(call.function)) throw new TypeError(`a piece of a call has no function: ${JSON.stringify(call)}`)
+}
+
 async function readChat(stream: string, body: JsonObject): Promise<Answer> {
+  checkPieces(stream)
   const asked = { model: 'm', messages: [{ role: 'user' as const, content: 'x' }] }
   const { choices, usage } = await openaiReading(stream).chat.completions.stream(asked).finalChatCompletion()
   const message = choices[0]?.message
