@@ -170,6 +170,17 @@ describe('a stream', () => {
     )
   })
 
+  test('sends all of a thought before its signature', () => {
+    const frame = (part: JsonObject) => ({ candidates: [{ content: { role: 'model', parts: [part] }, index: 0 }] })
+    const parts = [{ text: 'I look', thought: true }, { text: '', thought: true, thoughtSignature: 's' }, { text: 'A' }]
+    const bytes = Buffer.from(parts.map((part) => `data: ${JSON.stringify(frame(part))}\n\n`).join(''))
+    const sent = dataOf(heldBack(gemini, framesOf(bytes), () => 4)).map((data) => JSON.stringify(data))
+    const signed = sent.findIndex((data) => data.includes('thoughtSignature'))
+    const thoughts = sent.flatMap((data, at) => (data.includes('"text":"I ') || data.includes('look') ? [at] : []))
+    expect(thoughts).toHaveLength(2)
+    expect(thoughts.every((at) => at < signed)).toBe(true)
+  })
+
   test('replaces arguments as JSON, and keeps the bytes of a frame that no one changed', () => {
     const reader = gemini.reader(start)
     const [frame] = sse(chunk([call]))

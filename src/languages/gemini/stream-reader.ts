@@ -1,7 +1,7 @@
 /**
  * Follows a stream of responses. A channel is what one candidate says, `0/text`, or thinks, `0/thought`; clients join
- * all its texts, whatever stands between them, so it ends with the candidate. Everything else is whole in its frame:
- * function calls above all.
+ * all its texts, whatever stands between them, so it ends with the candidate, and a thought with its signature, before
+ * which all of it must be sent. Everything else is whole in its frame: function calls above all.
  *
  * The language has no end marker. The frame with which the last known candidate finishes ends the stream, and so does
  * one that says that the prompt was blocked.
@@ -118,6 +118,9 @@ class GeminiReader implements StreamReader {
       if (known === undefined) this.#channels.add(name, { candidate, isThought, ended: false }, [candidate])
       else if (known.ended) this.#channels.reopen(name)
       opened.add(found, name, false)
+    }
+    if (isThought && isGiven(part.thoughtSignature)) {
+      opened.ends.push(...this.#channels.end([candidate], (name) => name === `${candidate}/thought`))
     }
   }
 

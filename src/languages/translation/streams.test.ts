@@ -86,6 +86,7 @@ describe('generated streams', () => {
     ])
     expect(deltas.flatMap(({ tool_calls: calls }) => calls ?? []).at(-1)).toEqual({
       index: 0,
+      function: { arguments: '' },
       extra_content: { google: { thought_signature: 'gatehouse.gemini..thought' } },
     })
   })

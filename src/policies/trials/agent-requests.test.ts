@@ -9,6 +9,7 @@ import { readPages } from '../../handbook/read-pages.ts'
 import { exampleSecret } from '../../inspection/testing/secrets.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import type { Dialect } from '../../languages/dialect.ts'
+import { gemini } from '../../languages/gemini/dialect.ts'
 import { messages } from '../../languages/messages/dialect.ts'
 import { isObject, type JsonObject, objectsOf } from '../../languages/reading/json-value.ts'
 import { responses } from '../../languages/responses/dialect.ts'
@@ -47,6 +48,7 @@ const tools = {
 
 const dialectOf = (body: JsonObject): Dialect => {
   if (body.input !== undefined) return responses
+  if (body.contents !== undefined) return gemini
   return body.system === undefined ? chat : messages
 }
 
@@ -93,14 +95,15 @@ test.each(files.flatMap((file) => harmful.map(([reason, text]) => [reason, file,
   'finds %s in the last turn of %s',
   async (reason, file, text) => {
     const request = await readRequest(file)
-    const turns = objectsOf(request.messages ?? request.input)
+    const turns = objectsOf(request.messages ?? request.input ?? request.contents)
     const last = turns.findLast(({ role }) => role === 'user')
+    if (Array.isArray(last?.parts)) last.parts.push({ text })
     const type = request.input === undefined ? 'text' : 'input_text'
     const spoken = [
       { type, text: typeof last?.content === 'string' ? last.content : 'Fix it' },
       { type, text },
     ]
-    if (last !== undefined) last.content = spoken
+    if (last !== undefined && last.parts === undefined) last.content = spoken
     const { found } = await decided(request)
     expect(found.map((each) => each.slice(0, each.indexOf(':')))).toContain(reason)
   },

@@ -95,7 +95,9 @@ export class ChatStreamWriter implements NeutralStreamWriter {
     const part = this.#parts.get(number)
     if (part === undefined) return ''
     if (part.kind === 'tool_call') {
-      return this.#delta({ tool_calls: [{ index: part.call, ...callSignatureMember({ text: signature, language }) }] })
+      // Clients that check each chunk (the AI SDK, and opencode with it) refuse a call without `function`.
+      const call = { index: part.call, function: { arguments: '' } }
+      return this.#delta({ tool_calls: [{ ...call, ...callSignatureMember({ text: signature, language }) }] })
     }
     part.unsigned = null
     return this.#delta({ reasoning_details: [detailOf(part.text, ownOpaque(signature, language, redacted))] })

@@ -91,6 +91,19 @@ describe('a request', () => {
     )
   })
 
+  test('joins the pieces of a streamed thought up to its signature', () => {
+    const thinks = (text: string, thoughtSignature?: string) => ({
+      ...{ text, thought: true },
+      ...(thoughtSignature && { thoughtSignature }),
+    })
+    const parts = [thinks('I look'), thinks(' first.'), thinks('', 'gatehouse.messages..sig'), thinks('Next')]
+    expect(read({ contents: [model(...parts, { text: 'Done' })] }).turns[0]?.parts).toMatchObject([
+      { kind: 'thought', text: 'I look first.', signature: 'sig', language: 'messages', at: 'contents.0.parts.0' },
+      { kind: 'thought', text: 'Next', signature: null },
+      { kind: 'text', text: 'Done' },
+    ])
+  })
+
   test('matches function responses without ids to the calls of their name, in order', () => {
     const call = (name: string) => ({ functionCall: { name, args: {} } })
     const response = (name: string, output: string) => ({ functionResponse: { name, response: { output } } })

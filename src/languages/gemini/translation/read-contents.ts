@@ -61,8 +61,29 @@ function userTurns(parts: readonly NeutralPart[], at: FieldPath): NeutralTurn[] 
 function partsOf({ parts }: JsonObject, at: FieldPath, calls: Call[]): NeutralPart[] {
   if (!isGiven(parts)) return []
   const list = isObject(parts) ? [parts] : arrayAt(parts, `${at}.parts`)
-  return list.flatMap((part, index) => readPart(objectAt(part, `${at}.parts.${index}`), `${at}.parts.${index}`, calls))
+  const read = list.map((part, index) => ({ part: objectAt(part, `${at}.parts.${index}`), at: `${at}.parts.${index}` }))
+  return wholeThoughts(read).flatMap(({ part, at: inner }) => readPart(part, inner, calls))
 }
+
+interface PlacedPart {
+  part: JsonObject
+  at: FieldPath
+}
+
+/** Clients keep a streamed thought in the pieces that came; its signature is on the last, and belongs to all of them. */
+function wholeThoughts(parts: readonly PlacedPart[]): PlacedPart[] {
+  const whole: PlacedPart[] = []
+  for (const { part, at } of parts) {
+    const last = whole.at(-1)
+    if (last !== undefined && isThought(part) && isThought(last.part) && !isGiven(last.part.thoughtSignature))
+      last.part = { ...part, text: `${textOf(last.part.text) ?? ''}${textOf(part.text) ?? ''}` }
+    else whole.push({ part, at })
+  }
+  return whole
+}
+
+const isThought = ({ text, thought }: JsonObject): boolean =>
+  thought === true && (!isGiven(text) || typeof text === 'string')
 
 const partMembers = new Set([
   ...['text', 'thought', 'thoughtSignature', 'inlineData', 'fileData', 'functionCall', 'functionResponse'],
