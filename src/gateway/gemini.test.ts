@@ -327,12 +327,12 @@ describe('policies and limits', () => {
   })
 
   test('block with an error in the form of the language, before and within a stream', async () => {
-    const block = { id: 'p', kind: 'terms', config: { terms: ['secret'], action: 'block' } }
+    const block = { id: 'p', kind: 'term-filter', config: { terms: ['secret'], action: 'block' } }
     at.running.worker.policies = compilePolicySet([policy({ ...block, stages: ['pre_request', 'pre_response'] })])
     const refused = await post('gemini:generateContent', { contents: [{ parts: [{ text: 'a secret' }] }] })
     expect([refused.status, await refused.json()]).toMatchObject([
-      403,
-      { error: { code: 403, status: 'PERMISSION_DENIED' }, verdictan: { verdict: 'DENY' } },
+      400,
+      { error: { code: 400, status: 'INVALID_ARGUMENT' }, verdictan: { verdict: 'BLOCK' } },
     ])
     at.answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
       geminiFrames([
@@ -342,8 +342,32 @@ describe('policies and limits', () => {
       ]),
     )
     const text = await (await post('gemini:streamGenerateContent?alt=sse')).text()
+    expect(text).toContain('Once upon a time')
     expect(text).not.toContain('ret"')
-    expect(text).toContain('"status":"PERMISSION_DENIED"')
+    expect(text).toContain('"reason":"content_policy_violation"')
+  })
+
+  test('send nothing of a call that they block, and no reason to finish', async () => {
+    const block = {
+      kind: 'term-filter',
+      config: { terms: ['secret'], action: 'block' },
+      stages: ['pre_response' as const],
+    }
+    const watch = { id: 'w', kind: 'tool-access', config: { deny: ['other'] }, stages: ['pre_response' as const] }
+    const call = { functionCall: { name: 'f', args: { q: 'a secret' } } }
+    const path = '/v1beta/models/up-gemini:streamGenerateContent'
+    for (const policies of [[block], [block, { ...watch, mode: 'monitor' as const }]]) {
+      at.running.worker.policies = compilePolicySet(policies.map((each) => policy({ id: 'p', ...each })))
+      at.answers[path] = sse(geminiFrames([response([call], { finishReason: 'STOP' })]))
+      expect((await post('gemini:streamGenerateContent?alt=sse')).status).toBe(400)
+      at.answers[path] = sse(
+        geminiFrames([response([{ text: 'Let me see' }]), response([call], { finishReason: 'STOP' })]),
+      )
+      const text = await (await post('gemini:streamGenerateContent?alt=sse')).text()
+      expect(text).toContain('Let me see')
+      expect(text).not.toMatch(/functionCall|finishReason/)
+      expect(text).toContain('"reason":"content_policy_violation"')
+    }
   })
 
   test('answer an escalated request in words that the clients show, whole and streamed', async () => {

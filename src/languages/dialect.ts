@@ -137,6 +137,11 @@ export interface FrameText {
    * differently.
    */
   readonly contradicts?: boolean
+  /**
+   * A client acts on the frame as soon as it has it: it holds whole calls, or the end of the answer. If a policy stops
+   * the stream in this frame, only its continued texts leave, in frames of `delta`.
+   */
+  readonly actsAtOnce?: boolean
   /** The frame's bytes, unchanged if no text was replaced. Log probabilities are always removed. */
   bytes(): Uint8Array
 }

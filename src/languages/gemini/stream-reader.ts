@@ -76,6 +76,7 @@ class GeminiReader implements StreamReader {
     const response = this.#response
     if (response === null) return this.#unforeseen.openPlain(frame, data)
     const opened = new OpenFrame(frame, response)
+    opened.actsAtOnce = true
     const candidates = objectsOf(response.candidates)
     for (const [position, candidate] of candidates.entries()) this.#openCandidate(opened, candidate, position)
     if (Array.isArray(response.candidates) && candidates.length < response.candidates.length) opened.contradicts = true
