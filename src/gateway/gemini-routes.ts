@@ -9,6 +9,7 @@ import { Failure } from '../failure.ts'
 import { countTokens } from '../languages/gemini/count-tokens.ts'
 import { gemini } from '../languages/gemini/dialect.ts'
 import { askedIn, geminiModelsPath } from '../languages/gemini/request-form.ts'
+import { saysOnlyThatItLives } from '../languages/reading/frames/unknown-frames.ts'
 import { SseSplitter } from '../lib/http/sse.ts'
 import type { GovernedRoute } from './govern.ts'
 import { inferenceStages, tokenCountStages } from './pipeline.ts'
@@ -71,7 +72,7 @@ interface Outlet {
 
 const encoder = new TextEncoder()
 
-/** The data of each frame as an element of one array. */
+/** The data of each frame as an element of one array; what only keeps the stream open is left out. */
 class JsonArray implements Bun.UnderlyingSource<Uint8Array> {
   readonly #frames: Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
   readonly #splitter: SseSplitter
@@ -87,7 +88,7 @@ class JsonArray implements Bun.UnderlyingSource<Uint8Array> {
       const { done, value } = await this.#frames.read()
       let text = ''
       for (const { data } of done ? [] : this.#splitter.push(value)) {
-        if (data === null) continue
+        if (data === null || saysOnlyThatItLives(data)) continue
         text += `${this.#begun ? ',\r\n' : '['}${data}`
         this.#begun = true
       }

@@ -235,6 +235,50 @@ describe('a provider of the same language', () => {
   })
 })
 
+describe('a frame that cannot be read', () => {
+  const path = '/v1beta/models/up-gemini:streamGenerateContent'
+  const said = geminiFrames([response([{ text: 'Hi' }])])
+  const end = geminiFrames([response([], { finishReason: 'STOP' })])
+  const elements = z.array(z.object({ error: z.object({ code: z.number() }).optional() }))
+
+  test('ends the stream with an error, and is not passed on', async () => {
+    for (const broken of ['{"candidates":[{', 'nonsense']) {
+      at.answers[path] = sse(`${said}data: ${broken}\n\n${end}`)
+      const text = await (await post('gemini:streamGenerateContent?alt=sse')).text()
+      expect(text).toStartWith(said)
+      expect(text).not.toContain('finishReason')
+      expect(JSON.parse(text.slice(said.length + 'data: '.length))).toMatchObject({ error: { code: 502 } })
+      expect(lastOutcome()).toMatchObject({ verdict: 'error', reason_code: 'provider.invalid_answer' })
+      const array = elements.parse(await (await post('gemini:streamGenerateContent')).json())
+      expect(array.map(({ error }) => error?.code)).toEqual([undefined, 502])
+    }
+  })
+
+  test('is a whole error answer if it comes first', async () => {
+    at.answers[path] = sse(`data: {"candidates":[{\n\n${said}${end}`)
+    const answer = await post('gemini:streamGenerateContent')
+    expect([answer.status, await answer.json()]).toMatchObject([502, { error: { code: 502 } }])
+  })
+
+  test('ends the stream as interrupted if the connection ended within it, with and without policies', async () => {
+    at.answers[path] = sse(`${said}data: {"candidates":[{`)
+    const config = { terms: ['secret'], action: 'block' }
+    const filter = policy({ id: 'p', kind: 'term-filter', stages: ['pre_response'], config })
+    for (const policies of [[], [filter]]) {
+      at.running.worker.policies = compilePolicySet(policies)
+      const array = elements.parse(await (await post('gemini:streamGenerateContent')).json())
+      expect(array.map(({ error }) => error?.code)).toEqual([undefined, 502])
+      expect(lastOutcome()).toMatchObject({ verdict: 'error', reason_code: 'provider.interrupted' })
+    }
+  })
+
+  test('is none if it only keeps the stream open, and an array leaves it out', async () => {
+    at.answers[path] = sse(`data: ping\n\n${said}data:\n\n${end}`)
+    const array = elements.parse(await (await post('gemini:streamGenerateContent')).json())
+    expect(array.map(({ error }) => error)).toEqual([undefined, undefined])
+  })
+})
+
 describe('the address and the token', () => {
   test('streams a JSON array without alt=sse', async () => {
     const answer = await post('simulator%2Fecho:streamGenerateContent')

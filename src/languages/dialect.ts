@@ -87,7 +87,7 @@ export interface FrameFacts {
   /** The frame exists only because the gateway asked for usage: the caller must not see it. */
   ours: boolean
   /**
-   * The frame is in another language than the stream, so there is no valid answer
+   * The frame is in another language than the stream, or cannot be read, so there is no valid answer
    * (`languages/reading/frames/unknown-frames.ts`).
    */
   foreign?: boolean
