@@ -34,13 +34,16 @@ export const geminiRoutes: Readonly<Record<string, GovernedRoute>> = {
   },
 }
 
+const plainName = /^[a-zA-Z]{1,40}$/
+
 /** The route of a path; throws `not_found` for a method that the gateway does not have. */
 export function geminiRoute({ pathname }: URL): GovernedRoute {
   const method = askedIn(pathname)?.method ?? ''
   const route = Object.hasOwn(geminiRoutes, method) ? geminiRoutes[method] : undefined
   if (route !== undefined) return route
-  const known = Object.keys(geminiRoutes).join(', ')
-  throw new Failure('not_found', { message: `The address must end with :METHOD, which is one of ${known}` })
+  const asked = plainName.test(method) ? `The gateway has no method ${method}` : 'The address names no known method'
+  const known = Object.keys(geminiRoutes).join(', :')
+  throw new Failure('not_found', { message: `${asked}: end the address with one of :${known}` })
 }
 
 /** Throws for a token in the address, and for a form of answers that the gateway does not have. */

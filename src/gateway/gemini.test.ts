@@ -291,6 +291,13 @@ describe('the address and the token', () => {
   test('takes the token in either header and refuses it in the address without repeating it', async () => {
     const bearer = { authorization: `Bearer ${at.running.secret}`, 'x-goog-api-key': '' }
     expect((await post('simulator/echo:generateContent', asked, bearer)).status).toBe(200)
+    const missing = await (await post('simulator/echo:generateContent', asked, { 'x-goog-api-key': '' })).json()
+    expect(missing).toMatchObject({
+      error: {
+        message: 'Send Authorization: Bearer <API token>, or x-goog-api-key: <API token>',
+        details: [{ reason: 'missing_api_key' }],
+      },
+    })
     const refused = await post(`simulator/echo:generateContent?key=${at.running.secret}`)
     const text = await refused.text()
     expect([refused.status, text]).toEqual([400, expect.stringContaining('x-goog-api-key')])
@@ -306,8 +313,16 @@ describe('the address and the token', () => {
     const unknown = await post('simulator/echo:predict')
     expect([unknown.status, await unknown.json()]).toMatchObject([
       404,
-      { error: { status: 'NOT_FOUND', message: expect.stringContaining('generateContent') } },
+      {
+        error: {
+          status: 'NOT_FOUND',
+          message:
+            'The gateway has no method predict: end the address with one of :generateContent, :streamGenerateContent, :countTokens',
+        },
+      },
     ])
+    const odd = await (await post('simulator/echo:pre%20dict')).json()
+    expect(odd).toMatchObject({ error: { message: expect.stringContaining('names no known method') } })
     const model = await post('simulator/echo:generateContent', { ...asked, model: 'models/other' })
     expect([model.status, await model.json()]).toMatchObject([
       422,
