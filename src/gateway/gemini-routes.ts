@@ -9,6 +9,7 @@ import { Failure } from '../failure.ts'
 import { countTokens } from '../languages/gemini/count-tokens.ts'
 import { gemini } from '../languages/gemini/dialect.ts'
 import { askedIn, geminiModelsPath } from '../languages/gemini/request-form.ts'
+import { saysOnlyThatItLives } from '../languages/reading/frames/unknown-frames.ts'
 import { SseSplitter } from '../lib/http/sse.ts'
 import type { GovernedRoute } from './govern.ts'
 import { inferenceStages, tokenCountStages } from './pipeline.ts'
@@ -33,13 +34,16 @@ export const geminiRoutes: Readonly<Record<string, GovernedRoute>> = {
   },
 }
 
+const plainName = /^[a-zA-Z]{1,40}$/
+
 /** The route of a path; throws `not_found` for a method that the gateway does not have. */
 export function geminiRoute({ pathname }: URL): GovernedRoute {
   const method = askedIn(pathname)?.method ?? ''
   const route = Object.hasOwn(geminiRoutes, method) ? geminiRoutes[method] : undefined
   if (route !== undefined) return route
-  const known = Object.keys(geminiRoutes).join(', ')
-  throw new Failure('not_found', { message: `The address must end with :METHOD, which is one of ${known}` })
+  const asked = plainName.test(method) ? `The gateway has no method ${method}` : 'The address names no known method'
+  const known = Object.keys(geminiRoutes).join(', :')
+  throw new Failure('not_found', { message: `${asked}: end the address with one of :${known}` })
 }
 
 /** Throws for a token in the address, and for a form of answers that the gateway does not have. */
@@ -71,7 +75,7 @@ interface Outlet {
 
 const encoder = new TextEncoder()
 
-/** The data of each frame as an element of one array. */
+/** The data of each frame as an element of one array; what only keeps the stream open is left out. */
 class JsonArray implements Bun.UnderlyingSource<Uint8Array> {
   readonly #frames: Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
   readonly #splitter: SseSplitter
@@ -87,7 +91,7 @@ class JsonArray implements Bun.UnderlyingSource<Uint8Array> {
       const { done, value } = await this.#frames.read()
       let text = ''
       for (const { data } of done ? [] : this.#splitter.push(value)) {
-        if (data === null) continue
+        if (data === null || saysOnlyThatItLives(data)) continue
         text += `${this.#begun ? ',\r\n' : '['}${data}`
         this.#begun = true
       }

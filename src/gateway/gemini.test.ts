@@ -235,6 +235,50 @@ describe('a provider of the same language', () => {
   })
 })
 
+describe('a frame that cannot be read', () => {
+  const path = '/v1beta/models/up-gemini:streamGenerateContent'
+  const said = geminiFrames([response([{ text: 'Hi' }])])
+  const end = geminiFrames([response([], { finishReason: 'STOP' })])
+  const elements = z.array(z.object({ error: z.object({ code: z.number() }).optional() }))
+
+  test('ends the stream with an error, and is not passed on', async () => {
+    for (const broken of ['{"candidates":[{', 'nonsense']) {
+      at.answers[path] = sse(`${said}data: ${broken}\n\n${end}`)
+      const text = await (await post('gemini:streamGenerateContent?alt=sse')).text()
+      expect(text).toStartWith(said)
+      expect(text).not.toContain('finishReason')
+      expect(JSON.parse(text.slice(said.length + 'data: '.length))).toMatchObject({ error: { code: 502 } })
+      expect(lastOutcome()).toMatchObject({ verdict: 'error', reason_code: 'provider.invalid_answer' })
+      const array = elements.parse(await (await post('gemini:streamGenerateContent')).json())
+      expect(array.map(({ error }) => error?.code)).toEqual([undefined, 502])
+    }
+  })
+
+  test('is a whole error answer if it comes first', async () => {
+    at.answers[path] = sse(`data: {"candidates":[{\n\n${said}${end}`)
+    const answer = await post('gemini:streamGenerateContent')
+    expect([answer.status, await answer.json()]).toMatchObject([502, { error: { code: 502 } }])
+  })
+
+  test('ends the stream as interrupted if the connection ended within it, with and without policies', async () => {
+    at.answers[path] = sse(`${said}data: {"candidates":[{`)
+    const config = { terms: ['secret'], action: 'block' }
+    const filter = policy({ id: 'p', kind: 'term-filter', stages: ['pre_response'], config })
+    for (const policies of [[], [filter]]) {
+      at.running.worker.policies = compilePolicySet(policies)
+      const array = elements.parse(await (await post('gemini:streamGenerateContent')).json())
+      expect(array.map(({ error }) => error?.code)).toEqual([undefined, 502])
+      expect(lastOutcome()).toMatchObject({ verdict: 'error', reason_code: 'provider.interrupted' })
+    }
+  })
+
+  test('is none if it only keeps the stream open, and an array leaves it out', async () => {
+    at.answers[path] = sse(`data: ping\n\n${said}data:\n\n${end}`)
+    const array = elements.parse(await (await post('gemini:streamGenerateContent')).json())
+    expect(array.map(({ error }) => error)).toEqual([undefined, undefined])
+  })
+})
+
 describe('the address and the token', () => {
   test('streams a JSON array without alt=sse', async () => {
     const answer = await post('simulator%2Fecho:streamGenerateContent')
@@ -247,6 +291,13 @@ describe('the address and the token', () => {
   test('takes the token in either header and refuses it in the address without repeating it', async () => {
     const bearer = { authorization: `Bearer ${at.running.secret}`, 'x-goog-api-key': '' }
     expect((await post('simulator/echo:generateContent', asked, bearer)).status).toBe(200)
+    const missing = await (await post('simulator/echo:generateContent', asked, { 'x-goog-api-key': '' })).json()
+    expect(missing).toMatchObject({
+      error: {
+        message: 'Send Authorization: Bearer <API token>, or x-goog-api-key: <API token>',
+        details: [{ reason: 'missing_api_key' }],
+      },
+    })
     const refused = await post(`simulator/echo:generateContent?key=${at.running.secret}`)
     const text = await refused.text()
     expect([refused.status, text]).toEqual([400, expect.stringContaining('x-goog-api-key')])
@@ -262,8 +313,16 @@ describe('the address and the token', () => {
     const unknown = await post('simulator/echo:predict')
     expect([unknown.status, await unknown.json()]).toMatchObject([
       404,
-      { error: { status: 'NOT_FOUND', message: expect.stringContaining('generateContent') } },
+      {
+        error: {
+          status: 'NOT_FOUND',
+          message:
+            'The gateway has no method predict: end the address with one of :generateContent, :streamGenerateContent, :countTokens',
+        },
+      },
     ])
+    const odd = await (await post('simulator/echo:pre%20dict')).json()
+    expect(odd).toMatchObject({ error: { message: expect.stringContaining('names no known method') } })
     const model = await post('simulator/echo:generateContent', { ...asked, model: 'models/other' })
     expect([model.status, await model.json()]).toMatchObject([
       422,
@@ -327,12 +386,12 @@ describe('policies and limits', () => {
   })
 
   test('block with an error in the form of the language, before and within a stream', async () => {
-    const block = { id: 'p', kind: 'terms', config: { terms: ['secret'], action: 'block' } }
+    const block = { id: 'p', kind: 'term-filter', config: { terms: ['secret'], action: 'block' } }
     at.running.worker.policies = compilePolicySet([policy({ ...block, stages: ['pre_request', 'pre_response'] })])
     const refused = await post('gemini:generateContent', { contents: [{ parts: [{ text: 'a secret' }] }] })
     expect([refused.status, await refused.json()]).toMatchObject([
-      403,
-      { error: { code: 403, status: 'PERMISSION_DENIED' }, verdictan: { verdict: 'DENY' } },
+      400,
+      { error: { code: 400, status: 'INVALID_ARGUMENT' }, verdictan: { verdict: 'BLOCK' } },
     ])
     at.answers['/v1beta/models/up-gemini:streamGenerateContent'] = sse(
       geminiFrames([
@@ -342,8 +401,32 @@ describe('policies and limits', () => {
       ]),
     )
     const text = await (await post('gemini:streamGenerateContent?alt=sse')).text()
+    expect(text).toContain('Once upon a time')
     expect(text).not.toContain('ret"')
-    expect(text).toContain('"status":"PERMISSION_DENIED"')
+    expect(text).toContain('"reason":"content_policy_violation"')
+  })
+
+  test('send nothing of a call that they block, and no reason to finish', async () => {
+    const block = {
+      kind: 'term-filter',
+      config: { terms: ['secret'], action: 'block' },
+      stages: ['pre_response' as const],
+    }
+    const watch = { id: 'w', kind: 'tool-access', config: { deny: ['other'] }, stages: ['pre_response' as const] }
+    const call = { functionCall: { name: 'f', args: { q: 'a secret' } } }
+    const path = '/v1beta/models/up-gemini:streamGenerateContent'
+    for (const policies of [[block], [block, { ...watch, mode: 'monitor' as const }]]) {
+      at.running.worker.policies = compilePolicySet(policies.map((each) => policy({ id: 'p', ...each })))
+      at.answers[path] = sse(geminiFrames([response([call], { finishReason: 'STOP' })]))
+      expect((await post('gemini:streamGenerateContent?alt=sse')).status).toBe(400)
+      at.answers[path] = sse(
+        geminiFrames([response([{ text: 'Let me see' }]), response([call], { finishReason: 'STOP' })]),
+      )
+      const text = await (await post('gemini:streamGenerateContent?alt=sse')).text()
+      expect(text).toContain('Let me see')
+      expect(text).not.toMatch(/functionCall|finishReason/)
+      expect(text).toContain('"reason":"content_policy_violation"')
+    }
   })
 
   test('answer an escalated request in words that the clients show, whole and streamed', async () => {

@@ -6,6 +6,7 @@
  * 2. What is held back leaves with the next frame of the channel, or in a frame of ours before the one that ends it.
  * 3. Texts that stand on their own (the whole once more, a citation) are passed whole, by the same rules.
  * 4. Where a rule blocks, the frame keeps what stands before the match, no more of it leaves, and the stream stops.
+ *    If clients act on the frame at once, only its texts before the match leave, in frames of ours.
  * 5. While a rule can escalate, frames are kept back until the stream ends or more than `headBytes` came, so that the
  *    answer of a waiting request can still be a whole one; a later escalation ends what has begun.
  *
@@ -239,6 +240,7 @@ export class StreamInspector<Frame extends InspectableFrame> {
       if (!last.has(name)) this.#endChannel(name, passing.before)
     }
     let passed = false
+    const texts: [channel: string, text: string][] | null = opened.actsAtOnce === true ? [] : null
     for (const piece of opened.pieces) {
       if (piece.raw !== undefined && this.#stop === null) {
         if (this.#passRaw(piece, opened)) passed = true
@@ -246,9 +248,14 @@ export class StreamInspector<Frame extends InspectableFrame> {
       }
       const text = this.#stop === null ? this.#passPiece(piece, last.get(piece.channel) === piece) : ''
       if (text !== piece.text) piece.replace(text)
-      if (text !== '' && !(piece.whole && this.#stop !== null)) passed = true
+      if (text === '' || (piece.whole && this.#stop !== null)) continue
+      passed = true
+      if (!piece.whole) texts?.push([piece.channel, text])
     }
-    return this.#stop === null || passed
+    if (this.#stop === null) return true
+    if (texts === null) return passed
+    for (const [channel, text] of texts) this.#giveRest(channel, text, passing.before)
+    return false
   }
 
   /** A rule to stop for where nobody knows which text clients would make of a frame. */

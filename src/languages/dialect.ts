@@ -87,7 +87,7 @@ export interface FrameFacts {
   /** The frame exists only because the gateway asked for usage: the caller must not see it. */
   ours: boolean
   /**
-   * The frame is in another language than the stream, so there is no valid answer
+   * The frame is in another language than the stream, or cannot be read, so there is no valid answer
    * (`languages/reading/frames/unknown-frames.ts`).
    */
   foreign?: boolean
@@ -137,6 +137,11 @@ export interface FrameText {
    * differently.
    */
   readonly contradicts?: boolean
+  /**
+   * A client acts on the frame as soon as it has it: it holds whole calls, or the end of the answer. If a policy stops
+   * the stream in this frame, only its continued texts leave, in frames of `delta`.
+   */
+  readonly actsAtOnce?: boolean
   /** The frame's bytes, unchanged if no text was replaced. Log probabilities are always removed. */
   bytes(): Uint8Array
 }

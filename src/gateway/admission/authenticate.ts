@@ -32,7 +32,7 @@ export function authenticateDraining(exchange: Exchange, gateway: Gateway): void
   const { headers } = exchange.request
   const bearer = bearerSecret(headers.get('authorization'))
   const secret = bearer ?? apiKey(exchange)
-  if (secret === null) throw new Failure('missing_api_key')
+  if (secret === null) throw missingKey(exchange)
   const kind = secretKind(secret)
   // Access tokens are bearer tokens only (RFC 6750 section 2.1), as `bearer_methods_supported` states.
   if (kind !== 'token' && (kind !== 'oauthAccess' || bearer === null)) throw new Failure('invalid_api_token')
@@ -47,6 +47,13 @@ const apiKeyFamilies: ReadonlySet<string> = new Set(['messages', 'count_tokens',
 function apiKeyHeader({ dialect, family }: Exchange): string | null {
   if (dialect.family === 'gemini') return 'x-goog-api-key'
   return apiKeyFamilies.has(family) ? 'x-api-key' : null
+}
+
+/** Names both headers on routes whose clients send the token in one of their own. */
+function missingKey(exchange: Exchange): Failure {
+  const name = apiKeyHeader(exchange)
+  if (name === null) return new Failure('missing_api_key')
+  return new Failure('missing_api_key', { message: `Send Authorization: Bearer <API token>, or ${name}: <API token>` })
 }
 
 /** Read only on routes whose clients send it, and only without an Authorization header (gateway/README.md). */

@@ -109,9 +109,9 @@ export class CollectedAnswer {
       }
       return opened.bytes()
     }
-    const { ends, contradicts = false } = opened
+    const { ends, contradicts = false, actsAtOnce = false } = opened
     if (contradicts) this.contradicts = true
-    return { pieces, ends, contradicts, bytes }
+    return { pieces, ends, contradicts, actsAtOnce, bytes }
   }
 
   #streamed(channel: string, kind: TextKind): Streamed {

@@ -129,12 +129,13 @@ export class FrameSteps {
     return inspected instanceof Promise ? inspected.then((late) => stepOf(late, facts)) : stepOf(inspected, facts)
   }
 
-  #notice({ event, data }: SseFrame): FrameFacts | null {
+  #notice({ event, data, cut }: SseFrame): FrameFacts | null {
     if (data === null) return null
     const exchange = this.#exchange
     const facts = this.#reader.frame({ event, data })
     traceFrame(exchange, data)
-    if (facts.foreign) throw new UnreadableAnswer('A frame is not in the requested language')
+    // A frame that was cut off is never passed on: its stream broke off.
+    if (facts.foreign && cut !== true) throw new UnreadableAnswer('A frame is not in the requested language')
     this.#note(facts)
     return facts
   }

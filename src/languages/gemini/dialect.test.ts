@@ -139,6 +139,14 @@ describe('a stream', () => {
     expect(factsOf(gemini, sse({ choices: [{ delta: { content: 'a' } }] }))[0]).toMatchObject({ foreign: true })
   })
 
+  test('is unreadable where data is no object, unless it only keeps the stream open', () => {
+    const isForeign = (data: string) => gemini.reader(start).frame({ event: null, data }).foreign === true
+    for (const data of ['{"candidates":[{', '[{"candidates":[]}]', '"a"', 'words', '[DONE]', '{"candidates":[]}}']) {
+      expect([data, isForeign(data)]).toEqual([data, true])
+    }
+    for (const data of ['ping', '', '{"candidates":[]}']) expect([data, isForeign(data)]).toEqual([data, false])
+  })
+
   test('shows every text: what the model says, thinks, calls and cites', () => {
     expect(receivedFrom(gemini, frames)).toMatchObject({
       channels: { '0/thought': 'Hm', '0/text': 'One two' },

@@ -11,7 +11,7 @@ import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Us
 import { parseFrame } from '../reading/frames/non-finite.ts'
 import { OpenChannels } from '../reading/frames/open-channels.ts'
 import { frameBytes, OpenFrame } from '../reading/frames/open-frame.ts'
-import { isForeign, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
+import { isForeign, saysOnlyThatItLives, Unforeseen, unknownFrameFacts } from '../reading/frames/unknown-frames.ts'
 import { errorCode, isGiven, isObject, type JsonObject, objectsOf, parseObject, textOf } from '../reading/json-value.ts'
 import { holdsNoText } from '../reading/texts/text-members.ts'
 import { textsIn } from '../reading/texts/texts.ts'
@@ -49,7 +49,8 @@ class GeminiReader implements StreamReader {
     const response = parseFrame(data)
     this.#response = response
     const facts: FrameFacts = { terminal: false, textLength: 0, usage: this.#usage, error: null, ours: false }
-    if (response === null) return { ...facts, ...unknownFrameFacts(data, this.#usage) }
+    // No client of the language reads data that is no object, and an array of responses would no longer be JSON.
+    if (response === null) return saysOnlyThatItLives(data) ? facts : { ...facts, foreign: true }
     if (isGiven(response.error)) return { ...facts, terminal: true, error: codeOf(response.error) }
     this.#usage = readGeminiUsage(response.usageMetadata) ?? this.#usage
     const foreign = isForeign('gemini', textOf(response.type) ?? event ?? '', response) && { foreign: true }
@@ -76,6 +77,7 @@ class GeminiReader implements StreamReader {
     const response = this.#response
     if (response === null) return this.#unforeseen.openPlain(frame, data)
     const opened = new OpenFrame(frame, response)
+    opened.actsAtOnce = true
     const candidates = objectsOf(response.candidates)
     for (const [position, candidate] of candidates.entries()) this.#openCandidate(opened, candidate, position)
     if (Array.isArray(response.candidates) && candidates.length < response.candidates.length) opened.contradicts = true

@@ -20,8 +20,10 @@ export function answerGemini(call: UpstreamCall, body: JsonObject, model: Simula
   const { generationConfig: config } = body
   const limit = isObject(config) ? limitOf(config, ['maxOutputTokens']) : null
   const said = say({ model, limit, lastText, texts })
-  if (call.stream) return eventStream(frames(call, said))
-  return Response.json(responseOf(call, said, said.words.join(''), said.words.length, true))
+  // The id is a hash of the whole body, so it is computed once, not for each word.
+  const head = { modelVersion: call.model, responseId: `simulator-${idOf(call)}` }
+  if (call.stream) return eventStream(frames(said, head))
+  return Response.json(responseOf(said, head, said.words.join(''), said.words.length, true))
 }
 
 /** The count that `usageMetadata.promptTokenCount` of the answer would have. */
@@ -37,15 +39,21 @@ function readContents({ contents, systemInstruction }: JsonObject): Pick<Asked, 
   }
 }
 
-function* frames(call: UpstreamCall, said: Said): Generator<string> {
+function* frames(said: Said, head: Head): Generator<string> {
   const { words } = said
-  if (words.length === 0) yield dataFrame(responseOf(call, said, '', 0, true))
+  if (words.length === 0) yield dataFrame(responseOf(said, head, '', 0, true))
   for (const [index, text] of words.entries()) {
-    yield dataFrame(responseOf(call, said, text, index + 1, index === words.length - 1))
+    yield dataFrame(responseOf(said, head, text, index + 1, index === words.length - 1))
   }
 }
 
-const responseOf = (call: UpstreamCall, said: Said, text: string, words: number, isLast: boolean) => ({
+/** The members that are the same in every response of an answer. */
+interface Head {
+  modelVersion: string
+  responseId: string
+}
+
+const responseOf = (said: Said, head: Head, text: string, words: number, isLast: boolean) => ({
   candidates: [
     {
       content: { parts: [{ text }], role: 'model' },
@@ -58,6 +66,5 @@ const responseOf = (call: UpstreamCall, said: Said, text: string, words: number,
     candidatesTokenCount: words,
     totalTokenCount: said.inputTokens + words,
   },
-  modelVersion: call.model,
-  responseId: `simulator-${idOf(call)}`,
+  ...head,
 })

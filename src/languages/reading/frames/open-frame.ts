@@ -18,6 +18,7 @@ export class OpenFrame implements FrameText {
   readonly pieces: StreamPiece[] = []
   readonly ends: string[] = []
   contradicts = false
+  actsAtOnce = false
   readonly #frame: SseFrame
   /** The text that was parsed into the data. */
   readonly #json: string
