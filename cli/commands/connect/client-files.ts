@@ -5,8 +5,8 @@
  *    from the file without that.
  * 2. `write` keeps a copy of each file that was there, beside it (`….before-gatehouse`), keeps the record of what it
  *    does, and replaces the files, each whole or not at all.
- * 3. `planUndo` puts back the copy where nobody has changed the file since; otherwise it takes back the members alone and
- *    leaves the rest, because clients write into these files as well.
+ * 3. `planUndo` puts back the copy where nobody has changed the file since; otherwise it takes back the members that still
+ *    say what was written and leaves the rest, because people and clients write into these files as well.
  *
  * The record and the token's file (both 0600) lie in the folder `clients` of the user's configuration directory. A file
  * with a secret gets mode 0600; another keeps its mode. A symbolic link stays, and the file behind it changes.
@@ -15,8 +15,10 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -58,6 +60,8 @@ export interface Step {
 }
 
 interface WriteStep extends Step {
+  /** The file without what the command wrote before; null: no file. */
+  from: string | null
   after: string
   undo: Undo[]
 }
@@ -81,11 +85,11 @@ export function planWrite(
     const path = pathOf(file, environment)
     const before = readText(path)
     const known = last?.files.find((each) => each.path === path)
-    const from = known === undefined || before === null ? (before ?? '') : (withoutChange(path, before, known) ?? '')
-    const { keeps = [], removes = [], text } = file
-    const members = readMembers(path, text)
-    const { changes, undo } = changesTo(readMembers(path, from), { members, keeps, removes })
-    return { path, before, after: changeText(path, from, changes, text), undo }
+    const from = known === undefined || before === null ? before : withoutChange(path, before, known)
+    const { keeps = [], removes = [], stamps = [], text } = file
+    const wanted = { members: readMembers(path, text), keeps, removes, stamps }
+    const { changes, undo } = changesTo(path, readMembers(path, from ?? ''), wanted)
+    return { path, before, from, after: changeText(path, from ?? '', changes, text), undo }
   })
 }
 
@@ -97,9 +101,9 @@ export function write(
   refuseChanged(steps)
   const last = readRecord(place)
   const holdsToken = steps.some(({ after }) => after.includes(place.tokenFile))
-  const files = steps.map(({ path, before, after, undo }) => {
+  const files = steps.map(({ path, from, after, undo }) => {
     const known = last?.files.find((each) => each.path === path)
-    const backup = known === undefined ? keepCopy(path, before) : known.backup
+    const backup = keepCopy(path, from, known?.backup ?? null)
     return { path, backup, written: hashOf(after), undo }
   })
   const others = (last?.files ?? []).filter((file) => !files.some(({ path }) => path === file.path))
@@ -145,18 +149,33 @@ function withoutChange(path: string, text: string, { backup, written, undo: back
   const kept = hashOf(text) === written && backup !== null ? readText(backup) : null
   if (kept !== null) return kept
   if (hashOf(text) === written && backup === null) return null
-  const members = readMembers(path, text)
-  const changes = changesBack(members, back)
-  const after = changes.length === 0 ? text : changeText(path, text, changes, null)
-  return backup === null && Object.keys(readMembers(path, after)).length === 0 ? null : after
+  const { changes, frame } = changesBack(readMembers(path, text), back)
+  const framed = changes.length === 0 ? text : changeText(path, text, changes, null)
+  const bare = frame.length === 0 ? framed : changeText(path, framed, frame, null)
+  if (backup !== null) return bare
+  // A comment is the user's, and a client takes no file that has nothing else.
+  return /^[\s{}\uFEFF]*$/.test(bare) ? null : framed
 }
 
 function pathOf({ path, movedBy, alternatives = [] }: ClientFile, environment: Terminal['environment']): string {
   const moved = movedBy && environment[movedBy.variable]
   const usual = moved ? join(moved, path.slice(movedBy.from.length)) : join(environment.HOME || homedir(), path)
   const others = alternatives.map((name) => join(dirname(usual), name))
-  const found = [usual, ...others].find((each) => existsSync(each)) ?? usual
-  return existsSync(found) ? realpathSync(found) : found
+  const found = [usual, ...others].find((each) => existsSync(each))
+  if (found !== undefined) return realpathSync(found)
+  for (const each of [usual, ...others]) refuseDeadLink(each)
+  return usual
+}
+
+/** A link to nothing, as the file or as a folder above it: a file in its place would cut it. Throws `usage`. */
+function refuseDeadLink(path: string): void {
+  if (existsSync(path)) return
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw new Failure('usage', {
+      message: `${path} is a symbolic link to ${readlinkSync(path)}, which is not there, so nothing is written: make what it leads to, or remove the link, and repeat the command`,
+    })
+  }
+  refuseDeadLink(dirname(path))
 }
 
 /** Throws `usage` where a file is not there as text: a folder, or closed to this user. */
@@ -195,9 +214,13 @@ function refuseChanged(steps: readonly Step[]): void {
   })
 }
 
-/** Copies keep the mode and owner of their file; a name that is taken is not used again. */
-function keepCopy(path: string, text: string | null): string | null {
-  if (text === null) return null
+/** Copies keep the mode and owner of their file. The copy of an earlier run takes the new text; no other file does. */
+function keepCopy(path: string, text: string | null, last: string | null): string | null {
+  if (text === null) return last
+  if (last !== null && existsSync(last)) {
+    replace(last, text, null)
+    return last
+  }
   const name = `${path}.before-gatehouse`
   const numbered = Array.from({ length: 100 }, (_, index) => (index === 0 ? name : `${name}.${index}`))
   const copy = numbered.find((each) => !existsSync(each))
