@@ -21,7 +21,17 @@ export const cline: Recipe = {
     })
     return {
       environment: {},
-      files: [{ path: '.cline/data/settings/providers.json', text, keeps: ['version', 'modes'] }],
+      files: [
+        {
+          path: '.cline/data/settings/providers.json',
+          text,
+          keeps: ['version', 'modes'],
+          stamps: [
+            ['providers', provider, 'updatedAt'],
+            ['providers', provider, 'tokenSource'],
+          ],
+        },
+      ],
       snippets: [],
       steps: [
         `In an editor: Cline's settings, API Provider "OpenAI Compatible", Base URL ${gatewayUrl}/v1, the token as API Key, Model ID ${models[0]}.`,

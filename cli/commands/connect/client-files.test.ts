@@ -5,6 +5,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -15,6 +16,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { aider } from '../../../src/clients/aider.ts'
 import { claudeCode } from '../../../src/clients/claude-code.ts'
+import { cline } from '../../../src/clients/cline.ts'
+import { codex } from '../../../src/clients/codex.ts'
+import { continueDev } from '../../../src/clients/continue.ts'
 import { opencode } from '../../../src/clients/opencode.ts'
 import type { Recipe } from '../../../src/clients/recipe.ts'
 import { clientPlace, formerToken, planUndo, planWrite, undo, write } from './client-files.ts'
@@ -120,6 +124,139 @@ test('a second connection begins from the file without the first, and one undo t
   expect(existsSync(at('.config/opencode/opencode.json.before-gatehouse.1'))).toBe(false)
   disconnect(opencode)
   expect(text('.config/opencode/opencode.json')).toBe('{ "theme": "x" }\n')
+})
+
+const edit = (path: string, ...changes: readonly (readonly [string, string])[]) =>
+  writeFileSync(
+    at(path),
+    changes.reduce((now, [from, to]) => now.replace(from, to), text(path)),
+  )
+
+test('taking back leaves the members that the user has changed since', () => {
+  const config = '.codex/config.toml'
+  put(config, 'model = "gpt-5"\nmodel_provider = "azure"\n')
+  connect(codex)
+  edit(config, ['model = "m"', 'model = "o3"'], ['model_provider = "gatehouse"', 'model_provider = "openai"'])
+  disconnect(codex)
+  expect(text(config)).toBe('model = "o3"\nmodel_provider = "openai"\n')
+})
+
+test('taking back leaves a provider whole where the user has changed a part of it', () => {
+  const config = '.codex/config.toml'
+  connect(codex)
+  edit(config, ['127.0.0.1:7080', '127.0.0.1:9999'])
+  disconnect(codex)
+  expect(Bun.TOML.parse(text(config))).toMatchObject({
+    model_providers: {
+      gatehouse: { name: 'Gatehouse', base_url: 'http://127.0.0.1:9999/v1', auth: { command: 'cat' } },
+    },
+  })
+  expect(text(config)).not.toContain('model =')
+  expect(text('.config/gatehouse/clients/codex.token')).toBe('gth_secret\n')
+})
+
+test('knows a new file in a linked folder again', () => {
+  mkdirSync(at('dotfiles'))
+  symlinkSync(at('dotfiles'), at('.codex'))
+  connect(codex)
+  connect(codex)
+  disconnect(codex)
+  expect(readdirSync(at('dotfiles'))).toEqual([])
+})
+
+test('taking back leaves a member removed that the user has removed', () => {
+  put('.codex/config.toml', 'model = "gpt-5"\n')
+  connect(codex)
+  edit('.codex/config.toml', ['model = "m"\n', ''])
+  disconnect(codex)
+  expect(text('.codex/config.toml').trim()).toBe('')
+})
+
+test('taking back keeps what makes a file valid where the user has added to it', () => {
+  const config = '.continue/config.yaml'
+  connect(continueDev)
+  edit(config, ['models:', '# mine\nrules: [be nice]\nmodels:'])
+  disconnect(continueDev)
+  expect(text(config)).toBe('name: Gatehouse\nversion: 0.0.1\nschema: v1\n# mine\nrules: [be nice]\n')
+})
+
+test('taking back keeps a changed name, and a comment alone', () => {
+  const config = '.continue/config.yaml'
+  connect(continueDev)
+  edit(config, ['name: Gatehouse', 'name: Mine'])
+  disconnect(continueDev)
+  expect(text(config)).toBe('name: Mine\nversion: 0.0.1\nschema: v1\n')
+  rmSync(at(config))
+  connect(continueDev)
+  edit(config, ['models:', '# mine\nmodels:'])
+  disconnect(continueDev)
+  expect(text(config)).toBe('name: Gatehouse\nversion: 0.0.1\nschema: v1\n# mine\n')
+})
+
+test('taking back leaves a provider that Cline added, its choice, and the version that it needs', () => {
+  const path = '.cline/data/settings/providers.json'
+  const change = (lastUsedProvider: string, others: object) => {
+    const now = JSON.parse(text(path))
+    const [id, made] = ['openai-compatible', now.providers['openai-compatible']]
+    const providers = { ...others, [id]: { ...made, updatedAt: '2027-01-01T00:00:00.000Z' } }
+    writeFileSync(at(path), JSON.stringify({ ...now, lastUsedProvider, providers }, null, 2))
+  }
+  connect(cline)
+  change('anthropic', { anthropic: { settings: {} } })
+  disconnect(cline)
+  expect(JSON.parse(text(path))).toEqual({
+    version: 1,
+    lastUsedProvider: 'anthropic',
+    modes: {},
+    providers: { anthropic: { settings: {} } },
+  })
+  rmSync(at(path))
+  connect(cline)
+  change('openai-compatible', {})
+  disconnect(cline)
+  expect(existsSync(at(path))).toBe(false)
+})
+
+test('a change between two connections survives the taking back', () => {
+  put('.codex/config.toml', 'model = "gpt-5"\n')
+  connect(codex)
+  edit('.codex/config.toml', ['model = "m"', 'model = "o3"'])
+  connect(codex)
+  disconnect(codex)
+  expect(text('.codex/config.toml').trim()).toBe('model = "o3"')
+  expect(existsSync(at('.codex/config.toml.before-gatehouse'))).toBe(false)
+})
+
+test('refuses a member of another kind in the file of each client, and writes nothing', () => {
+  for (const [recipe, path, content, member] of [
+    [opencode, '.config/opencode/opencode.json', '{"provider":3}', 'provider'],
+    [cline, '.cline/data/settings/providers.json', '{"providers":3}', 'providers'],
+    [continueDev, '.continue/config.yaml', 'models: {a: 1}\n', 'models'],
+  ] as const) {
+    put(path, content)
+    expect(() => connect(recipe)).toThrow(new RegExp(`^${at(path)} has .* as its member ${member}, where`))
+    expect(text(path)).toBe(content)
+  }
+  expect(existsSync(at('.config/gatehouse'))).toBe(false)
+})
+
+test('reads a file with a byte order mark and keeps the mark', () => {
+  put(settings, `\uFEFF${original}`)
+  connect(claudeCode)
+  expect(readFileSync(at(settings)).subarray(0, 3)).toEqual(Buffer.from([0xef, 0xbb, 0xbf]))
+  edit(settings, ['"dark"', '"light"'])
+  disconnect(claudeCode)
+  expect(text(settings)).toStartWith('\uFEFF{')
+  expect(text(settings)).toContain('"light"')
+})
+
+test('refuses a symbolic link to nothing, as the file and as its folder', () => {
+  mkdirSync(at('.claude'))
+  symlinkSync(at('nowhere.json'), at(settings))
+  expect(() => connect(claudeCode)).toThrow(`${at(settings)} is a symbolic link to ${at('nowhere.json')}, which is not`)
+  expect(lstatSync(at(settings)).isSymbolicLink()).toBe(true)
+  symlinkSync(at('nowhere'), at('.codex'))
+  expect(() => connect(codex)).toThrow(`${at('.codex')} is a symbolic link to ${at('nowhere')}`)
 })
 
 test('changes the file behind a symbolic link and keeps the link', () => {

@@ -5,8 +5,8 @@
  *    from the file without that.
  * 2. `write` keeps a copy of each file that was there, beside it (`….before-gatehouse`), keeps the record of what it
  *    does, and replaces the files, each whole or not at all.
- * 3. `planUndo` puts back the copy where nobody has changed the file since; otherwise it takes back the members alone and
- *    leaves the rest, because clients write into these files as well.
+ * 3. `planUndo` puts back the copy where nobody has changed the file since; otherwise it takes back the members that still
+ *    say what was written and leaves the rest, because people and clients write into these files as well.
  *
  * The record and the token's file (both 0600) lie in the folder `clients` of the user's configuration directory. A file
  * with a secret gets mode 0600; another keeps its mode. A symbolic link stays, and the file behind it changes.
@@ -15,8 +15,10 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -58,6 +60,8 @@ export interface Step {
 }
 
 interface WriteStep extends Step {
+  /** The file without what the command wrote before; null: no file. */
+  from: string | null
   after: string
   undo: Undo[]
 }
@@ -81,11 +85,11 @@ export function planWrite(
     const path = pathOf(file, environment)
     const before = readText(path)
     const known = last?.files.find((each) => each.path === path)
-    const from = known === undefined || before === null ? (before ?? '') : (withoutChange(path, before, known) ?? '')
-    const { keeps = [], removes = [], text } = file
-    const members = readMembers(path, text)
-    const { changes, undo } = changesTo(readMembers(path, from), { members, keeps, removes })
-    return { path, before, after: changeText(path, from, changes, text), undo }
+    const from = known === undefined || before === null ? before : withoutChange(path, before, known)
+    const { keeps = [], removes = [], stamps = [], text } = file
+    const wanted = { members: readMembers(path, text), keeps, removes, stamps }
+    const { changes, undo } = changesTo(path, readMembers(path, from ?? ''), wanted)
+    return { path, before, from, after: changeText(path, from ?? '', changes, text), undo }
   })
 }
 
@@ -97,9 +101,9 @@ export function write(
   refuseChanged(steps)
   const last = readRecord(place)
   const holdsToken = steps.some(({ after }) => after.includes(place.tokenFile))
-  const files = steps.map(({ path, before, after, undo }) => {
+  const files = steps.map(({ path, from, after, undo }) => {
     const known = last?.files.find((each) => each.path === path)
-    const backup = known === undefined ? keepCopy(path, before) : known.backup
+    const backup = keepCopy(path, from, known?.backup ?? null)
     return { path, backup, written: hashOf(after), undo }
   })
   const others = (last?.files ?? []).filter((file) => !files.some(({ path }) => path === file.path))
@@ -113,8 +117,16 @@ export function write(
 /** The token that the command made for this client before; null: none. */
 export const formerToken = (place: Place): string | null => readRecord(place)?.token_id ?? null
 
-/** The steps that take back what was written, and the token that was made for it. Throws `usage` if nothing was. */
-export function planUndo(recipe: Recipe, place: Place): { steps: Step[]; tokenId: string | null } {
+interface UndoPlan {
+  steps: Step[]
+  /** The token that was made. */
+  tokenId: string | null
+  /** The secret's file where it stays; null: it goes, or there is none. */
+  staysFile: string | null
+}
+
+/** What takes back what was written. Throws `usage` if nothing was. */
+export function planUndo(recipe: Recipe, place: Place): UndoPlan {
   const record = readRecord(place)
   if (record === null) {
     throw new Failure('usage', { message: `connect ${recipe.name} has written nothing here that could be taken back` })
@@ -123,9 +135,15 @@ export function planUndo(recipe: Recipe, place: Place): { steps: Step[]; tokenId
     const before = readText(file.path)
     return before === null ? [] : [{ path: file.path, before, after: withoutChange(file.path, before, file) }]
   })
-  return { steps, tokenId: record.token_id }
+  const { token_id: tokenId, token_file: tokenFile } = record
+  return { steps, tokenId, staysFile: tokenFile !== null && namesFile(steps, tokenFile) ? tokenFile : null }
 }
 
+/** Whether a part that the user has changed, and that therefore stays, reads the secret from its file. */
+const namesFile = (steps: readonly Step[], tokenFile: string): boolean =>
+  steps.some(({ after }) => after?.includes(tokenFile))
+
+/** Writes the steps and removes the copies and the record; the file of the secret too, unless a client still reads it. */
 export function undo(steps: readonly Step[], place: Place): void {
   refuseChanged(steps)
   const record = readRecord(place)
@@ -136,7 +154,7 @@ export function undo(steps: readonly Step[], place: Place): void {
     else replace(path, after, mode)
   }
   for (const { backup } of record?.files ?? []) if (backup !== null) rmSync(backup, { force: true })
-  if (record?.token_file) rmSync(record.token_file, { force: true })
+  if (record?.token_file && !namesFile(steps, record.token_file)) rmSync(record.token_file, { force: true })
   rmSync(place.record, { force: true })
 }
 
@@ -145,18 +163,33 @@ function withoutChange(path: string, text: string, { backup, written, undo: back
   const kept = hashOf(text) === written && backup !== null ? readText(backup) : null
   if (kept !== null) return kept
   if (hashOf(text) === written && backup === null) return null
-  const members = readMembers(path, text)
-  const changes = changesBack(members, back)
-  const after = changes.length === 0 ? text : changeText(path, text, changes, null)
-  return backup === null && Object.keys(readMembers(path, after)).length === 0 ? null : after
+  const { changes, frame } = changesBack(readMembers(path, text), back)
+  const framed = changes.length === 0 ? text : changeText(path, text, changes, null)
+  const bare = frame.length === 0 ? framed : changeText(path, framed, frame, null)
+  if (backup !== null) return bare
+  // A comment is the user's, and a client takes no file that has nothing else.
+  return /^[\s{}\uFEFF]*$/.test(bare) ? null : framed
 }
 
 function pathOf({ path, movedBy, alternatives = [] }: ClientFile, environment: Terminal['environment']): string {
   const moved = movedBy && environment[movedBy.variable]
   const usual = moved ? join(moved, path.slice(movedBy.from.length)) : join(environment.HOME || homedir(), path)
   const others = alternatives.map((name) => join(dirname(usual), name))
-  const found = [usual, ...others].find((each) => existsSync(each)) ?? usual
-  return existsSync(found) ? realpathSync(found) : found
+  const found = [usual, ...others].find((each) => existsSync(each))
+  if (found !== undefined) return realpathSync(found)
+  for (const each of [usual, ...others]) refuseDeadLink(each)
+  return usual
+}
+
+/** A link to nothing, as the file or as a folder above it: a file in its place would cut it. Throws `usage`. */
+function refuseDeadLink(path: string): void {
+  if (existsSync(path)) return
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw new Failure('usage', {
+      message: `${path} is a symbolic link to ${readlinkSync(path)}, which is not there, so nothing is written: make what it leads to, or remove the link, and repeat the command`,
+    })
+  }
+  refuseDeadLink(dirname(path))
 }
 
 /** Throws `usage` where a file is not there as text: a folder, or closed to this user. */
@@ -171,6 +204,8 @@ function readText(path: string): string | null {
   }
 }
 
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
+
 function readRecord({ record }: Place): Written | null {
   const text = readText(record)
   if (text === null) return null
@@ -181,7 +216,11 @@ function readRecord({ record }: Place): Written | null {
     content = undefined
   }
   const parsed = recordSchema.safeParse(content)
-  if (parsed.success) return parsed.data
+  if (parsed.success) {
+    // A folder above a new file may be a link: from the second run on the file is known by its own path.
+    const files = parsed.data.files.map((file) => ({ ...file, path: realPath(file.path) }))
+    return { ...parsed.data, files }
+  }
   throw new Failure('usage', {
     message: `${record}, the record of what was written, is damaged: put the copies (….before-gatehouse) back by hand and remove it`,
   })
@@ -195,9 +234,13 @@ function refuseChanged(steps: readonly Step[]): void {
   })
 }
 
-/** Copies keep the mode and owner of their file; a name that is taken is not used again. */
-function keepCopy(path: string, text: string | null): string | null {
-  if (text === null) return null
+/** Copies keep the mode and owner of their file. The copy of an earlier run takes the new text; no other file does. */
+function keepCopy(path: string, text: string | null, last: string | null): string | null {
+  if (text === null) return last
+  if (last !== null && existsSync(last)) {
+    replace(last, text, null)
+    return last
+  }
   const name = `${path}.before-gatehouse`
   const numbered = Array.from({ length: 100 }, (_, index) => (index === 0 ? name : `${name}.${index}`))
   const copy = numbered.find((each) => !existsSync(each))

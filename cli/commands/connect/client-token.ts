@@ -2,11 +2,12 @@
  * The token that a client gets: made through the API with the operator's sign-in, or one that exists. A new one is narrow:
  * a member for model traffic, for the named models and budget, with an end, named after client, host and person.
  */
-import { hostname, userInfo } from 'node:os'
+import { hostname } from 'node:os'
 import { z } from 'zod'
 import type { Recipe } from '../../../src/clients/recipe.ts'
 import { Failure } from '../../../src/failure.ts'
-import type { Api } from '../../command/api.ts'
+import { type Api, createApi } from '../../command/api.ts'
+import type { Connection } from '../../command/profile.ts'
 import { fromEnvironment, readAmount, readDuration, readList } from '../../command/values.ts'
 import type { Input } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -94,6 +95,15 @@ function checkedSecret(text: string): string {
   throw new Failure('usage', { message: 'The given token is not the secret of a token: it begins with gth_' })
 }
 
+/** The roles of a given token beyond that of a client; none where the control plane does not say. */
+export async function rolesBeyondNeed(secret: string, { apiUrl }: Connection): Promise<string[]> {
+  const api = createApi({ apiUrl, apiToken: secret }, fetch)
+  const known = z.looseObject({ roles: z.array(z.string()) })
+  // The token works, as the check says: without an answer there is nothing to note.
+  const { roles } = await api.json({ path: '/v1/auth/session' }, known).catch(() => ({ roles: [] }))
+  return roles.filter((role) => role !== 'member')
+}
+
 /** Makes the token. Throws ApiRefusal, for example where the caller may make none. */
 export async function makeToken(
   api: Api,
@@ -104,10 +114,11 @@ export async function makeToken(
   }: { recipe: Recipe; body: Record<string, unknown>; environment: Terminal['environment'] },
 ): Promise<ClientToken> {
   const { user } = await api.json({ path: '/v1/auth/session' }, callerSchema)
-  const [host, person] = [hostname(), user?.email ?? (environment.USER || userInfo().username)]
+  const host = hostname()
+  const person = user?.email ?? environment.USER
   const named = {
     ...body,
-    name: `${recipe.name} on ${host} for ${person}`.slice(0, 200),
+    name: `${recipe.name} on ${host}${person ? ` for ${person}` : ''}`.slice(0, 200),
     metadata: { client: recipe.name, host: host.slice(0, 200) },
   }
   const { token_value, id, name, expires_at } = await api.json(

@@ -27,9 +27,14 @@ const gateway = Bun.serve({
 })
 const servers = [{ url: gateway.url.origin }]
 let person: { id: string; email: string } | null = null
-const control = recordingControlPlane(({ method, path }) => {
+let roles: string[] | null = ['member']
+const credentials: (string | null)[] = []
+const control = recordingControlPlane(({ method, path, headers }) => {
+  credentials.push(headers.get('authorization'))
   if (path === '/v1/openapi.json') return { paths: { '/v1/chat/completions': { post: { servers } } } }
-  if (path === '/v1/auth/session') return { user: person }
+  if (path === '/v1/auth/session') {
+    return roles === null ? Response.json({}, { status: 401 }) : { user: person, roles }
+  }
   return method === 'POST' ? Response.json(made, { status: 201 }) : { id: made.id, status: 'revoked' }
 })
 afterAll(async () => {
@@ -42,6 +47,8 @@ beforeEach(() => {
   home = mkdtempSync(join(homes, 'home-'))
   answer = ok
   person = null
+  roles = ['member']
+  credentials.length = 0
   asked.length = 0
   control.requests.length = 0
 })
@@ -97,6 +104,25 @@ test('names the token after the person who is signed in', async () => {
   expect(posted()).toMatchObject({ name: `codex on ${hostname()} for olga@example.com`, expires_in_seconds: 43_200 })
 })
 
+test('names the token after client and host alone where nobody is known', async () => {
+  await run(['codex'], {}, { USER: '' })
+  expect(posted()).toMatchObject({ name: `codex on ${hostname()}` })
+})
+
+test('notes that a given token has roles that a client does not need', async () => {
+  roles = ['owner', 'member']
+  const broad = await run(['codex', '--token-env', 'MINE'])
+  expect(broad.exitCode).toBe(0)
+  expect(broad.notes).toContain('The given token has the role owner, which Codex does not need')
+  expect(control.requests.map(({ target }) => target)).toEqual(['/v1/openapi.json', '/v1/auth/session'])
+  expect(credentials.at(-1)).toBe('Bearer gth_given')
+  roles = ['member']
+  expect((await run(['codex', '--token-env', 'MINE'])).notes).not.toContain('does not need')
+  roles = null
+  const refused = await run(['codex', '--token-env', 'MINE'])
+  expect([refused.exitCode, refused.notes]).toEqual([0, expect.not.stringContaining('does not need')])
+})
+
 test('asks one question in the language of the client, with its credential', async () => {
   await run(['codex', '--model', 'm'])
   await run(['claude-code', '--model', 'm'])
@@ -125,7 +151,9 @@ test('asks one question in the language of the client, with its credential', asy
 test('lists the models where no model is named', async () => {
   const { notes } = await run(['codex'])
   expect(asked.map(({ path }) => path)).toEqual(['/v1/models'])
-  expect(notes).toContain('accepts the token and lists 1 models')
+  expect(notes).toMatch(
+    /The gateway accepts the token and lists 1 models \(\d+ ms\)\. Name one with --model to try it\n/,
+  )
 })
 
 test('waits for a gateway that does not know the new token yet', async () => {
@@ -236,6 +264,15 @@ test('takes back what it wrote, and says how the token is revoked', async () => 
   expect(notes).toContain('gatehouse token delete made-id --yes')
   expect(existsSync(join(home, '.codex/config.toml'))).toBe(false)
   expect((await run(['codex', '--undo', '--yes'])).notes).toContain('connect codex has written nothing here')
+})
+
+test('says that the secret stays where a changed provider still reads it', async () => {
+  await run(['codex', '--write', '--yes'])
+  const path = join(home, '.codex/config.toml')
+  writeFileSync(path, readFileSync(path, 'utf8').replace('name = "Gatehouse"', 'name = "Mine"'))
+  const { notes } = await run(['codex', '--undo', '--yes'])
+  expect(notes).toContain(`stays and reads ${join(home, '.config/gatehouse/clients/codex.token')}`)
+  expect(existsSync(join(home, '.config/gatehouse/clients/codex.token'))).toBe(true)
 })
 
 test('revokes the token that it made where a file cannot be written', async () => {

@@ -13,7 +13,7 @@ import type { Connection, Recipe } from '../../../src/clients/recipe.ts'
 import { settingsSchema } from '../../../src/config.ts'
 import { Failure } from '../../../src/failure.ts'
 import type { Api } from '../../command/api.ts'
-import type { ConnectionFlags } from '../../command/profile.ts'
+import { type ConnectionFlags, findConnection } from '../../command/profile.ts'
 import { connect, recordFlags } from '../../command/record.ts'
 import { type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -25,6 +25,7 @@ import {
   makeToken,
   readModels,
   readTokenBody,
+  rolesBeyondNeed,
   type TokenFlags,
   tokenFlags,
 } from './client-token.ts'
@@ -113,6 +114,17 @@ async function connectClient({ recipe, flags, terminal, input }: Job): Promise<v
     return { checked, steps, former }
   })
   await showDone({ recipe, connection, token, ...done, flags, terminal })
+  if (token.made === null) await noteRoles(token.secret, { recipe, flags, terminal })
+}
+
+/** Asks only a control plane that has named the gateway: the secret goes to no other, and nobody waits for one that is away. */
+async function noteRoles(secret: string, { recipe, flags, terminal }: Omit<Job, 'input'>): Promise<void> {
+  if (flags['gateway-url'] !== undefined) return
+  const beyond = await rolesBeyondNeed(secret, findConnection(flags, terminal))
+  if (beyond.length === 0) return
+  terminal.note(
+    `The given token has the role ${beyond.join(' and ')}, which ${recipe.title} does not need: repeat the command without --token-env and --token-stdin for a token that may call models alone`,
+  )
 }
 
 const check = (recipe: Recipe, connection: Connection, { made }: ClientToken): Promise<Checked> =>
@@ -212,7 +224,7 @@ async function showDone({ recipe, connection, token, checked, steps, former, fla
     const { name: called, id, expires_at } = token.made
     terminal.note(`Made the token "${called}" (${id}), which ends ${expires_at ?? 'never'}`)
   }
-  if (checked !== null) terminal.note(`${checkText(checked)} in ${checked.milliseconds} ms`)
+  if (checked !== null) terminal.note(checkText(checked))
   if (!flags.write) return await terminal.write(setupText(recipe, setup))
   for (const { path } of steps) await terminal.write(`${path}\n`)
   if (former !== null)
@@ -221,14 +233,14 @@ async function showDone({ recipe, connection, token, checked, steps, former, fla
   terminal.note(`${title} uses ${connection.gatewayUrl}; to take this back: ${terminal.name} connect ${name} --undo`)
 }
 
-const checkText = ({ model, listed }: Checked): string =>
+const checkText = ({ model, listed, milliseconds }: Checked): string =>
   model === null
-    ? `The gateway accepts the token and lists ${listed ?? 'its'} models; --model would try one`
-    : `${model} answered`
+    ? `The gateway accepts the token and lists ${listed ?? 'its'} models (${milliseconds} ms). Name one with --model to try it`
+    : `${model} answered in ${milliseconds} ms`
 
 async function takeBack({ recipe, flags, terminal, input }: Job): Promise<void> {
   const place = clientPlace(recipe, terminal.environment)
-  const { steps, tokenId } = planUndo(recipe, place)
+  const { steps, tokenId, staysFile } = planUndo(recipe, place)
   await confirm(steps, { flags, terminal, input })
   undo(steps, place)
   if (flags.json) {
@@ -236,5 +248,7 @@ async function takeBack({ recipe, flags, terminal, input }: Job): Promise<void> 
     return await terminal.write(`${JSON.stringify({ client: recipe.name, undone: true, files, token_id: tokenId })}\n`)
   }
   for (const { path } of steps) await terminal.write(`${path}\n`)
+  if (staysFile !== null)
+    terminal.note(`A part that was changed since stays and reads ${staysFile}, so that file stays too`)
   if (tokenId !== null) terminal.note(`The token still stands: ${terminal.name} token delete ${tokenId} --yes`)
 }

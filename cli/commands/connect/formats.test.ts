@@ -1,6 +1,17 @@
 import { describe, expect, test } from 'bun:test'
 import { stringify as toToml } from '@decimalturn/toml-patch'
-import { array, assert, constantFrom, dictionary, integer, jsonValue, property, record, string } from 'fast-check'
+import {
+  array,
+  assert,
+  constantFrom,
+  dictionary,
+  integer,
+  jsonValue,
+  property,
+  record,
+  string,
+  tuple,
+} from 'fast-check'
 import { stringify as toYaml } from 'yaml'
 import { changeText, readMembers } from './formats.ts'
 import { changesBack, changesTo, type Wanted } from './members.ts'
@@ -8,9 +19,14 @@ import { changesBack, changesTo, type Wanted } from './members.ts'
 /** What a file becomes when a recipe's text is merged into it, and when that is taken back. */
 function merge(path: string, present: string, added: string, wanted: Partial<Wanted> = {}) {
   const members = readMembers(path, added)
-  const { changes, undo } = changesTo(readMembers(path, present), { members, keeps: [], removes: [], ...wanted })
+  const none = { keeps: [], removes: [], stamps: [] }
+  const { changes, undo } = changesTo(path, readMembers(path, present), { members, ...none, ...wanted })
   const after = changeText(path, present, changes, added)
-  return { after, back: (text = after) => changeText(path, text, changesBack(readMembers(path, text), undo), null) }
+  const back = (text = after) => {
+    const { changes, frame } = changesBack(readMembers(path, text), undo)
+    return changeText(path, text, [...changes, ...frame], null)
+  }
+  return { after, back }
 }
 
 describe('JSON', () => {
@@ -205,6 +221,48 @@ models:
   })
 })
 
+test('refuses a member of another kind than the wanted one, and names it', () => {
+  const refused = (path: string, present: string, added: string) => () => merge(path, present, added)
+  expect(refused('/x/a.json', '{"providers": 3}', '{"providers": {"g": {"a": 1}}}')).toThrow(
+    '/x/a.json has a plain value as its member providers, where an object belongs, so it is not changed',
+  )
+  expect(refused('/x/a.json', '{"p": {"g": []}}', '{"p": {"g": {"a": 1}}}')).toThrow('has a list as its member p.g')
+  expect(refused('/x/a.yaml', 'models: {a: 1}\n', 'models:\n  - name: m\n')).toThrow(
+    '/x/a.yaml has an object as its member models, where a list belongs',
+  )
+  expect(refused('/x/a.toml', '[model]\na = 1\n', 'model = "m"\n')).toThrow('where a plain value belongs')
+  expect(merge('/x/a.yaml', 'models:\n', 'models:\n  - name: m\n').after).toContain('- name: m')
+})
+
+test('keeps a byte order mark and reads past it', () => {
+  for (const [path, present, added] of [
+    ['a.json', '{"a": 1}', '{"b": 2}'],
+    ['a.yaml', 'a: 1\n', 'b: 2\n'],
+    ['a.toml', 'a = 1\n', 'b = 2\n'],
+    ['a.env', 'a=1\n', 'b=2\n'],
+  ] as const) {
+    const { after, back } = merge(path, `\uFEFF${present}`, added)
+    expect(after).toMatch(/^\uFEFF[^\uFEFF]*$/)
+    expect(Object.keys(readMembers(path, after))).toEqual(['a', 'b'])
+    expect(back()).toStartWith('\uFEFF')
+    expect(Object.keys(readMembers(path, back()))).toEqual(['a'])
+  }
+  expect(merge('a.yaml', '\uFEFF', 'b: 2\n').after).toBe('\uFEFFb: 2\n')
+})
+
+test('moves a comment to the end where its member goes', () => {
+  const json = merge('a.jsonc', '{\n  "a": 1\n}\n', '{"b": 2}')
+  expect(json.back(json.after.replace('"b"', '// mine\n  "b"'))).toContain('// mine')
+  const yaml = merge('a.yaml', 'a: 1\n', 'b: 2\n')
+  expect(yaml.back('a: 1\n# mine\nb: 2 # so\n')).toBe('a: 1\n# mine\n# so\n')
+  const toml = merge('a.toml', 'a = 1\n', 'b = 2\n\n[c]\nd = 1\n')
+  expect(toml.back(toml.after.replace('b = 2', 'b = 2 # so').replace('[c]', '# mine\n[c]'))).toBe(
+    'a = 1\n# so\n# mine\n',
+  )
+  const text = `x = "# \\" no" # yes\ny = '# no'\nz = """\n# no\n"""\n`
+  expect(merge('a.toml', text, 'b = 2\n').after).toBe(`${text}b = 2\n`)
+})
+
 describe('.env', () => {
   const present = '# keys\nOTHER="a b"\nexport GEMINI_API_KEY=old\n'
 
@@ -216,11 +274,13 @@ describe('.env', () => {
 })
 
 test('any file has the same members again after a recipe was merged and taken back', () => {
-  const names = constantFrom('a', 'env', 'models', 'name', 'x y', 'é', '"', '1')
-  const members = dictionary(
-    names,
-    jsonValue({ maxDepth: 2 }).filter((value) => value !== null),
-  )
+  const names = constantFrom('a', 'name', 'x y', 'é', '"', '1')
+  const value = jsonValue({ maxDepth: 2 }).filter((each) => each !== null)
+  const own = { env: dictionary(constantFrom('Z', 'x y', '1'), value), models: array(value) }
+  const members = tuple(dictionary(names, value), record(own, { requiredKeys: [] })).map(([some, others]) => ({
+    ...some,
+    ...others,
+  }))
   const flat = dictionary(names, record({ a: integer(), 'b c': string(), d: array(integer()) }))
   const recipe = '{"name":"G","env":{"A":"1","B":{"C":[1]}},"models":[{"name":"m","model":"x"}],"new":{"d":{}}}'
   const unchanged = (path: string, text: string, added: string) => {

@@ -3,8 +3,16 @@
  * each format. Every result is parsed again and must say what the change says; otherwise the file is refused.
  */
 import { parse as parseToml, patch as patchToml } from '@decimalturn/toml-patch'
-import { applyEdits, findNodeAtLocation, modify, type ParseError, parse as parseJson, parseTree } from 'jsonc-parser'
-import { Document, LineCounter, parseDocument } from 'yaml'
+import {
+  applyEdits,
+  findNodeAtLocation,
+  modify,
+  type ParseError,
+  parse as parseJson,
+  parseTree,
+  visit,
+} from 'jsonc-parser'
+import { CST, Document, Lexer, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { environmentFile } from '../../../src/clients/recipe.ts'
 import { Failure } from '../../../src/failure.ts'
@@ -15,6 +23,7 @@ interface Format {
   parse(text: string): unknown
   /** The file with the changes; `added` is the text that the changes were read from, for a format that can take it over. */
   change(text: string, changes: readonly Change[], added: string | null): string
+  comments(text: string): string[]
 }
 
 const jsonFormat: Format = {
@@ -27,6 +36,11 @@ const jsonFormat: Format = {
     return value
   },
   change: (text, changes) => changes.reduce(changeJson, text.trim() === '' ? '{}\n' : text),
+  comments(text) {
+    const found: string[] = []
+    visit(text, { onComment: (offset, length) => found.push(text.slice(offset, offset + length)) })
+    return found
+  },
 }
 
 /**
@@ -73,6 +87,10 @@ const yamlFormat: Format = {
     }
     return document.toString({ lineWidth: 0, flowCollectionPadding: /[\s,:][[{] \S/.test(text) })
   },
+  comments(text) {
+    const tokens = [...new Lexer().lex(text)]
+    return tokens.filter((token, index) => token.startsWith('#') && tokens[index - 1] !== CST.SCALAR)
+  },
 }
 
 function readYaml(text: string) {
@@ -81,6 +99,9 @@ function readYaml(text: string) {
   if (error !== undefined) throw new SyntaxError(`line ${error.linePos?.[0].line ?? 1}`)
   return document
 }
+
+/** A string is matched first, because a # in it begins no comment. */
+const tomlStringOrComment = /"""(?:[^\\]|\\[\s\S])*?"""|'''[\s\S]*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|(#.*)/g
 
 const tomlFormat: Format = {
   parse(text) {
@@ -105,6 +126,7 @@ const tomlFormat: Format = {
     const patched = patchToml(text, changed(members, others))
     return `${patched.trimEnd()}${patched.trim() === '' ? '' : '\n\n'}${tables}`
   },
+  comments: (text) => [...text.matchAll(tomlStringOrComment)].flatMap(([, comment]) => comment ?? []),
 }
 
 const assignment = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/
@@ -126,6 +148,7 @@ const environmentFormat: Format = {
       return line === null ? now : `${now}${now === '' || now.endsWith('\n') ? '' : '\n'}${line}\n`
     }, text)
   },
+  comments: (text) => text.match(/^\s*#.*/gm) ?? [],
 }
 
 const formats: Readonly<Record<string, Format>> = {
@@ -147,13 +170,16 @@ const formatOf = (path: string): Format => {
   return format
 }
 
+/** Some editors begin a UTF-8 file with it. It stays. */
+const byteOrderMark = /^\uFEFF/
+
 /** The members of a file; of no text none. Throws `usage` where it is not of its format. */
 export function readMembers(path: string, text: string): Members {
   const ending = endingOf(path)
   const name = formatNames[ending] ?? ending.toUpperCase()
   let value: unknown
   try {
-    value = formatOf(path).parse(text)
+    value = formatOf(path).parse(text.replace(byteOrderMark, ''))
   } catch (error) {
     const where = error instanceof SyntaxError && error.message !== '' ? ` (${error.message})` : ''
     throw new Failure('usage', {
@@ -170,16 +196,29 @@ export function readMembers(path: string, text: string): Members {
  * where the format's tool cannot say them.
  */
 export function changeText(path: string, text: string, changes: readonly Change[], added: string | null): string {
-  if (text.trim() === '' && added !== null) return added
+  const mark = byteOrderMark.exec(text)?.[0] ?? ''
+  const bare = text.slice(mark.length)
+  if (bare.trim() === '' && added !== null) return mark + added
   const wanted = changed(readMembers(path, text), changes)
   const format = formatOf(path)
   try {
-    const made = format.change(text, changes, added)
-    if (Bun.deepEquals(format.parse(made), wanted)) return made
+    const made = withComments(format, bare, format.change(bare, changes, added))
+    if (Bun.deepEquals(format.parse(made), wanted)) return mark + made
   } catch {
     // The same answer as to a result that says something else.
   }
   throw new Failure('usage', { message: `${path} has a form that cannot be changed safely: change it by hand` })
+}
+
+/** A comment beside a member goes with it in most tools. It is the user's, so it moves to the end. */
+function withComments({ comments }: Format, before: string, after: string): string {
+  const left = comments(after) ?? []
+  const lost = (comments(before) ?? []).filter((comment) => {
+    const at = left.indexOf(comment)
+    if (at >= 0) left.splice(at, 1)
+    return at === -1
+  })
+  return lost.length === 0 ? after : `${after.trimEnd()}\n${lost.join('\n')}\n`
 }
 
 const lineAt = (text: string, offset: number): string => `line ${text.slice(0, offset).split('\n').length}`
