@@ -88,11 +88,10 @@ function editsOf(exchange: Exchange, gateway: Gateway, body: Readonly<JsonObject
   const { id, previous_response_id: previous, conversation } = body
   if (typeof id === 'string') {
     edits.set('id', JSON.stringify(nameOf(kind, id)))
-    if (exchange.stored !== null && call === null) {
+    if (exchange.stored?.isBackground === true) {
       // It could not be followed.
-      if (exchange.stored.isBackground && !isProviderId(id)) throw new WrongId()
-      exchange.stored.created = id
-      exchange.stored.hasEnded = !isRunning(body.status)
+      if (!isProviderId(id)) throw new WrongId()
+      exchange.call.background = { id, hasEnded: !isRunning(body.status) }
     }
   }
   if (kind === 'conv') return edits
