@@ -53,10 +53,16 @@ export function sealFrame(exchange: Exchange, gateway: Gateway, frame: SseFrame)
 
 const heldByResponse = ['id', 'status', 'previous_response_id', 'conversation', 'error'] as const
 
+/** Where an id may begin and end in a text: not inside of a word. An escape of JSON ends a word. */
+const begin = String.raw`(?:(?<![\w-])|(?<=\\(?:[bfnrt]|u[\da-fA-F]{4})))`
+const end = String.raw`(?![\w-])`
+
 /** The text of an error of the provider, in which it may repeat an id. */
 export function sealErrorText({ stored }: Exchange, text: string): string {
   let sealed = text
-  for (const [id, name] of stored?.names ?? []) sealed = sealed.replaceAll(id, name)
+  for (const [id, name] of stored?.names ?? []) {
+    if (sealed.includes(id)) sealed = sealed.replace(new RegExp(begin + RegExp.escape(id) + end, 'g'), name)
+  }
   return sealed
 }
 
