@@ -5,6 +5,7 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
+import { openSocket } from '../testing/socket.ts'
 import { price } from '../testing/translating.ts'
 import { testModel, testPolicy } from '../testing/worker.ts'
 
@@ -134,6 +135,36 @@ describe('a response in the background whose caller leaves', () => {
     await costsItsUsage()
   })
 
+  test('before a call that fails is not made again', async () => {
+    await start(
+      async () => {
+        await Bun.sleep(250)
+        return new Response('{}', { status: 500 })
+      },
+      { path_retries: 2 },
+    )
+    const leaving = new AbortController()
+    const call = post({}, leaving.signal).catch((thrown: unknown) => thrown)
+    await eventually(() => running.seen.length === 1)
+    await Bun.sleep(100)
+    leaving.abort()
+    await call
+    await eventually(() => outcomes().length === 1)
+    expect([outcomes()[0]?.reason_code, running.seen.length]).toEqual(['client.left', 1])
+  })
+
+  test('by closing its WebSocket is followed', async () => {
+    await start()
+    const socket = await openSocket(`${running.url.replace('http', 'ws')}/v1/responses/ws`, {
+      authorization: `Bearer ${secret}`,
+    })
+    socket.send(JSON.stringify({ type: 'response.create', model: 'gpt', input: 'Go', background: true }))
+    await socket.frames(2)
+    socket.close()
+    await eventually(() => running.aborted() === 1)
+    await costsItsUsage()
+  })
+
   test('while a policy judges the queued answer is followed after the decision', async () => {
     await start()
     judge(() => Bun.sleep(400))
@@ -204,6 +235,26 @@ describe('a response in the background whose stream ends before it', () => {
     await answer.text()
     expect([outcomes(), store.responses.size]).toEqual([[], 1])
     await costsItsUsage()
+  })
+
+  test('is charged its bound when the gateway stops', async () => {
+    await start()
+    const answer = await post({ stream: true })
+    const bound = held()
+    const [text] = await Promise.all([answer.text(), running.gateway.drain()])
+    expect(text).toContain('"type":"error"')
+    expect(outcomes()).toMatchObject([{ reason_code: 'gateway.drained' }])
+    expect(left()).toBe(money - bound)
+  })
+
+  test('is charged its bound when it is not at its end in time', async () => {
+    await start(undefined, { total_timeout_seconds: 1 })
+    const answer = await post({ stream: true })
+    const bound = held()
+    expect(await answer.text()).toContain('"type":"error"')
+    await eventually(() => outcomes().length === 1)
+    expect(outcomes()).toMatchObject([{ reason_code: 'provider.timeout' }])
+    expect(left()).toBe(money - bound)
   })
 
   test('is cancelled at the provider when its token is revoked', async () => {
