@@ -174,11 +174,7 @@ export const failures = {
     'invalid_request_error',
     'The provider stores no responses: leave background, previous_response_id and conversation out, or use a model whose provider does',
   ),
-  background_full: row(
-    503,
-    'service_unavailable',
-    'This gateway follows as many responses in the background as it may',
-  ),
+  background_full: row(503, 'service_unavailable', 'This gateway runs as many responses in the background as it may'),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   'mcp.unknown_name': row(
     404,

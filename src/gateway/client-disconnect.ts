@@ -7,7 +7,6 @@ import { finishInBackground } from './accounting/exchange-record.ts'
 import type { Gateway } from './context.ts'
 import { cutExchange, type Exchange } from './exchange.ts'
 import { liftIdleTimeout } from './idle-timeout.ts'
-import { followResponse } from './stored/background.ts'
 import { isUnseen } from './stored/stored-state.ts'
 
 /** From here the gateway's own deadlines replace the server's idle timeout, and a disconnect is noticed. */
@@ -20,17 +19,13 @@ export function watchForDisconnect(exchange: Exchange, gateway: Gateway): void {
 }
 
 /**
- * Cancels the upstream call at once and records the disconnect in the same tick. The provider goes on with a response in
- * the background, so that one is followed to its end.
+ * Cancels the upstream call at once and records the disconnect in the same tick. A provider goes on with a response in
+ * the background. Its call is never cancelled: the stages end as if the caller were still there, and the relay of its
+ * stream follows it (`stored/background.ts`).
  */
 export function cancelForDisconnect(exchange: Exchange, gateway: Gateway): void {
-  if (exchange.outcomeCommitted !== null || exchange.stored?.isFollowed === true) return
-  if (isUnseen(exchange)) {
-    followResponse(exchange, gateway)
-    return
-  }
-  // The provider may have made it already, so its id is awaited.
-  if (exchange.opened && exchange.stored?.isBackground === true && !exchange.stored.hasEnded) return
+  const isAwaited = exchange.opened && exchange.stored?.isBackground === true && !exchange.streaming
+  if (exchange.outcomeCommitted !== null || isAwaited || isUnseen(exchange)) return
   cutExchange(exchange, 'client.left', new Failure('client_left'))
   if (exchange.opened) finishInBackground(exchange, gateway, { verdict: 'error', reason: 'client.left', status: null })
 }

@@ -45,7 +45,7 @@ export interface Gateway {
   readonly mcp: McpPart
 }
 
-export interface InFlight {
+export interface InFlight extends Iterable<Exchange> {
   readonly size: number
   add(exchange: Exchange): void
   remove(exchange: Exchange): void

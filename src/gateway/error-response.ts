@@ -8,6 +8,8 @@ import { finishExchange } from './accounting/exchange-record.ts'
 import { verdictOf } from './accounting/outcome.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
+import { followResponse } from './stored/background.ts'
+import { isUnseen } from './stored/stored-state.ts'
 
 const defaultRetrySeconds = 1
 
@@ -24,7 +26,9 @@ export async function answerFailure(exchange: Exchange, gateway: Gateway, thrown
   const answer =
     escalationAnswer(exchange, failure) ?? failureResponse(dialect, failure, requestId, verdict, gatewayUrl)
   try {
-    await finishExchange(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status: answer.status })
+    const { status } = answer
+    if (failure.verdictan === null && isUnseen(exchange)) await followResponse(exchange, gateway, status)
+    else await finishExchange(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status })
   } catch (unrecorded) {
     const full = asFailure(unrecorded)
     const answered = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full

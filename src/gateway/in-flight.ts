@@ -73,6 +73,7 @@ export function createInFlight(settings: Settings, clock: Clock, watch: (exchang
     get size() {
       return exchanges.size
     },
+    [Symbol.iterator]: () => exchanges[Symbol.iterator](),
     add(exchange) {
       if (!exchanges.has(exchange)) exchange.slot = slots.take()
       exchanges.add(exchange)

@@ -1,6 +1,7 @@
 import type { StreamReader, Usage } from '../languages/dialect.ts'
 import type { TracedAnswer } from './accounting/traced-answer.ts'
 import type { StreamInspection } from './policy/inspected-stream.ts'
+import type { BackgroundResponse } from './stored/stored-state.ts'
 
 /**
  * One call to a provider with all that is known of its answer. A failed call is dropped, and the next one begins anew.
@@ -32,6 +33,8 @@ export interface Call {
    * The monotonic time since when the provider has been silent; null when nothing is awaited. `in-flight.ts` checks it.
    */
   silentSince: number | null
+  /** The response in the background that it made; null before its id is known, and for other responses. */
+  background: BackgroundResponse | null
 }
 
 export const newCall = (): Call => ({
@@ -45,4 +48,5 @@ export const newCall = (): Call => ({
   charactersSinceUsage: 0,
   tracedAnswer: null,
   silentSince: null,
+  background: null,
 })

@@ -90,7 +90,7 @@ async function passWhole(exchange: Exchange, gateway: Gateway, upstream: Respons
   const own = sealed === null ? bytes : encoder.encode(sealed)
   const sent = isAnswerEvaluated(exchange) ? await evaluated(exchange, gateway, upstream, body, text) : null
   const outcome = outcomeOf(exchange, upstream.status, body)
-  if (isUnseen(exchange)) followResponse(exchange, gateway)
+  if (isUnseen(exchange)) await followResponse(exchange, gateway, upstream.status)
   else await finishExchange(exchange, gateway, outcome)
   const passed = sent ?? countIn(exchange.dialect, body) ?? own
   const mask = outcome.verdict === 'error' ? maskKey : maskWholeKey

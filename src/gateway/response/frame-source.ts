@@ -124,6 +124,12 @@ export class FrameSource {
     return this.#rest
   }
 
+  /** Reads no more: the provider's connection is closed. */
+  cancel(): void {
+    // It may be broken already.
+    this.#reader.cancel().catch(() => undefined)
+  }
+
   /** Reads and drops what follows a complete answer for a moment, so that the connection can be reused. */
   async linger(): Promise<void> {
     const timer = setTimeout(() => this.#exchange.call.abort.abort(), lingerMilliseconds)

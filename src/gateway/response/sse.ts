@@ -26,6 +26,7 @@ import type { SseFrame } from '../../lib/http/sse.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ReasonCode, required } from '../exchange.ts'
 import { headersToCaller } from '../request/headers.ts'
+import { isUnnamed, isUnseen } from '../stored/stored-state.ts'
 import { FirstError, refusalOf } from '../upstream/first-error.ts'
 import { discardAnswer } from '../upstream/provider-failure.ts'
 import { type Arrival, FrameSource } from './frame-source.ts'
@@ -47,11 +48,12 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   if (reason !== null) {
     if (exchange.cut !== null) throw exchange.cut.failure
     const failure = discardAnswer(exchange, gateway, reason)
-    throw relay.refusal === null ? failure : new FirstError(relay.refusal)
+    throw relay.refusal === null || isUnseen(exchange) ? failure : new FirstError(relay.refusal)
   }
   const headers = headersToCaller(exchange, upstream, gateway.clock.now())
   headers['cache-control'] = 'no-cache'
   exchange.streaming = true
+  relay.watchInBackground()
   const stream = exchange.connection === null ? new ReadableStream(relay) : new ReadableStream(toConnection(relay))
   exchange.answer = new Response(stream, { headers })
 }
@@ -76,6 +78,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   #next = 0
   /** The result of the first frame to pass on, if it was found before the answer began. */
   #first: Step | null = null
+  /** What comes before the id of a response in the background. */
+  readonly #held: Uint8Array[] = []
   /** The refusal in the provider's first frame, if there is one. */
   refusal: Response | null = null
 
@@ -96,8 +100,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
       if (frames instanceof Failure) throw frames
       if (typeof frames === 'string') return frames
       if (frames instanceof Uint8Array) {
-        this.#first = { bytes: frames, stop: null, facts: null }
-        break
+        this.#beginWith({ bytes: frames, stop: null, facts: null })
+        continue
       }
       this.#frames = frames
       this.#next = 0
@@ -133,13 +137,37 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
     return rest === null ? none : [rest]
   }
 
+  /**
+   * Begins the answer with a step. A response in the background must be known by its id first, so that it can be followed
+   * when the caller leaves.
+   */
+  #beginWith(step: Step): void {
+    const { bytes, stop, facts } = step
+    if (isUnnamed(this.#exchange) && stop === null && !isEnd(facts)) {
+      if (bytes !== null) this.#held.push(bytes)
+    } else if (this.#held.length === 0) this.#first = step
+    else {
+      this.#first = { bytes: Buffer.concat(bytes === null ? this.#held : [...this.#held, bytes]), stop, facts }
+      this.#held.length = 0
+    }
+  }
+
+  /** Follows a response in the background when its caller leaves, or has left before its stream began. */
+  watchInBackground(): void {
+    const { stored, request } = this.#exchange
+    if (stored?.isBackground !== true) return
+    if (request.signal.aborted) this.cancel()
+    else request.signal.addEventListener('abort', () => this.cancel(), { once: true })
+  }
+
   /** Inspects frames until one can be passed on. A stop before that is an answer of its own. */
   async #lookAtFirst(): Promise<void> {
     for (let frame = this.#nextFrame(); frame !== undefined; frame = this.#nextFrame()) {
       const next = this.#steps.of(frame)
       const step = next instanceof Promise ? await next : next
       if (!hasBytes(this.#unlessStopped(step).bytes) && !isEnd(step.facts)) continue
-      this.#first = step
+      this.#beginWith(step)
+      if (this.#first === null) continue
       const { relayedCharacters, call } = this.#exchange
       if (isGiven(step.facts?.error) && relayedCharacters === 0 && call.usage === null)
         this.refusal = refusalOf(frame.data)

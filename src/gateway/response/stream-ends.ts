@@ -5,11 +5,13 @@
 
 import type { Failure } from '../../failure.ts'
 import type { FrameFacts } from '../../languages/dialect.ts'
-import { finishExchange, logUnrecordedOutcome } from '../accounting/exchange-record.ts'
+import { endAttempt, finishExchange, logUnrecordedOutcome } from '../accounting/exchange-record.ts'
 import { answeredOutcome, verdictOf } from '../accounting/outcome.ts'
 import { cancelForDisconnect } from '../client-disconnect.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type Outcome, type ReasonCode, required } from '../exchange.ts'
+import { followResponse } from '../stored/background.ts'
+import { isUnseen } from '../stored/stored-state.ts'
 import { maskKey, maskWholeKey } from '../upstream/mask-provider-key.ts'
 import { failureOfCall } from '../upstream/provider-failure.ts'
 import { type FrameSource, lingerMilliseconds } from './frame-source.ts'
@@ -67,8 +69,16 @@ export class StreamEnds {
     if (!this.#ended && bytes.length > 0) this.#outlet?.enqueue(maskWholeKey(this.#exchange, bytes))
   }
 
-  /** The client disconnected: upstream is cancelled and the outcome written in the same tick. */
+  /**
+   * The client disconnected: upstream is cancelled and the outcome written in the same tick. A response in the
+   * background is followed. Its policies that still decide are not cancelled, because their results are recorded.
+   */
   leave(): void {
+    if (this.#ended) return
+    if (isUnseen(this.#exchange) && !this.hasBegun) {
+      void followResponse(this.#exchange, this.#gateway, 200)
+      this.#source.cancel()
+    }
     this.#end()
     cancelForDisconnect(this.#exchange, this.#gateway)
   }
@@ -81,18 +91,31 @@ export class StreamEnds {
 
   /** Ends at the provider's last frame or error: the outcome first. */
   async #finish(frame: Uint8Array | null, { error, terminal }: FrameFacts): Promise<void> {
+    if (this.#ended) return
     const exchange = this.#exchange
     const last = frame === null || error === null ? frame : maskKey(exchange, frame)
+    const { reader } = exchange.call
+    const passLast = () => {
+      if (last !== null) this.pass(last)
+      if (error !== null) this.pass(required(reader).endFrames())
+    }
+    if (isUnseen(exchange)) return this.#follow(error === null ? 'ok' : 'provider.error', passLast)
     this.#ending = terminal
     const outcome: Outcome =
       error === null ? answeredOutcome(exchange, 200) : { verdict: 'error', reason: 'provider.error', status: 200 }
     const settled = finishExchange(exchange, this.#gateway, outcome)
     if (!terminal) return this.#passError(settled, last)
-    await this.#close(settled, () => {
-      if (last !== null) this.pass(last)
-      if (error !== null) this.pass(required(exchange.call.reader).endFrames())
-    })
+    await this.#close(settled, passLast)
     void this.#source.linger()
+  }
+
+  /** The stream of a response in the background ends without the end of the response, which is followed. */
+  #follow(reason: ReasonCode, passEnd: () => void): Promise<void> {
+    const exchange = this.#exchange
+    this.#ending = true
+    endAttempt(exchange, this.#gateway, reason)
+    exchange.call.abort.abort()
+    return this.#close(followResponse(exchange, this.#gateway, 200), passEnd)
   }
 
   /** After an error frame the provider may still end its stream itself, for a moment. */
@@ -111,6 +134,7 @@ export class StreamEnds {
 
   /** Ends the stream for a policy. */
   async stop(bytes: Uint8Array | null, failure: Failure): Promise<void> {
+    if (this.#ended) return
     const exchange = this.#exchange
     const reader = required(exchange.call.reader)
     const verdict = verdictOf(failure)
@@ -138,7 +162,6 @@ export class StreamEnds {
 
   /** Ends a stream that failed after it began. The reason of a cut takes precedence. */
   async fail(reason: ReasonCode): Promise<void> {
-    if (this.#exchange.stored?.isFollowed) return this.#end()
     if (this.hasBegun) return
     this.#ending = true
     const exchange = this.#exchange
@@ -150,12 +173,14 @@ export class StreamEnds {
     const { bytes: held, stop } = await this.#steps.held(reason)
     if (stop !== null) return this.stop(held, stop)
     const broken = cut ?? failureOfCall(exchange, reason)
-    const settled = finishExchange(exchange, this.#gateway, { verdict: 'error', reason: broken.reason, status: 200 })
-    exchange.call.abort.abort()
-    await this.#close(settled, () => {
+    const passEnd = () => {
       if (held !== null) this.pass(held)
       this.pass(reader.errorFrames(broken.failure, exchange.requestId))
-    })
+    }
+    if (isUnseen(exchange)) return this.#follow(broken.reason, passEnd)
+    const settled = finishExchange(exchange, this.#gateway, { verdict: 'error', reason: broken.reason, status: 200 })
+    exchange.call.abort.abort()
+    await this.#close(settled, passEnd)
   }
 
   /** Waits for the outcome, passes the end on and closes. If it was not recorded the answer has no end. */

@@ -18,9 +18,10 @@ import { restoreIdleTimeout } from '../idle-timeout.ts'
 import { newCall } from '../provider-call.ts'
 import { readBounded } from '../request/read-with-limit.ts'
 import { isRunning } from './answer-ids.ts'
+import { type BackgroundResponse, newStoredState } from './stored-state.ts'
 
-/** The most responses that one worker follows, of all and of one owner; each keeps its exchange in memory. */
-const mostFollowed = 1000
+/** The most responses in the background that one worker runs, of all and of one owner; each keeps its exchange in memory. */
+const mostAtOnce = 1000
 const mostOfOneOwner = 100
 /** Milliseconds before the first look, and at most between two. */
 const firstWait = 500
@@ -29,37 +30,42 @@ const growth = 1.5
 /** A request to cancel a response whose token was revoked is not awaited longer. */
 const cancelMilliseconds = 5000
 
-const followed = new WeakMap<Gateway, Set<Exchange>>()
-
-function followedBy(gateway: Gateway): Set<Exchange> {
-  let exchanges = followed.get(gateway)
-  if (exchanges === undefined) {
-    exchanges = new Set()
-    followed.set(gateway, exchanges)
-  }
-  return exchanges
-}
-
-/** Throws `background_full` while the worker follows as many responses as it may, or as one owner may have. */
-export function refuseTooMany({ token }: Exchange, gateway: Gateway): void {
-  const exchanges = followedBy(gateway)
-  const { ownerKind, ownerId } = required(token)
+/**
+ * Admits a response in the background until its exchange ends. Throws `background_full` while the worker runs as many as
+ * it may, or as one owner may have.
+ */
+export function admitToBackground(exchange: Exchange, { running }: Gateway): void {
+  const { ownerKind, ownerId } = required(exchange.token)
+  let all = 0
   let ofOwner = 0
-  for (const { token: other } of exchanges) {
-    if (other?.ownerKind === ownerKind && other.ownerId === ownerId) ofOwner += 1
+  for (const { stored, token } of running) {
+    if (stored?.isBackground !== true) continue
+    all += 1
+    if (token?.ownerKind === ownerKind && token.ownerId === ownerId) ofOwner += 1
   }
-  if (exchanges.size >= mostFollowed || ofOwner >= mostOfOneOwner) throw new Failure('background_full')
+  if (all >= mostAtOnce || ofOwner >= mostOfOneOwner) throw new Failure('background_full')
+  exchange.stored ??= newStoredState()
+  exchange.stored.isBackground = true
 }
 
-/** Takes the exchange over from its caller: from here on this file ends it. */
-export function followResponse(exchange: Exchange, gateway: Gateway): void {
+/**
+ * Takes the exchange over from its caller, who got or gets `status`: from here on this file ends it. Resolves when the
+ * caller may be answered: at once, or when the outcome of an exchange that was cut is recorded. A second call does
+ * nothing.
+ */
+export async function followResponse(exchange: Exchange, gateway: Gateway, status: number): Promise<void> {
   const stored = required(exchange.stored)
+  if (stored.isFollowed) return
   stored.isFollowed = true
+  // The provider goes on after a silence. After the total deadline the exchange is cut again.
+  if (exchange.cut?.reason === 'provider.timeout') exchange.cut = null
   endAttempt(exchange, gateway, 'ok')
   exchange.promptRedacted = capturePrompt(exchange, gateway)
   // Only what the outcome needs stays in memory.
   const { metadata } = exchange.parsed ?? {}
   exchange.parsed = { metadata }
+  exchange.body = null
+  exchange.memory.sent()
   exchange.neutral = null
   exchange.policyContext = null
   exchange.streaming = true
@@ -67,48 +73,44 @@ export function followResponse(exchange: Exchange, gateway: Gateway): void {
   exchange.watched = true
   if (exchange.idleTimeoutLifted) restoreIdleTimeout(exchange)
   exchange.idleTimeoutLifted = false
-  // The call that made the response may still be open: a caller left its stream.
-  exchange.call.abort.abort()
-  exchange.call = newCall()
-  gateway.running.add(exchange)
-  followedBy(gateway).add(exchange)
-  void followToEnd(exchange, gateway)
+  exchange.call = { ...newCall(), background: exchange.call.background }
+  const end = followToEnd(exchange, gateway, status)
+  if (exchange.cut !== null) await end
 }
 
-async function followToEnd(exchange: Exchange, gateway: Gateway): Promise<void> {
+async function followToEnd(exchange: Exchange, gateway: Gateway, status: number): Promise<void> {
   try {
-    const outcome = await outcomeOf(exchange, gateway)
+    const outcome = await outcomeOf(exchange, gateway, status)
     if (exchange.cut?.reason === 'token.revoked') void cancelResponse(exchange, gateway)
     await finishExchange(exchange, gateway, outcome)
   } catch (thrown) {
     logUnrecordedOutcome(exchange, gateway, thrown)
   } finally {
-    followedBy(gateway).delete(exchange)
     gateway.running.remove(exchange)
   }
 }
 
 /** Looks until the response is final, gone or cut. */
-async function outcomeOf(exchange: Exchange, gateway: Gateway): Promise<Outcome> {
+async function outcomeOf(exchange: Exchange, gateway: Gateway, status: number): Promise<Outcome> {
+  const response = required(exchange.call.background)
   for (let wait = firstWait; ; wait = Math.min(longestWait, wait * growth)) {
     if (exchange.cut === null) await pause(exchange, wait)
-    if (exchange.cut !== null) return { verdict: 'error', reason: exchange.cut.reason, status: 200 }
-    const body = await look(exchange, gateway)
+    if (exchange.cut !== null) return { verdict: 'error', reason: exchange.cut.reason, status }
+    const body = await look(exchange, gateway, response)
     if (exchange.cut !== null) continue
-    if (body === 'gone') return { verdict: 'error', reason: 'provider.response_gone', status: 200 }
+    if (body === 'gone') return { verdict: 'error', reason: 'provider.response_gone', status }
     if (body === null || isRunning(body.status)) continue
-    required(exchange.stored).hasEnded = true
+    response.hasEnded = true
     const { usage, textLength } = responses.readAnswer(body)
     exchange.call.usage = usage
     exchange.relayedCharacters = textLength
     const failed = body.status === 'failed'
-    return failed ? { verdict: 'error', reason: 'provider.error', status: 200 } : answeredOutcome(exchange, 200)
+    return failed ? { verdict: 'error', reason: 'provider.error', status } : answeredOutcome(exchange, status)
   }
 }
 
 /** The response as it is now; `gone` if the provider has it no more; null if the provider cannot say it. */
-async function look(exchange: Exchange, gateway: Gateway) {
-  const id = exchange.stored?.created
+async function look(exchange: Exchange, gateway: Gateway, { id }: BackgroundResponse) {
   try {
     const answer = await ask(exchange, gateway, { method: 'GET', path: `/responses/${id}` }, exchange.call.abort.signal)
     const reader = answer.body?.getReader()
@@ -148,7 +150,7 @@ function ask(
 }
 
 async function cancelResponse(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const endpoint = { method: 'POST', path: `/responses/${exchange.stored?.created}/cancel` } as const
+  const endpoint = { method: 'POST', path: `/responses/${exchange.call.background?.id}/cancel` } as const
   try {
     const answer = await ask(exchange, gateway, endpoint, AbortSignal.timeout(cancelMilliseconds))
     await answer.body?.cancel()

@@ -7,7 +7,7 @@ import { isGiven, isObject, textOf } from '../../languages/reading/json-value.ts
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { languageOf } from '../request/translate.ts'
-import { refuseTooMany } from './background.ts'
+import { admitToBackground } from './background.ts'
 import { openId } from './sealed-id.ts'
 import { newStoredState, type StoredKind } from './stored-state.ts'
 
@@ -15,11 +15,7 @@ import { newStoredState, type StoredKind } from './stored-state.ts'
 export function openReferences(exchange: Exchange, gateway: Gateway): void {
   const { dialect, parsed } = exchange
   if (dialect.family !== 'responses' || parsed === null) return
-  const { previous_response_id: previous, conversation, background } = parsed
-  if (background === true) {
-    exchange.stored ??= newStoredState()
-    exchange.stored.isBackground = true
-  }
+  const { previous_response_id: previous, conversation } = parsed
   if (isGiven(previous)) {
     const id = open(exchange, gateway, 'resp', previous)
     if (id === null) throw new Failure('previous_response_not_found', { param: 'previous_response_id' })
@@ -53,9 +49,10 @@ function open(exchange: Exchange, gateway: Gateway, kind: StoredKind, value: unk
  * requested model's provider is none.
  */
 export function requireStoring(exchange: Exchange, gateway: Gateway): void {
-  const { stored, dialect } = exchange
-  if (dialect.endpoint === undefined && (stored === null || !stored.isBackground)) return
-  if (stored?.isBackground === true) refuseTooMany(exchange, gateway)
+  const { dialect, parsed } = exchange
+  const isBackground = dialect.family === 'responses' && parsed?.background === true
+  if (dialect.endpoint === undefined && !isBackground) return
+  if (isBackground) admitToBackground(exchange, gateway)
   exchange.paths = exchange.paths.filter(
     (path) => path.kind.storesResponses === true && languageOf(exchange, path) === null,
   )

@@ -19,14 +19,18 @@ export interface StoredState {
   providerId: string | null
   /** Provider's id → the id that the caller knows. */
   readonly names: Map<string, string>
-  /** The response runs in the background. */
+  /** The request was admitted to make a response in the background. */
   isBackground: boolean
-  /** The provider's id of the response that the request made; null before it is known. */
-  created: string | null
+  /** The gateway waits for the end of that response (`background.ts`). */
+  isFollowed: boolean
+}
+
+/** A response that one call made in the background. */
+export interface BackgroundResponse {
+  /** The provider's id. */
+  readonly id: string
   /** Its status is final. */
   hasEnded: boolean
-  /** The gateway waits for the end of that response in the background (`background.ts`). */
-  isFollowed: boolean
 }
 
 export const newStoredState = (): StoredState => ({
@@ -34,11 +38,17 @@ export const newStoredState = (): StoredState => ({
   providerId: null,
   names: new Map(),
   isBackground: false,
-  created: null,
-  hasEnded: false,
   isFollowed: false,
 })
 
+interface Calling {
+  readonly stored: StoredState | null
+  readonly call: { readonly background: BackgroundResponse | null }
+}
+
 /** Whether a response runs in the background at the provider, as far as is known. */
-export const isUnseen = ({ stored }: { stored: StoredState | null }): boolean =>
-  stored?.isBackground === true && stored.created !== null && !stored.hasEnded
+export const isUnseen = ({ call }: Pick<Calling, 'call'>): boolean => call.background?.hasEnded === false
+
+/** Whether the call may have made a response in the background whose id is not known yet. */
+export const isUnnamed = ({ stored, call }: Calling): boolean =>
+  stored?.isBackground === true && call.background === null

@@ -29,6 +29,7 @@ import { headersToProvider } from '../request/headers.ts'
 import { memberJson } from '../request/member-json.ts'
 import { callerLanguageOf, languageOf, providerLanguageOf, translatedRequest } from '../request/translate.ts'
 import { noteErrorUsage, relayAnswer } from '../response/answer.ts'
+import { isUnseen } from '../stored/stored-state.ts'
 import { FirstError } from './first-error.ts'
 import { discardAnswer } from './provider-failure.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
@@ -80,8 +81,8 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     return null
   } catch (thrown) {
     if (thrown instanceof FirstError) return await refusedFirst(exchange, gateway, thrown.refusal, attempt)
-    // A stream that breaks before anything of it arrived is no answer.
-    if (!hasNoOutput(exchange) && !wasErrorBody(exchange)) throw thrown
+    // A stream that breaks before anything of it arrived is no answer. A response in the background goes on.
+    if (isUnseen(exchange) || (!hasNoOutput(exchange) && !wasErrorBody(exchange))) throw thrown
     return { status: null, thrown, advice: noAdvice }
   }
 }

@@ -21,7 +21,7 @@ import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
 import { checkLive } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
+import { cutExchange, type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { relayAnswer } from '../response/answer.ts'
 import { attemptCall, discardAttempt, type FailedAttempt } from './call.ts'
 import { waitBeforeRetry } from './retry.ts'
@@ -63,6 +63,8 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
       await answerFailure(exchange, gateway, failed)
       break
     }
+    // A response in the background is not made again for a caller that left.
+    if (exchange.request.signal.aborted) cutExchange(exchange, 'client.left', new Failure('client_left'))
     checkLive(exchange, gateway)
   }
   // The provider has the bytes; a long stream should not keep them in memory.
