@@ -196,9 +196,9 @@ const gatewayEnvironment = (own: Omit<Settings, 'api_url'>): Environment =>
   gatewayProcessEnvironment({ ...own, api_url: localUrl(own.control_plane_listen) })
 
 /**
- * How often JavaScriptCore counts a function before it compiles it, eight times its own count. What runs at a start runs
- * a few times, and a third of a start's processor time went to compiling it. What serves requests is compiled within the
- * first few hundred.
+ * How often JavaScriptCore counts a function before it compiles it, eight times its own count. What runs at a start
+ * runs a few times, and a third of a start's processor time went to compiling it. What serves requests is compiled
+ * within the first few hundred.
  */
 const compileLater: Environment = { BUN_JSC_thresholdForJITAfterWarmUp: '4000' }
 

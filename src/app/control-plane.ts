@@ -39,8 +39,8 @@ export interface ControlPlane {
 const housekeepingMilliseconds = 5000
 
 /**
- * Opens or makes an installation in `settings.data` and serves its API. It listens as soon as a gateway can be told what
- * it needs, so that both start at the same time; what is called before the rest is done waits for that.
+ * Opens or makes an installation in `settings.data` and serves its API. It listens as soon as a gateway can be told
+ * what it needs, so that both start at the same time; what is called before the rest is done waits for that.
  */
 export async function controlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const directory = resolve(options.settings.data)

@@ -1,6 +1,6 @@
 /**
- * The routes of every feature of the control plane's API. Loaded at the first call that is not a gateway's: a start does
- * not wait for their schemas.
+ * The routes of every feature of the control plane's API. Loaded at the first call that is not a gateway's: a start
+ * does not wait for their schemas.
  */
 import type { AnyElysia } from 'elysia'
 import type { Settings } from '../config.ts'

@@ -1,6 +1,7 @@
 /**
- * The Anthropic SDKs read the address and the key from variables. Sources: `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY` in
- * the READMEs of https://github.com/anthropics/anthropic-sdk-typescript and https://github.com/anthropics/anthropic-sdk-python.
+ * The Anthropic SDKs read the address and the key from variables. Sources: `ANTHROPIC_BASE_URL` and `ANTHROPIC_API_KEY`
+ * in the READMEs of https://github.com/anthropics/anthropic-sdk-typescript and
+ * https://github.com/anthropics/anthropic-sdk-python.
  */
 import { quoted, type Recipe } from './recipe.ts'
 

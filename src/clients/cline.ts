@@ -1,7 +1,7 @@
 /**
  * Cline: the settings of the provider "OpenAI Compatible". Its command line keeps them, the key included, in
- * `providers.json`, as `cline auth` of `cline` 3.0.65 writes it; a run of that version reads it. It reads a key from no variable or helper.
- * https://docs.cline.bot/provider-config/openai-compatible names the fields of the editor.
+ * `providers.json`, as `cline auth` of `cline` 3.0.65 writes it; a run of that version reads it. It reads a key from no
+ * variable or helper. https://docs.cline.bot/provider-config/openai-compatible names the fields of the editor.
  */
 import { json, type Recipe } from './recipe.ts'
 

@@ -1,8 +1,8 @@
 /**
  * Codex: a provider of its own in `config.toml`, with the responses language, the only one it still speaks. The secret
  * comes from a variable (`env_key`) or from a command (`auth.command`), which Codex runs again after a 401. Sources:
- * https://developers.openai.com/codex/config-reference, https://github.com/openai/codex/pull/16267 for `auth`, and a run
- * of `@openai/codex` 0.169.0.
+ * https://developers.openai.com/codex/config-reference, https://github.com/openai/codex/pull/16267 for `auth`, and a
+ * run of `@openai/codex` 0.169.0.
  */
 import { exportedToken, quoted, type Recipe, tokenVariable } from './recipe.ts'
 

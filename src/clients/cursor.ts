@@ -1,6 +1,6 @@
 /**
- * Cursor: fields of its settings, in no file. Its own servers send the requests, so they must reach the gateway, and for
- * names that it knows it sends members of other languages to the chat route. Sources:
+ * Cursor: fields of its settings, in no file. Its own servers send the requests, so they must reach the gateway, and
+ * for names that it knows it sends members of other languages to the chat route. Sources:
  * https://cursor.com/docs/settings/api-keys, https://www.truefoundry.com/docs/ai-gateway/cursor for what it sends.
  */
 import type { Recipe } from './recipe.ts'

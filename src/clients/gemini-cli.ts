@@ -1,8 +1,9 @@
 /**
- * Gemini CLI: variables, which it also reads from `~/.gemini/.env`, and the choice of a key as the way to sign in. Without
- * that choice the address is ignored, or taken for another way to sign in. It has no helper for a secret. Sources:
- * `docs/reference/configuration.md` in `@google/gemini-cli` 0.61.0, https://github.com/google-gemini/gemini-cli/pull/25357
- * for the address, https://github.com/google-gemini/gemini-cli/issues/27550 for the choice, and a run of that version.
+ * Gemini CLI: variables, which it also reads from `~/.gemini/.env`, and the choice of a key as the way to sign in.
+ * Without that choice the address is ignored, or taken for another way to sign in. It has no helper for a secret.
+ * Sources: `docs/reference/configuration.md` in `@google/gemini-cli` 0.61.0,
+ * https://github.com/google-gemini/gemini-cli/pull/25357 for the address,
+ * https://github.com/google-gemini/gemini-cli/issues/27550 for the choice, and a run of that version.
  */
 import { environmentFile, json, type Recipe } from './recipe.ts'
 

@@ -1,6 +1,7 @@
 /**
- * LangChain's chat model for OpenAI reads the address and the key from variables. Source: the reference of `ChatOpenAI`,
- * https://reference.langchain.com/python/integrations/langchain_openai/ChatOpenAI/ (`OPENAI_API_BASE`, `OPENAI_API_KEY`).
+ * LangChain's chat model for OpenAI reads the address and the key from variables. Source: the reference of
+ * `ChatOpenAI`, https://reference.langchain.com/python/integrations/langchain_openai/ChatOpenAI/ (`OPENAI_API_BASE`,
+ * `OPENAI_API_KEY`).
  */
 import { quoted, type Recipe } from './recipe.ts'
 

@@ -1,7 +1,7 @@
 /**
  * opencode: a provider of its own in the user's `opencode.json`, with every model by name. The secret is a reference,
- * `{env:NAME}` or `{file:PATH}`. Sources: https://opencode.ai/docs/providers (custom provider), https://opencode.ai/docs/config
- * (variables), and a run of `opencode-ai` 1.18.33.
+ * `{env:NAME}` or `{file:PATH}`. Sources: https://opencode.ai/docs/providers (custom provider),
+ * https://opencode.ai/docs/config (variables), and a run of `opencode-ai` 1.18.33.
  */
 import { exportedToken, json, type Recipe, tokenVariable } from './recipe.ts'
 

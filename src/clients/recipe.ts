@@ -29,8 +29,8 @@ export interface ClientFile {
   /** Members at the top that only make a new file valid: they stay as they are where the file has them. */
   keeps?: readonly string[]
   /**
-   * Members that must not be there beside these: they would go before them, or contradict them. One that the text has as
-   * well is replaced as a whole, and taken back as a whole.
+   * Members that must not be there beside these: they would go before them, or contradict them. One that the text has
+   * as well is replaced as a whole, and taken back as a whole.
    */
   removes?: readonly (readonly string[])[]
   /** Members that only make the object around them valid, and that the client may rewrite by itself. */

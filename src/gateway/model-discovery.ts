@@ -1,7 +1,8 @@
 /**
  * Lists the models that the token may use: those of the catalog, and those that providers offer which take models that
- * the catalog does not list (providers/catalog/offered-models.ts). No model is called, so there is no open record; the outcome
- * is recorded. Anthropic's and Google's clients get their own forms, all others one page that any client reads (gateway/README.md).
+ * the catalog does not list (providers/catalog/offered-models.ts). No model is called, so there is no open record; the
+ * outcome is recorded. Anthropic's and Google's clients get their own forms, all others one page that any client reads
+ * (gateway/README.md).
  */
 import { Failure } from '../failure.ts'
 import type { StateView } from '../fleet/protocol/worker.ts'

@@ -1,6 +1,6 @@
 /**
- * The gateway as one fetch handler for `Bun.serve`. WebSockets are upgraded here, by Bun's server itself, because Elysia
- * parses frames; every other request goes to its route in `routes.ts`.
+ * The gateway as one fetch handler for `Bun.serve`. WebSockets are upgraded here, by Bun's server itself, because
+ * Elysia parses frames; every other request goes to its route in `routes.ts`.
  */
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'

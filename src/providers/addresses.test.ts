@@ -64,7 +64,9 @@ const hostileName = fc
   .array(fc.oneof(fc.constantFrom(...pieces, ...words), fc.string({ unit: 'binary', maxLength: 4 })), { maxLength: 8 })
   .map((parts) => parts.join(''))
 
-/** The number of segments that a model's address has below the base. A new kind that is reached by fetch needs a row. */
+/**
+ * The number of segments that a model's address has below the base. A new kind that is reached by fetch needs a row.
+ */
 const segmentsOf: Readonly<Record<string, (model: string, family: string) => number>> = {
   openai: (_, family) => (family === 'chat' ? 2 : 1),
   anthropic: () => 1,

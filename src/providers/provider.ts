@@ -47,7 +47,10 @@ export interface UpstreamCall {
   /** Headers of the caller that may be passed on, by the allow-list; names in lower case. */
   headers: Readonly<Record<string, string>>
   signal: AbortSignal
-  /** Its number among all running calls (`lib/http/slots.ts`), by which it gets a pool of connections; the first if absent. */
+  /**
+   * Its number among all running calls (`lib/http/slots.ts`), by which it gets a pool of connections; the first if
+   * absent.
+   */
   slot?: number
   /** The most bytes of an answer that are held in memory. */
   answerLimit: number

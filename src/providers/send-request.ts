@@ -1,7 +1,7 @@
 /**
- * Sends every call to a provider: a request, mostly a POST, whose credential and headers are the operator's, even if the caller sent
- * headers of the same names. A redirect is not followed, since it could carry the credential elsewhere. Compression
- * is declined. The gateway's own deadlines hold, so fetch has none.
+ * Sends every call to a provider: a request, mostly a POST, whose credential and headers are the operator's, even if
+ * the caller sent headers of the same names. A redirect is not followed, since it could carry the credential elsewhere.
+ * Compression is declined. The gateway's own deadlines hold, so fetch has none.
  */
 import { Failure } from '../failure.ts'
 import { poolOf } from '../lib/http/connection-pools.ts'

@@ -1,4 +1,7 @@
-/** A small version of `test/load/generator/streams.ts`: callers that leave in the middle, many at once and one after another. */
+/**
+ * A small version of `test/load/generator/streams.ts`: callers that leave in the middle, many at once and one after
+ * another.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { abortStreams, type DrippingProvider, startDrippingProvider } from '../load/generator/streams.ts'
 import { createToken } from '../support/client.ts'

@@ -1,4 +1,6 @@
-/** Stored responses of the real executable: ids after a restart and between workers, owners, background and its spend. */
+/**
+ * Stored responses of the real executable: ids after a restart and between workers, owners, background and its spend.
+ */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import OpenAI from 'openai'
 import { z } from 'zod'

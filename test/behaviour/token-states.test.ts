@@ -1,6 +1,6 @@
 /**
- * Every state a token can be in, on every route that the gateway describes: the status and code seen, and that a refusal
- * names the token and the cause and never the secret. `SHOW_TABLE=1` prints what was seen.
+ * Every state a token can be in, on every route that the gateway describes: the status and code seen, and that a
+ * refusal names the token and the cause and never the secret. `SHOW_TABLE=1` prints what was seen.
  *
  * No API makes a token expire sooner than in a minute, so expiry is written into the databases while nothing runs.
  */

@@ -1,6 +1,6 @@
 /**
- * Asks the gateway once as the client will: with its credential header, in its language. With a model it asks for a short
- * answer; without one it lists the models, because only the client knows which it will use.
+ * Asks the gateway once as the client will: with its credential header, in its language. With a model it asks for a
+ * short answer; without one it lists the models, because only the client knows which it will use.
  */
 import { z } from 'zod'
 import type { ClientLanguage, Connection } from '../../../src/clients/recipe.ts'
@@ -18,7 +18,9 @@ export interface Checked {
 export interface Check {
   connection: Connection
   language: ClientLanguage
-  /** How long a gateway may not know the token: one that was just made reaches replicas a moment later. Milliseconds. */
+  /**
+   * How long a gateway may not know the token: one that was just made reaches replicas a moment later. Milliseconds.
+   */
   grace: number
   fetch: typeof fetch
   sleep(milliseconds: number): Promise<unknown>

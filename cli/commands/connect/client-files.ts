@@ -5,8 +5,8 @@
  *    from the file without that.
  * 2. `write` keeps a copy of each file that was there, beside it (`….before-gatehouse`), keeps the record of what it
  *    does, and replaces the files, each whole or not at all.
- * 3. `planUndo` puts back the copy where nobody has changed the file since; otherwise it takes back the members that still
- *    say what was written and leaves the rest, because people and clients write into these files as well.
+ * 3. `planUndo` puts back the copy where nobody has changed the file since; otherwise it takes back the members that
+ *    still say what was written and leaves the rest, because people and clients write into these files as well.
  *
  * The record and the token's file (both 0600) lie in the folder `clients` of the user's configuration directory. A file
  * with a secret gets mode 0600; another keeps its mode. A symbolic link stays, and the file behind it changes.
@@ -93,7 +93,9 @@ export function planWrite(
   })
 }
 
-/** Writes the files, and the secret where one of them refers to its file. Throws where a file is no longer as planned. */
+/**
+ * Writes the files, and the secret where one of them refers to its file. Throws where a file is no longer as planned.
+ */
 export function write(
   steps: readonly WriteStep[],
   { place, token, tokenId }: { place: Place; token: string; tokenId: string | null },
@@ -143,7 +145,9 @@ export function planUndo(recipe: Recipe, place: Place): UndoPlan {
 const namesFile = (steps: readonly Step[], tokenFile: string): boolean =>
   steps.some(({ after }) => after?.includes(tokenFile))
 
-/** Writes the steps and removes the copies and the record; the file of the secret too, unless a client still reads it. */
+/**
+ * Writes the steps and removes the copies and the record; the file of the secret too, unless a client still reads it.
+ */
 export function undo(steps: readonly Step[], place: Place): void {
   refuseChanged(steps)
   const record = readRecord(place)

@@ -1,6 +1,7 @@
 /**
- * The token that a client gets: made through the API with the operator's sign-in, or one that exists. A new one is narrow:
- * a member for model traffic, for the named models and budget, with an end, named after client, host and person.
+ * The token that a client gets: made through the API with the operator's sign-in, or one that exists. A new one is
+ * narrow: a member for model traffic, for the named models and budget, with an end, named after client, host and
+ * person.
  */
 import { hostname } from 'node:os'
 import { z } from 'zod'

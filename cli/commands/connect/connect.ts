@@ -3,7 +3,8 @@
  *
  * 1. Read the flags, and with `--write` the client's files; show what would change and ask.
  * 2. Make a token, or take the given one.
- * 3. Check it with one request as the client sends it. Where that fails, the new token is revoked and nothing is written.
+ * 3. Check it with one request as the client sends it. Where that fails, the new token is revoked and nothing is
+ *    written.
  * 4. Print the setup, or write it.
  */
 import { defineCommand } from 'citty'
@@ -117,7 +118,10 @@ async function connectClient({ recipe, flags, terminal, input }: Job): Promise<v
   if (token.made === null) await noteRoles(token.secret, { recipe, flags, terminal })
 }
 
-/** Asks only a control plane that has named the gateway: the secret goes to no other, and nobody waits for one that is away. */
+/**
+ * Asks only a control plane that has named the gateway: the secret goes to no other, and nobody waits for one that is
+ * away.
+ */
 async function noteRoles(secret: string, { recipe, flags, terminal }: Omit<Job, 'input'>): Promise<void> {
   if (flags['gateway-url'] !== undefined) return
   const beyond = await rolesBeyondNeed(secret, findConnection(flags, terminal))

@@ -21,7 +21,9 @@ import { type Change, changed, type Members } from './members.ts'
 interface Format {
   /** The file's members. Throws a `SyntaxError` that quotes nothing of the file, which may hold secrets. */
   parse(text: string): unknown
-  /** The file with the changes; `added` is the text that the changes were read from, for a format that can take it over. */
+  /**
+   * The file with the changes; `added` is the text that the changes were read from, for a format that can take it over.
+   */
   change(text: string, changes: readonly Change[], added: string | null): string
   comments(text: string): string[]
 }
@@ -44,8 +46,8 @@ const jsonFormat: Format = {
 }
 
 /**
- * Where an object spans lines, a new member gets lines of its own and no other line changes: the library's formatting would
- * touch the lines beside it. An object on one line is formatted by the library.
+ * Where an object spans lines, a new member gets lines of its own and no other line changes: the library's formatting
+ * would touch the lines beside it. An object on one line is formatted by the library.
  */
 function changeJson(text: string, { path, value }: Change): string {
   const unit = /^([ \t]+)\S/m.exec(text)?.[1] ?? '  '
@@ -113,8 +115,8 @@ const tomlFormat: Format = {
     }
   },
   /**
-   * New tables are taken over as text at the end, because the library would write each in one line. Where the file has the
-   * table above them in one line, they cannot follow it, and go into it.
+   * New tables are taken over as text at the end, because the library would write each in one line. Where the file has
+   * the table above them in one line, they cannot follow it, and go into it.
    */
   change(text, changes, added) {
     const members = z.record(z.string(), z.unknown()).parse(parseToml(text))
@@ -192,8 +194,8 @@ export function readMembers(path: string, text: string): Members {
 }
 
 /**
- * The file's text with the changes, which were read from `added`; that text itself where the file has none. Throws `usage`
- * where the format's tool cannot say them.
+ * The file's text with the changes, which were read from `added`; that text itself where the file has none. Throws
+ * `usage` where the format's tool cannot say them.
  */
 export function changeText(path: string, text: string, changes: readonly Change[], added: string | null): string {
   const mark = byteOrderMark.exec(text)?.[0] ?? ''

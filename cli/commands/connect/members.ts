@@ -1,6 +1,6 @@
 /**
- * Changes of a file's members, whatever its format: those that a recipe wants, and those that take them back. Entries of
- * a list are told apart by their `name`; a list of anything else is one value.
+ * Changes of a file's members, whatever its format: those that a recipe wants, and those that take them back. Entries
+ * of a list are told apart by their `name`; a list of anything else is one value.
  */
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
@@ -28,8 +28,8 @@ export const undoSchema = z.strictObject({
   /** How many names of the place were there. What lies between and is empty afterwards goes as well. */
   depth: z.number(),
   /**
-   * A `value` goes where it still says what was written. A `frame` only makes a new file valid, and a `stamp` a new object:
-   * they go where nothing else is left beside them. The client may have rewritten a stamp.
+   * A `value` goes where it still says what was written. A `frame` only makes a new file valid, and a `stamp` a new
+   * object: they go where nothing else is left beside them. The client may have rewritten a stamp.
    */
   as: z.enum(['value', 'frame', 'stamp']),
 })
@@ -46,8 +46,8 @@ export interface Wanted {
 }
 
 /**
- * The changes that make the wanted members stand there, and how each is taken back. Throws `usage`, which names the file,
- * where a member of another kind is in the way.
+ * The changes that make the wanted members stand there, and how each is taken back. Throws `usage`, which names the
+ * file, where a member of another kind is in the way.
  */
 export function changesTo(
   file: string,
@@ -108,8 +108,8 @@ function inTheWay(file: string, place: Place, kind: string, wanted: string): Fai
 }
 
 /**
- * The changes that put back what stood there. A member that no longer says what was written stays, and so do all others.
- * `frame` holds the changes that take what only made a new file valid: none where something else is left.
+ * The changes that put back what stood there. A member that no longer says what was written stays, and so do all
+ * others. `frame` holds the changes that take what only made a new file valid: none where something else is left.
  */
 export function changesBack(present: Members, undo: readonly Undo[]): { changes: Change[]; frame: Change[] } {
   const changes: Change[] = []

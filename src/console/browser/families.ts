@@ -1,4 +1,6 @@
-/** The families of the gateway. The compiler compares them with the server's, whose values the browser does not load. */
+/**
+ * The families of the gateway. The compiler compares them with the server's, whose values the browser does not load.
+ */
 import type { ModelFamily } from '../../languages/families.ts'
 
 /** Whether a dry run takes its requests: JSON that a person can write down, with an answer that policies may read. */

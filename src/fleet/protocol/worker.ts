@@ -36,8 +36,8 @@ export interface Journal {
     uses?: readonly RecordedUse[],
   ): Promise<void>
   /**
-   * Writes the record that ends an opened exchange, with so many attempts and decisions. Resolves when committed. `uses`
-   * are the corrections of the slots that it took.
+   * Writes the record that ends an opened exchange, with so many attempts and decisions. Resolves when committed.
+   * `uses` are the corrections of the slots that it took.
    */
   close(
     exchangeId: string,

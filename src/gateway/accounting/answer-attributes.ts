@@ -39,8 +39,8 @@ function tracedAnswerOf(exchange: Exchange): TracedAnswer {
 }
 
 /**
- * A responses stream holds the answer in `response`; a messages stream holds it first in `message`, then in `delta`. Gemini
- * has other names.
+ * A responses stream holds the answer in `response`; a messages stream holds it first in `message`, then in `delta`.
+ * Gemini has other names.
  */
 function note(answer: TracedAnswer, body: JsonObject): void {
   const { response, message, delta } = body

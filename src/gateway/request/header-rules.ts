@@ -1,6 +1,6 @@
 /**
- * Which headers pass, as data: one row each with its reason, in both directions. What has no row is dropped. A name that
- * ends in `*` stands for all names that begin so; such a row never passes the headers of `neverPassed`
+ * Which headers pass, as data: one row each with its reason, in both directions. What has no row is dropped. A name
+ * that ends in `*` stands for all names that begin so; such a row never passes the headers of `neverPassed`
  * (`headers.ts` applies the rows).
  */
 import type { Family } from '../../languages/families.ts'

@@ -1,7 +1,7 @@
 /**
  * Passes headers by the rows of `header-rules.ts` in both directions. Hop-by-hop headers, credentials, cookies and
- * unknown headers are not passed (RFC 9110 section 7.6.1). Compression ends here: bodies are requested as identity, and fetch decompresses
- * any other, so the encoding and length of the wire no longer apply.
+ * unknown headers are not passed (RFC 9110 section 7.6.1). Compression ends here: bodies are requested as identity, and
+ * fetch decompresses any other, so the encoding and length of the wire no longer apply.
  */
 
 import { mustNotRetry } from '../../failure.ts'

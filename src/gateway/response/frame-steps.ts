@@ -59,8 +59,8 @@ export class FrameSteps {
   }
 
   /**
-   * Whether bytes are whole frames that are known from the one before, and pass as they are. Most bytes of a stream that
-   * nobody inspects are.
+   * Whether bytes are whole frames that are known from the one before, and pass as they are. Most bytes of a stream
+   * that nobody inspects are.
    */
   readonly isRepeat = (bytes: Uint8Array): boolean => {
     const { call, trace } = this.#exchange

@@ -138,8 +138,8 @@ class Relay implements Bun.UnderlyingSource<Uint8Array> {
   }
 
   /**
-   * Begins the answer with a step. A response in the background must be known by its id first, so that it can be followed
-   * when the caller leaves.
+   * Begins the answer with a step. A response in the background must be known by its id first, so that it can be
+   * followed when the caller leaves.
    */
   #beginWith(step: Step): void {
     const { bytes, stop, facts } = step

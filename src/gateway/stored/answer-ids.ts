@@ -12,7 +12,10 @@ import { mayHoldIds, nameOf } from './object-names.ts'
 import { isProviderId } from './sealed-id.ts'
 import type { StoredCall, StoredKind } from './stored-state.ts'
 
-/** An answer that names another object than the one that was asked for, none where it must name one, or none that can be followed. */
+/**
+ * An answer that names another object than the one that was asked for, none where it must name one, or none that can be
+ * followed.
+ */
 export class WrongId extends Error {
   constructor() {
     super('The provider answered with another id than the one that was asked for')
@@ -35,7 +38,7 @@ const mayBeHere = /"(?:response|response_id|error)"|\\u/
 export function sealFrame(exchange: Exchange, gateway: Gateway, frame: SseFrame): SseFrame {
   const { data } = frame
   const isError = frame.event === 'error'
-  if (data === null || !(isError || mayBeHere.test(data)) || !mayHoldIds(exchange)) return frame
+  if (data === null || !mayHoldIds(exchange) || !(isError || mayBeHere.test(data))) return frame
   const event = jsonMembers(data, Number.POSITIVE_INFINITY)
   const { type, error, response_id: named } = readMembers(data, event, ['type', 'error', 'response_id'])
   const edits = new Map<string, string>()

@@ -1,10 +1,11 @@
 /**
- * Follows a response in the background to its end, so that its cost is exact whoever fetches it (gateway/stored/README.md).
+ * Follows a response in the background to its end, so that its cost is exact whoever fetches it
+ * (gateway/stored/README.md).
  *
  * The exchange that made the response stays open: its open record is in the outbox and its reservation is held. The
- * gateway asks the provider for the response until its status is final, and then writes the one outcome with its
- * usage. What is never known is charged the whole reservation: after `total_timeout_seconds`, when the gateway stops or
- * is killed, when the token is revoked with its running requests, and when the response is gone.
+ * gateway asks the provider for the response until its status is final, and then writes the one outcome with its usage.
+ * What is never known is charged the whole reservation: after `total_timeout_seconds`, when the gateway stops or is
+ * killed, when the token is revoked with its running requests, and when the response is gone.
  */
 import { Failure } from '../../failure.ts'
 import { parseObject } from '../../languages/reading/json-value.ts'
@@ -20,7 +21,10 @@ import { readBounded } from '../request/read-with-limit.ts'
 import { isRunning } from './answer-ids.ts'
 import { type BackgroundResponse, newStoredState } from './stored-state.ts'
 
-/** The most responses in the background that one worker runs, of all and of one owner; each keeps its exchange in memory. */
+/**
+ * The most responses in the background that one worker runs, of all and of one owner; each keeps its exchange in
+ * memory.
+ */
 const mostAtOnce = 1000
 const mostOfOneOwner = 100
 /** Milliseconds before the first look, and at most between two. */
@@ -31,8 +35,8 @@ const growth = 1.5
 const cancelMilliseconds = 5000
 
 /**
- * Admits a response in the background until its exchange ends. Throws `background_full` while the worker runs as many as
- * it may, or as one owner may have.
+ * Admits a response in the background until its exchange ends. Throws `background_full` while the worker runs as many
+ * as it may, or as one owner may have.
  */
 export function admitToBackground(exchange: Exchange, { running }: Gateway): void {
   const { ownerKind, ownerId } = required(exchange.token)

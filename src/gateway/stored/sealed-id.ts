@@ -4,8 +4,8 @@
  *
  * An id holds the provider's record, the model and the provider's own id, under authenticated encryption with the key
  * that all gateways of the installation share. The context is the kind of the object, the organization and the token's
- * owner: to another owner the id is one that nobody has sealed. The same object always has the same id. It is hexadecimal,
- * because policies take an id with words in it for a text (`languages/reading/texts/known-labels.ts`).
+ * owner: to another owner the id is one that nobody has sealed. The same object always has the same id. It is
+ * hexadecimal, because policies take an id with words in it for a text (`languages/reading/texts/known-labels.ts`).
  */
 import { sealSame, unsealSame } from '../../lib/seal.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'

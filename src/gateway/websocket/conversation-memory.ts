@@ -19,7 +19,9 @@ export class ConversationMemory {
     this.#limit = limit
   }
 
-  /** Counts these bytes instead of what the conversation held before. False where they are more than there is at all. */
+  /**
+   * Counts these bytes instead of what the conversation held before. False where they are more than there is at all.
+   */
   hold(holder: ConversationHolder, bytes: number): boolean {
     this.release(holder)
     if (bytes > this.#limit) return false

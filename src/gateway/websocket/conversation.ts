@@ -3,11 +3,11 @@
  * (OpenAI's API guide, WebSocket mode). A frame may then send its new items only, with `previous_response_id`. The
  * gateway completes it into the whole request, so that policies see all of it, and every provider can answer it.
  *
- * - One response is kept, the last one, and only while the connection lasts. A provider that says that it has stored the
- *   response (`store: true`) gets the id as it is, and nothing is kept here.
- * - An id that is not kept is `previous_response_not_found` where the frame says `store: false`; otherwise it is read as
- *   the id of a stored response (`gateway/stored`). A frame that fails takes the response that it continues with it. The
- *   client then sends the conversation whole.
+ * - One response is kept, the last one, and only while the connection lasts. A provider that says that it has stored
+ *   the response (`store: true`) gets the id as it is, and nothing is kept here.
+ * - An id that is not kept is `previous_response_not_found` where the frame says `store: false`; otherwise it is read
+ *   as the id of a stored response (`gateway/stored`). A frame that fails takes the response that it continues with it.
+ *   The client then sends the conversation whole.
  * - Items are kept as the client sent and got them, before and after the policies. Reasoning that is not encrypted is
  *   left out, because no provider takes it back.
  * - The bytes of a conversation are bounded by the limit of a body, and counted in the memory of all conversations
@@ -25,7 +25,9 @@ interface LastResponse {
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-/** Events that end an item or a response. The name cannot stand like this inside of a text, where quotes are escaped. */
+/**
+ * Events that end an item or a response. The name cannot stand like this inside of a text, where quotes are escaped.
+ */
 const notable = /"response\.(?:output_item\.done|completed|incomplete)"/
 
 export class Conversation {

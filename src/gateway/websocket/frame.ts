@@ -1,10 +1,11 @@
 /**
  * Turns a text frame into a request and answers into frames (gateway/README.md, WebSocket).
  *
- * In: the text of the frame is the request body, byte for byte, except what only a connection can mean. On responses the
- * members of the event (`type`, `generate`) are removed, and a frame that continues the connection's last response is
- * completed with it (`conversation.ts`). Both families are always streamed. Out: frames of the provider pass unchanged;
- * errors of the gateway become `{type:"error", status, error, request_id, verdictan?}`, which ends the answer.
+ * In: the text of the frame is the request body, byte for byte, except what only a connection can mean. On responses
+ * the members of the event (`type`, `generate`) are removed, and a frame that continues the connection's last response
+ * is completed with it (`conversation.ts`). Both families are always streamed. Out: frames of the provider pass
+ * unchanged; errors of the gateway become `{type:"error", status, error, request_id, verdictan?}`, which ends the
+ * answer.
  */
 
 import { envelope, Failure } from '../../failure.ts'

@@ -1,7 +1,7 @@
 /**
  * What the makers of Bedrock's models read beside Converse's own members (AWS Bedrock user guide, model parameters):
- * Anthropic `top_k`, `thinking` and `output_config`, and which stop sequence was met by the path `/stop_sequence` of the
- * answer; Amazon's Nova `inferenceConfig.topK`; OpenAI's open models `reasoning_effort`. For others it is refused.
+ * Anthropic `top_k`, `thinking` and `output_config`, and which stop sequence was met by the path `/stop_sequence` of
+ * the answer; Amazon's Nova `inferenceConfig.topK`; OpenAI's open models `reasoning_effort`. For others it is refused.
  */
 
 import { thinkingOf } from '../messages/translation/thinking-budget.ts'

@@ -1,8 +1,9 @@
 /**
  * The form in which the gateway reads a Gemini request: one object, as in every other language. On the wire the model,
- * and whether to stream, stand in the address, and the settings inside `generationConfig`. Here `model` and `stream` are
- * members, and each setting is one, under its path: `generationConfig.temperature`. So the checks, limits and edits of
- * outermost members work, and an error names the caller's own field. `wireForm` makes the request that a provider gets.
+ * and whether to stream, stand in the address, and the settings inside `generationConfig`. Here `model` and `stream`
+ * are members, and each setting is one, under its path: `generationConfig.temperature`. So the checks, limits and edits
+ * of outermost members work, and an error names the caller's own field. `wireForm` makes the request that a provider
+ * gets.
  *
  * Google takes each name in camel case and in snake case (ProtoJSON). The names of the language become camel case here,
  * those of schemas, arguments and labels stay. A request that has one member in both cases is refused.

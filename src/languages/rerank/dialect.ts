@@ -1,6 +1,6 @@
 /**
- * Rerank, `POST /v1/rerank`, as Cohere, Jina, vLLM and others have it: a query and documents in, their order with scores
- * out, as JSON, never a stream. Policies read the query and the documents.
+ * Rerank, `POST /v1/rerank`, as Cohere, Jina, vLLM and others have it: a query and documents in, their order with
+ * scores out, as JSON, never a stream. Policies read the query and the documents.
  */
 import { Failure } from '../../failure.ts'
 import { type Dialect, estimateTokens, type Usage } from '../dialect.ts'

@@ -94,8 +94,8 @@ interface About extends Pick<NeutralRequest, 'toolChoice' | 'parallelTools'> {
 }
 
 /**
- * `read` returns nothing for a tool that it leaves out, and several for one that holds others. A tool that `tool_choice`
- * requires cannot be left out. If none is left, nothing is said about tools: providers refuse that.
+ * `read` returns nothing for a tool that it leaves out, and several for one that holds others. A tool that
+ * `tool_choice` requires cannot be left out. If none is left, nothing is said about tools: providers refuse that.
  */
 export function toolsWith(
   given: unknown,

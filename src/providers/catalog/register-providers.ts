@@ -2,8 +2,9 @@
  * The providers that a start makes by itself (providers/README.md): the simulator, and one for each key in the
  * environment. A start finds what an earlier one made by its origin, whatever its name is now, and writes only what
  * differs: the base URL and the key that the environment names. So starting again, or several at once, changes nothing.
- * What a person decided stays: a new name, a base URL that no variable names, models that were deleted or serve another provider, and a deleted provider, which
- * does not come back. A key that is gone from the environment leaves its record as it is.
+ * What a person decided stays: a new name, a base URL that no variable names, models that were deleted or serve another
+ * provider, and a deleted provider, which does not come back. A key that is gone from the environment leaves its record
+ * as it is.
  *
  * What the rows of the state database hold, for those who read them:
  *

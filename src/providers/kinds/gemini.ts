@@ -1,7 +1,7 @@
 /**
- * Google's Gemini API, in its own language: requests of the other text families are translated by the gateway, those for
- * embeddings here. The model and whether to stream stand in the path. The base follows the convention of the official
- * clients, which add the version: one that is only an origin gets `/v1beta`, a trailing slash is ignored.
+ * Google's Gemini API, in its own language: requests of the other text families are translated by the gateway, those
+ * for embeddings here. The model and whether to stream stand in the path. The base follows the convention of the
+ * official clients, which add the version: one that is only an origin gets `/v1beta`, a trailing slash is ignored.
  */
 
 import { writeEmbeddings } from '../../languages/embeddings/translation.ts'

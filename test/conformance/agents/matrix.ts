@@ -2,7 +2,8 @@
  * Coding agents × kinds of providers through the executable: each agent opens with its recorded request, the scripted
  * provider calls its tools, the agent sends the results, the provider answers with text. A cell passes when both turns
  * are read by the agent's official client with calls, text and usage unchanged, the provider takes both requests and
- * gets its signatures back, each turn is recorded once at its price, and the policies that the handbook shows allow both.
+ * gets its signatures back, each turn is recorded once at its price, and the policies that the handbook shows allow
+ * both.
  */
 import { z } from 'zod'
 import { readPages } from '../../../src/handbook/read-pages.ts'
@@ -65,7 +66,9 @@ export interface Installation extends AsyncDisposable {
   asked: readonly Asked[]
 }
 
-/** Gatehouse in front of the scripted provider, with a model of each column and, unless told, the handbook's policies. */
+/**
+ * Gatehouse in front of the scripted provider, with a model of each column and, unless told, the handbook's policies.
+ */
 export async function startInstallation({ policies = true } = {}): Promise<Installation> {
   const upstream = await startFakeUpstream()
   const gatehouse = await startGatehouse()

@@ -1,7 +1,7 @@
 /**
  * One provider that plays a coding agent's task in every wire language: it looks at the request as strictly as the real
- * one (`request-forms.ts`), calls the agent's shell tool and, where there is one, its patch tool in the same answer, and
- * says so in streamed text after the results have come. Its bytes are cut where parsers break.
+ * one (`request-forms.ts`), calls the agent's shell tool and, where there is one, its patch tool in the same answer,
+ * and says so in streamed text after the results have come. Its bytes are cut where parsers break.
  */
 import { z } from 'zod'
 import { type JsonObject, parseObject } from '../../../src/languages/reading/json-value.ts'

@@ -1,8 +1,9 @@
 /**
  * `bun run bench`: what governing a request costs, against the least that a proxy on the same machine can do. One run
  * starts a provider, a bare proxy on Bun, nginx where it is installed, and two installations of the executable: `plain`
- * with one token and no policy, and one with everything on. It measures them in alternating rounds, so that a slow minute
- * of the machine falls on all alike, prints tables and writes bench.json. Compare the ratios, not the absolute numbers.
+ * with one token and no policy, and one with everything on. It measures them in alternating rounds, so that a slow
+ * minute of the machine falls on all alike, prints tables and writes bench.json. Compare the ratios, not the absolute
+ * numbers.
  *
  * - `--quick` measures for seconds instead of minutes.
  * - `--syscalls` counts calls of the kernel, by perf and strace.

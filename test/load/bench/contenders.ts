@@ -1,4 +1,6 @@
-/** What the bench compares, each in processes of its own: bare proxies, and Gatehouse with nothing and everything on. */
+/**
+ * What the bench compares, each in processes of its own: bare proxies, and Gatehouse with nothing and everything on.
+ */
 import { createToken } from '../../support/client.ts'
 import { type Gatehouse, startGatehouse } from '../../support/harness.ts'
 import { type Beside, startBeside } from '../rig/beside.ts'

@@ -49,7 +49,9 @@ interface Sent {
   seconds: number
 }
 
-/** What the contender's processes take for a load, until its last event is in the ledger: none may be on its way before. */
+/**
+ * What the contender's processes take for a load, until its last event is in the ledger: none may be on its way before.
+ */
 export async function spentFor<Result extends Sent>(
   { pids, record }: Contender,
   load: () => Promise<Result>,

@@ -1,4 +1,6 @@
-/** The figures that are to be reached, each with what it is measured by. The bench prints all of them with its results. */
+/**
+ * The figures that are to be reached, each with what it is measured by. The bench prints all of them with its results.
+ */
 import { framesOfStream } from './frames.ts'
 import { type Measured, names, of } from './measured.ts'
 

@@ -1,4 +1,6 @@
-/** What the bench asks of the control plane: that each event is in the ledger once, how fast they leave, revocations. */
+/**
+ * What the bench asks of the control plane: that each event is in the ledger once, how fast they leave, revocations.
+ */
 import { createToken, revoke } from '../../support/client.ts'
 import type { Gatehouse } from '../../support/harness.ts'
 import { type LedgerCount, settledCount } from '../events/ledger-count.ts'

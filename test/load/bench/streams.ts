@@ -1,4 +1,7 @@
-/** Streams that are held open: the time until their first text, added by the gateway, and its memory while it holds them. */
+/**
+ * Streams that are held open: the time until their first text, added by the gateway, and its memory while it holds
+ * them.
+ */
 import { residentBytes } from '../../support/processes.ts'
 import { settle } from '../events/ledger-count.ts'
 import { holdStreams, overloadStreams, type Timed } from '../generator/open-loop.ts'

@@ -1,6 +1,6 @@
 /**
- * Measures what the detectors find and what they take for something else, on labelled texts beside the repository:
- * `bun test/load/costs/detection-rates.ts`. Personal data: precision and recall by type, a found stretch counting where it
+ * Measures what the detectors find and what they take for something else, on labelled texts beside the repository: `bun
+ * test/load/costs/detection-rates.ts`. Personal data: precision and recall by type, a found stretch counting where it
  * overlaps a labelled one. Personal data and secrets: in how many harmless texts they find something. Prompt injection:
  * for thresholds, the share of attacks that is found and of harmless requests that is taken for one, apart for the even
  * texts, which the signals were made by, and the odd ones, which were not looked at.

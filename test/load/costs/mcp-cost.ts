@@ -1,7 +1,7 @@
 /**
- * What the gateway adds to a tool call, as a ratio to the same call of the same server without it, in one run: blocks of
- * calls take turns, so that both meet the same machine. Every call is admitted, counted and recorded.
- * `bun test/load/costs/mcp-cost.ts [calls in a block]`
+ * What the gateway adds to a tool call, as a ratio to the same call of the same server without it, in one run: blocks
+ * of calls take turns, so that both meet the same machine. Every call is admitted, counted and recorded. `bun
+ * test/load/costs/mcp-cost.ts [calls in a block]`
  */
 import { z } from 'zod'
 import { api, createToken } from '../../support/client.ts'

@@ -1,7 +1,8 @@
 /**
- * What a sidecar costs: `bun test/load/costs/sidecar-cost.ts [TOKENS] [SECONDS]` starts one against a primary that holds so
- * many tokens (100 000) and prints the time until it is ready and what it keeps on disk, then, over so many idle seconds
- * (60) and over as many changes of one token each, the bytes from the primary and the processor time of its processes.
+ * What a sidecar costs: `bun test/load/costs/sidecar-cost.ts [TOKENS] [SECONDS]` starts one against a primary that
+ * holds so many tokens (100 000) and prints the time until it is ready and what it keeps on disk, then, over so many
+ * idle seconds (60) and over as many changes of one token each, the bytes from the primary and the processor time of
+ * its processes.
  */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'

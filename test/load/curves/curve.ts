@@ -1,4 +1,6 @@
-/** How costs grow with one thing: a point for each number of it, every figure beside its ratio to the smallest number. */
+/**
+ * How costs grow with one thing: a point for each number of it, every figure beside its ratio to the smallest number.
+ */
 export interface Point {
   at: number
   figures: Readonly<Record<string, number>>

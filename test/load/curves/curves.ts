@@ -1,6 +1,6 @@
 /**
- * Cost as it grows: `bun test/load/curves/curves.ts [--full] [NAME...]` prints a table for each curve that is named, or for
- * all, with the ratio of each figure to that of the smallest number. Without `--full` it leaves out the points that
+ * Cost as it grows: `bun test/load/curves/curves.ts [--full] [NAME...]` prints a table for each curve that is named, or
+ * for all, with the ratio of each figure to that of the smallest number. Without `--full` it leaves out the points that
  * take long.
  */
 import { parseArgs } from 'node:util'

@@ -4,8 +4,8 @@
  *   bun test/load/events/events-at-scale.ts [--requests 1000000] [--least 64] [--most 500] [--sums] [--keep <directory>]
  *
  * A log of so many exchanges is made as gateways and the housekeeping would make it. Then it is asked what people ask,
- * and exported. `--sums` makes the sums of charts too. `--keep` names a directory whose log is used if
- * it has one, and kept. `--parts` measures the parts of ingest alone.
+ * and exported. `--sums` makes the sums of charts too. `--keep` names a directory whose log is used if it has one, and
+ * kept. `--parts` measures the parts of ingest alone.
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -40,7 +40,9 @@ export async function processorTime(work: () => unknown): Promise<number> {
   return user + system
 }
 
-/** The records of a batch: those of one worker, of the time before it is received. One batch in 50 comes an hour late. */
+/**
+ * The records of a batch: those of one worker, of the time before it is received. One batch in 50 comes an hour late.
+ */
 export function batchOf(
   worker: Worker,
   first: number,

@@ -1,6 +1,7 @@
 /**
  * Reads a profile as `bun --cpu-prof` writes it (the form of Chrome's DevTools Protocol, Profiler.Profile). It sees the
- * main thread alone, and nothing of the kernel: what JavaScript waits for in a call counts for the function that called.
+ * main thread alone, and nothing of the kernel: what JavaScript waits for in a call counts for the function that
+ * called.
  */
 import { z } from 'zod'
 import { mainThread } from '../rig/threads.ts'

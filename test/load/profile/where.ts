@@ -1,8 +1,8 @@
 /**
  * Profiles what carries requests while it is kept busy: the bare proxy, and gateways run from their sources, since an
- * executable has no names for half of its functions. By perf where it is installed and permitted: every thread, and the kernel.
- * Otherwise by Bun's own profiler, which sees the main thread alone and makes it slower by a fifth; then the kernel's part
- * is the one that the kernel counted for the whole thread.
+ * executable has no names for half of its functions. By perf where it is installed and permitted: every thread, and the
+ * kernel. Otherwise by Bun's own profiler, which sees the main thread alone and makes it slower by a fifth; then the
+ * kernel's part is the one that the kernel counted for the whole thread.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

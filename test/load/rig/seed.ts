@@ -1,6 +1,6 @@
 /**
- * Puts rows directly into the two databases of a data directory while nothing runs on it: copies of a row that is there,
- * with ids of their own. They are there to be many; nobody knows the secrets of such tokens.
+ * Puts rows directly into the two databases of a data directory while nothing runs on it: copies of a row that is
+ * there, with ids of their own. They are there to be many; nobody knows the secrets of such tokens.
  */
 import { join } from 'node:path'
 import { type Database, openDatabase } from '../../../src/store/open.ts'

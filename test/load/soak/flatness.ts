@@ -1,7 +1,7 @@
 /**
  * Whether a figure stays as it is, told from samples taken at even distances. Its slope is the middle one of the slopes
- * between all pairs of samples (Theil and Sen), which a few outliers do not move; what it would have grown by that slope
- * over the whole time is held against what it may.
+ * between all pairs of samples (Theil and Sen), which a few outliers do not move; what it would have grown by that
+ * slope over the whole time is held against what it may.
  */
 import { median } from '../generator/timing.ts'
 

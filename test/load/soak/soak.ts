@@ -1,10 +1,10 @@
 /**
  * Whether an installation stays as it is under mixed load: JSON, streams, streams that are left, policy blocks,
- * WebSockets, revocations and changes of the configuration, for an hour or as long as is said: `bun test/load/soak/soak.ts
- * [--minutes N] [--rest N]`; rest makes pauses so many times as long, for a machine that has other work. Samples memory,
- * open files, outbox and latency every 10 seconds, prints the curves, and exits 1 where one of them rises or an answer
- * was not the one to come. The first fifth is for warming up. Token records in memory are kept up to a bound that an
- * hour does not reach: they are shown and not judged.
+ * WebSockets, revocations and changes of the configuration, for an hour or as long as is said: `bun
+ * test/load/soak/soak.ts [--minutes N] [--rest N]`; rest makes pauses so many times as long, for a machine that has
+ * other work. Samples memory, open files, outbox and latency every 10 seconds, prints the curves, and exits 1 where one
+ * of them rises or an answer was not the one to come. The first fifth is for warming up. Token records in memory are
+ * kept up to a bound that an hour does not reach: they are shown and not judged.
  */
 import { parseArgs } from 'node:util'
 import { startGatehouse } from '../../support/harness.ts'

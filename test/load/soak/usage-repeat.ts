@@ -1,7 +1,7 @@
 /**
- * The proofs of usage, longer than a test run has time for: `bun test/load/soak/usage-repeat.ts [runs of the model] [repeats
- * from outside]`. One after the other; each repeat of the sweep of kills has a seed, and so instants, of its own. Prints
- * how often each held.
+ * The proofs of usage, longer than a test run has time for: `bun test/load/soak/usage-repeat.ts [runs of the model]
+ * [repeats from outside]`. One after the other; each repeat of the sweep of kills has a seed, and so instants, of its
+ * own. Prints how often each held.
  */
 export {}
 

@@ -1,4 +1,6 @@
-/** Gemini's language, `generateContent` of the API v1beta: spoken by applications and by providers of the kind gemini. */
+/**
+ * Gemini's language, `generateContent` of the API v1beta: spoken by applications and by providers of the kind gemini.
+ */
 
 import { featureTable } from '../../translation/settings.ts'
 import type { Language } from '../../translation-language.ts'

@@ -70,7 +70,9 @@ interface PlacedPart {
   at: FieldPath
 }
 
-/** Clients keep a streamed thought in the pieces that came; its signature is on the last, and belongs to all of them. */
+/**
+ * Clients keep a streamed thought in the pieces that came; its signature is on the last, and belongs to all of them.
+ */
 function wholeThoughts(parts: readonly PlacedPart[]): PlacedPart[] {
   const whole: PlacedPart[] = []
   for (const { part, at } of parts) {

@@ -1,7 +1,7 @@
 /**
  * Reads a responses request into the neutral form. `instructions`, and system and developer messages that begin the
- * input, are its instructions. Items of the assistant that follow each other (reasoning, a message, calls) are one turn,
- * and so are outputs of calls. An assistant message's `id`, `status` and `phase` say nothing to another provider.
+ * input, are its instructions. Items of the assistant that follow each other (reasoning, a message, calls) are one
+ * turn, and so are outputs of calls. An assistant message's `id`, `status` and `phase` say nothing to another provider.
  */
 
 import { broughtCallSignature } from '../../chat/translation/reasoning.ts'
