@@ -5,6 +5,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -151,6 +152,16 @@ test('taking back leaves a provider whole where the user has changed a part of i
     },
   })
   expect(text(config)).not.toContain('model =')
+  expect(text('.config/gatehouse/clients/codex.token')).toBe('gth_secret\n')
+})
+
+test('knows a new file in a linked folder again', () => {
+  mkdirSync(at('dotfiles'))
+  symlinkSync(at('dotfiles'), at('.codex'))
+  connect(codex)
+  connect(codex)
+  disconnect(codex)
+  expect(readdirSync(at('dotfiles'))).toEqual([])
 })
 
 test('taking back leaves a member removed that the user has removed', () => {

@@ -117,8 +117,16 @@ export function write(
 /** The token that the command made for this client before; null: none. */
 export const formerToken = (place: Place): string | null => readRecord(place)?.token_id ?? null
 
-/** The steps that take back what was written, and the token that was made for it. Throws `usage` if nothing was. */
-export function planUndo(recipe: Recipe, place: Place): { steps: Step[]; tokenId: string | null } {
+interface UndoPlan {
+  steps: Step[]
+  /** The token that was made. */
+  tokenId: string | null
+  /** The secret's file where it stays; null: it goes, or there is none. */
+  staysFile: string | null
+}
+
+/** What takes back what was written. Throws `usage` if nothing was. */
+export function planUndo(recipe: Recipe, place: Place): UndoPlan {
   const record = readRecord(place)
   if (record === null) {
     throw new Failure('usage', { message: `connect ${recipe.name} has written nothing here that could be taken back` })
@@ -127,9 +135,15 @@ export function planUndo(recipe: Recipe, place: Place): { steps: Step[]; tokenId
     const before = readText(file.path)
     return before === null ? [] : [{ path: file.path, before, after: withoutChange(file.path, before, file) }]
   })
-  return { steps, tokenId: record.token_id }
+  const { token_id: tokenId, token_file: tokenFile } = record
+  return { steps, tokenId, staysFile: tokenFile !== null && namesFile(steps, tokenFile) ? tokenFile : null }
 }
 
+/** Whether a part that the user has changed, and that therefore stays, reads the secret from its file. */
+const namesFile = (steps: readonly Step[], tokenFile: string): boolean =>
+  steps.some(({ after }) => after?.includes(tokenFile))
+
+/** Writes the steps and removes the copies and the record; the file of the secret too, unless a client still reads it. */
 export function undo(steps: readonly Step[], place: Place): void {
   refuseChanged(steps)
   const record = readRecord(place)
@@ -140,7 +154,7 @@ export function undo(steps: readonly Step[], place: Place): void {
     else replace(path, after, mode)
   }
   for (const { backup } of record?.files ?? []) if (backup !== null) rmSync(backup, { force: true })
-  if (record?.token_file) rmSync(record.token_file, { force: true })
+  if (record?.token_file && !namesFile(steps, record.token_file)) rmSync(record.token_file, { force: true })
   rmSync(place.record, { force: true })
 }
 
@@ -190,6 +204,8 @@ function readText(path: string): string | null {
   }
 }
 
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
+
 function readRecord({ record }: Place): Written | null {
   const text = readText(record)
   if (text === null) return null
@@ -200,7 +216,11 @@ function readRecord({ record }: Place): Written | null {
     content = undefined
   }
   const parsed = recordSchema.safeParse(content)
-  if (parsed.success) return parsed.data
+  if (parsed.success) {
+    // A folder above a new file may be a link: from the second run on the file is known by its own path.
+    const files = parsed.data.files.map((file) => ({ ...file, path: realPath(file.path) }))
+    return { ...parsed.data, files }
+  }
   throw new Failure('usage', {
     message: `${record}, the record of what was written, is damaged: put the copies (….before-gatehouse) back by hand and remove it`,
   })

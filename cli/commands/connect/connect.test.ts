@@ -266,6 +266,15 @@ test('takes back what it wrote, and says how the token is revoked', async () => 
   expect((await run(['codex', '--undo', '--yes'])).notes).toContain('connect codex has written nothing here')
 })
 
+test('says that the secret stays where a changed provider still reads it', async () => {
+  await run(['codex', '--write', '--yes'])
+  const path = join(home, '.codex/config.toml')
+  writeFileSync(path, readFileSync(path, 'utf8').replace('name = "Gatehouse"', 'name = "Mine"'))
+  const { notes } = await run(['codex', '--undo', '--yes'])
+  expect(notes).toContain(`stays and reads ${join(home, '.config/gatehouse/clients/codex.token')}`)
+  expect(existsSync(join(home, '.config/gatehouse/clients/codex.token'))).toBe(true)
+})
+
 test('revokes the token that it made where a file cannot be written', async () => {
   const { exitCode, notes } = await run(['codex', '--write', '--yes'], {}, { HOME: '/proc/self' })
   expect([exitCode, notes]).toEqual([1, expect.stringContaining('/proc/self/.codex/config.toml cannot be written')])

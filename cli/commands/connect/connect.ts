@@ -240,7 +240,7 @@ const checkText = ({ model, listed, milliseconds }: Checked): string =>
 
 async function takeBack({ recipe, flags, terminal, input }: Job): Promise<void> {
   const place = clientPlace(recipe, terminal.environment)
-  const { steps, tokenId } = planUndo(recipe, place)
+  const { steps, tokenId, staysFile } = planUndo(recipe, place)
   await confirm(steps, { flags, terminal, input })
   undo(steps, place)
   if (flags.json) {
@@ -248,5 +248,7 @@ async function takeBack({ recipe, flags, terminal, input }: Job): Promise<void> 
     return await terminal.write(`${JSON.stringify({ client: recipe.name, undone: true, files, token_id: tokenId })}\n`)
   }
   for (const { path } of steps) await terminal.write(`${path}\n`)
+  if (staysFile !== null)
+    terminal.note(`A part that was changed since stays and reads ${staysFile}, so that file stays too`)
   if (tokenId !== null) terminal.note(`The token still stands: ${terminal.name} token delete ${tokenId} --yes`)
 }
