@@ -269,6 +269,7 @@ describe('.env', () => {
   test('replaces a variable in its place, adds others, and keeps the rest', () => {
     const { after, back } = merge('.gemini/.env', present, 'GEMINI_API_KEY=new\nGEMINI_MODEL=m\n')
     expect(after).toBe('# keys\nOTHER="a b"\nGEMINI_API_KEY=new\nGEMINI_MODEL=m\n')
+    expect(merge('.env', 'A=1\n\nB=2\n# c\n', 'B=3\n').after).toBe('A=1\n\nB=3\n# c\n')
     expect(readMembers('.env', back())).toEqual({ OTHER: 'a b', GEMINI_API_KEY: 'old' })
   })
 })

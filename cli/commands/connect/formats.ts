@@ -25,6 +25,7 @@ interface Format {
    * The file with the changes; `added` is the text that the changes were read from, for a format that can take it over.
    */
   change(text: string, changes: readonly Change[], added: string | null): string
+  /** The comments of a file that a change may lose. */
   comments(text: string): string[]
 }
 
@@ -150,7 +151,8 @@ const environmentFormat: Format = {
       return line === null ? now : `${now}${now === '' || now.endsWith('\n') ? '' : '\n'}${line}\n`
     }, text)
   },
-  comments: (text) => text.match(/^\s*#.*/gm) ?? [],
+  // A change of one line loses no other.
+  comments: () => [],
 }
 
 const formats: Readonly<Record<string, Format>> = {

@@ -31,14 +31,15 @@ export function sealAnswer(exchange: Exchange, gateway: Gateway, text: string, b
   return editMembers(text, jsonMembers(text, Number.POSITIVE_INFINITY), edits)
 }
 
+const memberWithIds = /"(?:response|response_id|error)"/
 /** Such a member may be here. Inside of a text its quotes would be escaped; a name may have escapes itself. */
-const mayBeHere = /"(?:response|response_id|error)"|\\u/
+const mayBeIn = (data: string): boolean => memberWithIds.test(data) || data.includes('\\u')
 
 /** A frame with sealed ids: those that repeat the response, name it or are an error have them. Throws `WrongId`. */
 export function sealFrame(exchange: Exchange, gateway: Gateway, frame: SseFrame): SseFrame {
   const { data } = frame
   const isError = frame.event === 'error'
-  if (data === null || !mayHoldIds(exchange) || !(isError || mayBeHere.test(data))) return frame
+  if (data === null || !mayHoldIds(exchange) || !(isError || mayBeIn(data))) return frame
   const event = jsonMembers(data, Number.POSITIVE_INFINITY)
   const { type, error, response_id: named } = readMembers(data, event, ['type', 'error', 'response_id'])
   const edits = new Map<string, string>()

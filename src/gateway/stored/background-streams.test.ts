@@ -5,7 +5,6 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
-import { openSocket } from '../testing/socket.ts'
 import { price } from '../testing/translating.ts'
 import { testModel, testPolicy } from '../testing/worker.ts'
 
@@ -151,18 +150,6 @@ describe('a response in the background whose caller leaves', () => {
     await call
     await eventually(() => outcomes().length === 1)
     expect([outcomes()[0]?.reason_code, running.seen.length]).toEqual(['client.left', 1])
-  })
-
-  test('by closing its WebSocket is followed', async () => {
-    await start()
-    const socket = await openSocket(`${running.url.replace('http', 'ws')}/v1/responses/ws`, {
-      authorization: `Bearer ${secret}`,
-    })
-    socket.send(JSON.stringify({ type: 'response.create', model: 'gpt', input: 'Go', background: true }))
-    await socket.frames(2)
-    socket.close()
-    await eventually(() => running.aborted() === 1)
-    await costsItsUsage()
   })
 
   test('while a policy judges the queued answer is followed after the decision', async () => {
