@@ -69,6 +69,20 @@ test('streams the same text in several frames and sends usage if it is asked for
   expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 11 } })
 })
 
+test('a long stream lets other work have its turn', async () => {
+  let turns = 0
+  let waiting = setImmediate(function turn() {
+    turns++
+    waiting = setImmediate(turn)
+  })
+  const long = await ask('simulator/echo', { messages: [{ role: 'user', content: 'word '.repeat(2048) }] }, true)
+  turns = 0
+  const reader = long.body?.getReader()
+  while ((await reader?.read())?.done === false);
+  clearImmediate(waiting)
+  expect(turns).toBeGreaterThanOrEqual(7)
+})
+
 test('an unknown model is refused in the language of the family', async () => {
   const response = await ask('simulator/none', { messages })
   expect(response.status).toBe(404)

@@ -1,5 +1,6 @@
 /** The simulator's text, the same in every language: words, each of which is a token. */
 import { isObject, type JsonObject, objectsOf } from '../../languages/reading/json-value.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { UpstreamCall } from '../provider.ts'
 
 /** Names the simulator in every answer. */
@@ -108,13 +109,19 @@ export function parsedBody({ body }: UpstreamCall): JsonObject | null {
 
 const encoder = new TextEncoder()
 
+/** How many frames follow one another before other requests have their turn: a few milliseconds of work. */
+const framesATurn = 256
+
 /** An event stream of these frames; each pull returns one, so a slow reader keeps nothing in memory. */
 export function eventStream(frames: Iterator<string>): Response {
+  let sent = 0
   const body = new ReadableStream<Uint8Array>({
     pull(controller) {
       const next = frames.next()
-      if (next.done) controller.close()
-      else controller.enqueue(encoder.encode(next.value))
+      if (next.done) return controller.close()
+      controller.enqueue(encoder.encode(next.value))
+      sent++
+      return sent % framesATurn === 0 ? yieldToEventLoop() : undefined
     },
   })
   return new Response(body, { headers: { 'content-type': 'text/event-stream' } })
