@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { until } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
 import { temporaryDirectory } from '../support/harness.ts'
+import { isListenedOn } from '../support/processes.ts'
 import { type Running, start } from './process.ts'
 
 export interface FleetGateway extends AsyncDisposable {
@@ -61,6 +62,7 @@ export async function startFleetGateway(options: FleetGatewayOptions): Promise<F
     running: () => gateway,
     async restart() {
       await gateway.kill()
+      await until('its port is free', () => !isListenedOn(port))
       gateway = await begin()
     },
     async twin({ baseUrl }) {

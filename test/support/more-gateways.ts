@@ -4,7 +4,7 @@ import { until } from './eventually.ts'
 import { executable } from './executable.ts'
 import { freePort } from './free-port.ts'
 import { cleanEnvironment, collect, type Gatehouse } from './harness.ts'
-import { isAlive, signal } from './processes.ts'
+import { isAlive, isListenedOn, signal } from './processes.ts'
 import { runtimeTokenOf } from './runtime-token.ts'
 
 export interface MoreGateway extends AsyncDisposable {
@@ -70,6 +70,7 @@ export async function startMoreGateway(gatehouse: Gatehouse, name: string): Prom
     ready,
     async restart(between) {
       await stop()
+      await until('its port is free', () => !isListenedOn(port))
       between?.()
       stopping = false
       child = start()

@@ -41,6 +41,22 @@ export function descendantsOf(pid: number): number[] {
   return [...children, ...children.flatMap(descendantsOf)]
 }
 
+/**
+ * Whether any process listens on the TCP port. A killed process counts as ended when its first thread has ended, but
+ * listens until its last one has: one that waits for the disk may take seconds.
+ */
+export function isListenedOn(port: number): boolean {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  return ['tcp', 'tcp6'].some((table) =>
+    look(`/proc/net/${table}`)
+      .split('\n')
+      .some((line) => {
+        const [, local = '', , state] = line.trim().split(/\s+/)
+        return local.endsWith(suffix) && state === '0A'
+      }),
+  )
+}
+
 /** Whether the process listens on the TCP port. */
 export function listensOn(pid: number, port: number): boolean {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
