@@ -1,6 +1,6 @@
 /**
  * A provider that stores responses and conversations as OpenAI does: it gives them again, page by page, runs responses
- * in the background, cancels and deletes. It keeps everything in memory and knows no owners: whoever has an id gets the
+ * in the background, cancels and deletes. It keeps everything in memory and knows no owners: anybody with an id gets the
  * object, as with one key for all callers.
  */
 import { eventFrames } from './responses.ts'

@@ -123,7 +123,7 @@ export class StreamEnds {
     try {
       await settled
     } catch {
-      // Whoever recorded it gets the same promise in `#close`, which logs it and passes nothing on.
+      // `#close` awaits the same promise, logs its failure and passes nothing on.
       return this.#close(settled, () => {})
     }
     if (last !== null) this.pass(last)

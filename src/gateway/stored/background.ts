@@ -1,5 +1,5 @@
 /**
- * Follows a response in the background to its end, so that its cost is exact whoever fetches it
+ * Follows a response in the background to its end, so that its cost is exact although nobody may fetch it
  * (gateway/stored/README.md).
  *
  * The exchange that made the response stays open: its open record is in the outbox and its reservation is held. The
@@ -18,6 +18,7 @@ import { type Exchange, type Outcome, required } from '../exchange.ts'
 import { restoreIdleTimeout } from '../idle-timeout.ts'
 import { newCall } from '../provider-call.ts'
 import { readBounded } from '../request/read-with-limit.ts'
+import { pause } from '../upstream/retry.ts'
 import { isRunning } from './answer-ids.ts'
 import { type BackgroundResponse, newStoredState } from './stored-state.ts'
 
@@ -163,17 +164,4 @@ async function cancelResponse(exchange: Exchange, gateway: Gateway): Promise<voi
     const line = { request_id: requestId, exchange_id: id, error: String(thrown) }
     gateway.log.warn(line, 'A response in the background whose token was revoked could not be cancelled')
   }
-}
-
-/** Waits, or until the exchange is cut. */
-function pause(exchange: Exchange, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      exchange.onCut = null
-      resolve()
-    }
-    const timer = setTimeout(end, milliseconds)
-    exchange.onCut = end
-  })
 }

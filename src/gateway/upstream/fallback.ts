@@ -24,7 +24,7 @@ import type { Gateway } from '../context.ts'
 import { cutExchange, type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { relayAnswer } from '../response/answer.ts'
 import { attemptCall, discardAttempt, type FailedAttempt } from './call.ts'
-import { waitBeforeRetry } from './retry.ts'
+import { pause, waitBeforeRetry } from './retry.ts'
 import { deadlinesOf } from './timeouts.ts'
 
 /** The progress of the search for an answer. */
@@ -117,19 +117,6 @@ function missedDeadline({ attempts, call }: Exchange): boolean {
 
 /** From 0 to 1: the id of an exchange ends in random digits. */
 const jitterOf = ({ id }: Exchange): number => (Number.parseInt(id.slice(-3), 16) || 0) / 0xfff
-
-/** Waits, or until the exchange is cut. */
-function pause(exchange: Exchange, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      exchange.onCut = null
-      resolve()
-    }
-    const timer = setTimeout(end, milliseconds)
-    exchange.onCut = end
-  })
-}
 
 /** Reports the result of a call to its circuit. */
 function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circuits, clock }: Gateway): void {

@@ -3,6 +3,7 @@
  * the wait that the provider asks for, or a short backoff, is not longer than a request may wait. A timeout is not
  * retried on its path, because it has used up its time.
  */
+import type { Exchange } from '../exchange.ts'
 import { retryAfterSeconds } from '../request/headers.ts'
 
 /** Temporary failures (RFC 9110 section 15): another attempt, here or on another path, may succeed. */
@@ -45,4 +46,17 @@ export function waitBeforeRetry(tries: number, advice: RetryAdvice, rules: Retry
   if (tries > rules.retries || advice.pointless) return null
   if (advice.after !== null) return advice.after <= rules.longestWait ? advice.after : null
   return Math.min(firstBackoff * 2 ** (tries - 1) * (0.5 + jitter / 2), rules.longestWait)
+}
+
+/** Waits, or until the exchange is cut. */
+export function pause(exchange: Pick<Exchange, 'onCut'>, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      exchange.onCut = null
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    exchange.onCut = end
+  })
 }

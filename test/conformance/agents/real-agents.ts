@@ -96,7 +96,7 @@ async function fetchAgent(agent: Agent, folder: string): Promise<string | null> 
   return code === 0 ? null : `npm did not give the package: ${lastLine(output)}`
 }
 
-/** The registry's settings of whoever runs this, such as a proxy. */
+/** The npm settings of the person who runs this, such as a proxy. */
 const processEnvironment = (): Record<string, string> =>
   Object.fromEntries(
     Object.entries(process.env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),

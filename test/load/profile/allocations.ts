@@ -19,7 +19,7 @@ export interface Counted extends SourceGateway {
 /** Without collection, and without the optimising compiler: what that leaves out depends on the machine. */
 const everyObject = { BUN_JSC_useGC: '0', BUN_JSC_useDFGJIT: '0' }
 
-/** Starts a gateway beside the installation; whoever starts it ends it. */
+/** Starts a gateway beside the installation. The caller ends it. */
 export async function startCounted(
   gatehouse: Gatehouse,
   environment: Readonly<Record<string, string>> = everyObject,

@@ -13,7 +13,7 @@ export interface SourceGateway extends AsyncDisposable {
   child: Bun.Subprocess
 }
 
-/** Starts it with flags for Bun and variables of its own; whoever starts it ends it, and waits until it answers. */
+/** Starts it with flags for Bun and variables of its own. The caller ends it, and waits until it answers. */
 export async function startFromSources(
   gatehouse: Gatehouse,
   flags: readonly string[],
