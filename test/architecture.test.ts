@@ -16,7 +16,7 @@ const floors: readonly (readonly string[])[] = [
   ['api'],
   ['events'],
   ['escalations', 'providers', 'telemetry', 'tokens'],
-  ['mcp', 'members', 'policies', 'usage'],
+  ['mcp', 'members', 'policies', 'usage', 'workloads'],
   ['console', 'fleet', 'oauth'],
   ['doctor', 'gateway'],
   ['app'],

@@ -16,6 +16,7 @@ import { makeSetupLink, ownerAwaitingSetup } from '../members/sessions/setup-lin
 import { registerProvidersFromEnvironment } from '../providers/catalog/register-providers.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { lookForRotation } from '../tokens/runtime/sealed-runtime-token.ts'
+import { keyRefresher } from '../workloads/refresh-keys.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
 import { finishInterruptedWork, housekeep, mergingRounds } from './housekeeping.ts'
 import { openStore } from './store.ts'
@@ -149,7 +150,8 @@ function serve(
     return await application.fetch(request)
   })
   const rotated = lookForRotation(shared, parts.installation.runtimeToken, onRuntimeToken)
-  const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated }, log))
+  const issuerKeys = keyRefresher({ ...shared, fetch, plainHttp: settings.plain_http_providers, log })
+  const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated, issuerKeys }, log))
   housekeeping.start()
   const merging = mergingRounds(ledger, log)
   merging.start()

@@ -25,6 +25,7 @@ import { excessRoutes } from '../usage/api/excess-routes.ts'
 import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
+import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import type { Parts } from './control-plane-parts.ts'
 
 /** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
@@ -36,6 +37,7 @@ export async function features(
   const plainHttp = settings.plain_http_providers
   return [
     ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
+    ...workloadIdentityRoutes({ ...shared, fleet: workers.fleet, plainHttp, fetch }),
     ...memberRoutes({
       ...shared,
       fleet: workers.fleet,

@@ -19,8 +19,12 @@ export const finishInterruptedWork = ({ shared, workers }: Parts, log: Log): Pro
   ])
 
 /** The work of every few seconds. A start does not wait for it. */
-export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, log: Log): Promise<void> {
-  const { shared, workers, oauth, exports, lastUse, settings, rotated = async () => undefined } = parts
+export async function housekeep(
+  parts: Parts & { rotated?(): Promise<void>; issuerKeys?(): Promise<void> },
+  log: Log,
+): Promise<void> {
+  const { shared, workers, oauth, exports, lastUse, settings } = parts
+  const { rotated = async () => undefined, issuerKeys = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
   await finishInterruptedWork(parts, log)
   await tryEach(log, [
@@ -34,6 +38,7 @@ export async function housekeep(parts: Parts & { rotated?(): Promise<void> }, lo
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
+    ['keys of issuers', issuerKeys],
     ['used-up limits', () => workers.usage.limitEvents.recordUsedUpLimits()],
     ['charges beyond bounds', () => workers.usage.limitEvents.exceeded()],
   ])

@@ -146,6 +146,19 @@ export const eventGroups = [
       actor,
     }),
   ),
+  group(
+    'WorkloadEvent',
+    ['workload.created', 'workload.updated', 'workload.deleted', 'workload.revoked', 'workload.keys_changed'],
+    () =>
+      z.looseObject({
+        workload_identity_id: z.string(),
+        name: z.string(),
+        acts_as: anId.describe('The token that its callers act as'),
+        revoked: z.string().optional().describe('subject or jwt_id'),
+        value: z.string().optional().describe('The subject or the id that is revoked or allowed again'),
+        actor,
+      }),
+  ),
   group('McpOfferEvent', ['mcp.offer_approved', 'mcp.offer_changed', 'mcp.offer_withdrawn'], () =>
     z.looseObject({
       mcp_server_id: z.string(),

@@ -31,6 +31,8 @@ export const attributionSchema = z.object({
   oauth_client_id: z.string().nullable(),
   session_id: z.string().nullable(),
   key_class: z.string().nullable(),
+  workload_identity_id: z.string().optional().describe('The workload identity of a caller with a JWT'),
+  workload_subject: z.string().optional().describe('The `sub` of that JWT'),
 })
 
 export const costAttributionSchema = z.object({

@@ -13,6 +13,7 @@ import type { Tracer } from '../telemetry/tracer.ts'
 import type { TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
+import type { JwtCallers } from '../workloads/jwt-callers.ts'
 import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { Exchange } from './exchange.ts'
@@ -43,6 +44,7 @@ export interface Gateway {
   readonly circuits: Circuits
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
+  readonly jwtCallers: JwtCallers
 }
 
 export interface InFlight extends Iterable<Exchange> {

@@ -16,6 +16,7 @@ import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
 import type { Reservation } from '../usage/usage-limits.ts'
+import type { WorkloadCaller } from '../workloads/workload-identity.ts'
 import type { AnswerMemory, BodyMemory, MemoryBudget } from './admission/memory-budget.ts'
 import type { McpRequest } from './mcp/mcp-request.ts'
 import type { EscalationNotice } from './policy/escalation-notice.ts'
@@ -125,6 +126,8 @@ export interface Exchange extends Placed {
   call: Call
   /** SHA-256 of the presented secret, by which the token is checked again. */
   tokenHash: string | null
+  /** Whom another issuer vouches for; null for the holder of a secret. */
+  workload: WorkloadCaller | null
   token: GovernedToken | null
   /** The body as received, or as a policy rewrote it. A WebSocket frame sets it before the stages run. */
   body: Uint8Array | null
@@ -250,6 +253,7 @@ export const beginExchange = (
   connection: beginning.connection,
   call: newCall(),
   tokenHash: null,
+  workload: null,
   token: null,
   body: beginning.body ?? null,
   contentType: beginning.request.headers.get('content-type') ?? '',

@@ -22,6 +22,7 @@ import { noTracer, type Tracer } from '../telemetry/tracer.ts'
 import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
+import { JwtCallers } from '../workloads/jwt-callers.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
@@ -77,7 +78,7 @@ export type Listener = Connection & Pick<Bun.Server<unknown>, 'stop' | 'pendingR
 
 export interface GatewayServer {
   /** `undefined` when the connection became a WebSocket. */
-  fetch(request: Request, server?: Listener & SocketListener): Promise<Response> | Response | undefined
+  fetch(request: Request, server?: Listener & SocketListener): Promise<Response | undefined> | Response | undefined
   /** A request to `/mcp`, possibly forwarded by a worker that shares the port. */
   answerMcp(request: Request, server: Listener): Promise<Response>
   readonly websocket: SocketHandlers
@@ -128,6 +129,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     memory,
     circuits: new Circuits(settings),
     offeredModels: new OfferedModels({ fetch, clock, log }),
+    jwtCallers: new JwtCallers(),
     draining: false,
     mcp: {
       servers: mcpServers,
@@ -139,13 +141,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
   }
   const mcp = createMcpSurface(gateway)
-  const sockets = createSockets(gateway, ({ route, frames }, arrival, conversation) =>
-    govern(
-      gateway,
-      { route, family: frames.family, dialect: frames, stages: frameStages(conversation) },
-      { ...arrival, connection: null },
-    ),
-  )
+  const sockets = createSockets(gateway, async ({ route, frames }, arrival, conversation) => {
+    await gateway.jwtCallers.admit(arrival.request, gateway)
+    const governed = { route, family: frames.family, dialect: frames, stages: frameStages(conversation) }
+    return await govern(gateway, governed, { ...arrival, connection: null })
+  })
 
   /** The servers that accept requests: from clients, and from sibling workers if there are any. */
   const listeners = new Set<Listener>()
@@ -187,6 +187,20 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     untracked,
   })
 
+  const answer = (
+    request: Request,
+    server: (Listener & SocketListener) | undefined,
+    path: string,
+    requestId: string,
+  ) => {
+    const socketRoute = sockets.routeOf(path, request)
+    if (socketRoute !== null) {
+      const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
+      return refusal === undefined ? undefined : untracked(request, refusal)
+    }
+    return route({ request, connection: server ?? null, requestId })
+  }
+
   return {
     fetch(request, server) {
       if (server !== undefined) listeners.add(server)
@@ -196,16 +210,15 @@ export function createGateway(options: GatewayOptions): GatewayServer {
         const failure = new Failure('bad_request', { message: severalHosts })
         return untracked(request, failureResponse(dialectOf(path), failure, requestId, null))
       }
-      const socketRoute = sockets.routeOf(path, request)
-      if (socketRoute !== null) {
-        const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
-        return refusal === undefined ? undefined : untracked(request, refusal)
-      }
-      return route({ request, connection: server ?? null, requestId })
+      const checking = gateway.jwtCallers.admit(request, gateway)
+      return checking === undefined
+        ? answer(request, server, path, requestId)
+        : checking.then(() => answer(request, server, path, requestId))
     },
-    answerMcp(request, server) {
+    async answerMcp(request, server) {
       listeners.add(server)
-      return mcp.fetch(request, server, requestIdOf(request, newId))
+      await gateway.jwtCallers.admit(request, gateway)
+      return await mcp.fetch(request, server, requestIdOf(request, newId))
     },
     async warm() {
       if (worker.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()

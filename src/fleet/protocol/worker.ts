@@ -17,6 +17,7 @@ import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
 import type { UsageLimits } from '../../usage/usage-limits.ts'
+import type { WorkloadIdentity } from '../../workloads/workload-identity.ts'
 
 /** The journal of one worker (fleet/outbox/README.md). All writes of one tick are one write to the file. */
 /** A value as JSON text. Every text in it is well-formed Unicode (lib/json/well-formed-json.ts). */
@@ -107,6 +108,8 @@ export interface StateView {
   /** Budgets, consumer groups and access policies, by id and by owner. */
   readonly limits: LimitSet
   readonly gateway: GatewayRecord
+  /** Whose JWTs are accepted, by id. One that is disabled is not among them. */
+  readonly workloadIdentities: ReadonlyMap<string, WorkloadIdentity>
 }
 
 /** Whether the gateway may decide, and its identity. */

@@ -29,6 +29,7 @@ import { McpView } from './mcp-view.ts'
 import { compileDelegated, delegatedColumns } from './oauth-token-row.ts'
 import { PolicyView, readGrant } from './policy-view.ts'
 import { compileToken, tokenColumns } from './token-row.ts'
+import { WorkloadView } from './workload-view.ts'
 
 const tokensInMemory = 100_000
 /** With more changes than this since the last refresh, tokens are read again on use. */
@@ -62,6 +63,7 @@ export class FileStateView implements StateView {
   readonly #catalogs = new CatalogView()
   readonly #limitsView = new LimitsView()
   readonly #policies = new PolicyView()
+  readonly #workloads = new WorkloadView()
   readonly mcp = new McpView()
   #keys: DataKeys = {}
   #tooNew: Failure | null = null
@@ -149,6 +151,10 @@ export class FileStateView implements StateView {
 
   get gateway(): GatewayRecord {
     return this.#catalog.gateway
+  }
+
+  get workloadIdentities() {
+    return this.#workloads.identities
   }
 
   /** Whether the state lacks the token or has it as revoked: then its revocation entry is no longer needed. */
@@ -248,6 +254,7 @@ export class FileStateView implements StateView {
     // Nothing of it counts until it is read completely: cached tokens keep what they came with.
     this.#readNonce = null
     this.#policies.read(database, anew)
+    this.#workloads.read(database, anew)
     if (this.#gatewayId !== null) {
       const catalog = this.#catalogs.read(database, this.#gatewayId, this.#keys, anew)
       const limits = this.#limitsView.read(database, anew)

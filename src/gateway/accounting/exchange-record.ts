@@ -164,10 +164,16 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
   return { details, members }
 }
 
-/** The caller's own metadata, if its token may send it (handbook/tokens.md), in the amount that providers accept. */
+/**
+ * The caller's own metadata, if its token may send it (handbook/tokens.md), in the amount that providers accept, and
+ * claims of its JWT, which a member of the same name does not replace.
+ */
 function trustedMetadata(exchange: Exchange): Record<string, string> | null {
-  const given = exchange.token?.metadataTrust === 'caller' ? exchange.parsed?.metadata : null
-  return typeof given === 'object' && given !== null ? recordedMetadata(exchange, given) : null
+  const { token, parsed, workload } = exchange
+  const given = token?.metadataTrust === 'caller' ? parsed?.metadata : null
+  const claims = workload?.metadata ?? null
+  if (typeof given !== 'object' || given === null) return claims === null ? null : recordedMetadata(exchange, claims)
+  return recordedMetadata(exchange, { ...claims, ...given, ...claims })
 }
 
 function recordedMetadata(exchange: Exchange, given: object): Record<string, string> | null {
@@ -194,7 +200,7 @@ const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
 })
 
 function attribution(exchange: Exchange, gatewayId: string): Attribution {
-  const { token, sessionId } = exchange
+  const { token, sessionId, workload } = exchange
   if (token === null) return { ...noAttribution, gateway_id: gatewayId }
   return {
     token_id: token.id,
@@ -204,5 +210,9 @@ function attribution(exchange: Exchange, gatewayId: string): Attribution {
     oauth_client_id: token.delegation?.clientId ?? null,
     session_id: recordedOrNull(exchange, sessionId),
     key_class: token.delegation === undefined ? token.keyClass : null,
+    ...(workload !== null && {
+      workload_identity_id: workload.identity.id,
+      workload_subject: recordedText(exchange, workload.subject).slice(0, 512),
+    }),
   }
 }

@@ -3,6 +3,7 @@ import { Failure } from '../../failure.ts'
 import { requireAudience } from '../../identity/delegation.ts'
 import { bearerSecret, hashSecret, secretKind } from '../../identity/secret.ts'
 import { type GovernedToken, tokenStatus } from '../../tokens/governed-token.ts'
+import { requireCaller } from '../../workloads/jwt-callers.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { refuseDepleted } from './depleted-token.ts'
@@ -33,6 +34,14 @@ export function authenticateDraining(exchange: Exchange, gateway: Gateway): void
   const bearer = bearerSecret(headers.get('authorization'))
   const secret = bearer ?? apiKey(exchange)
   if (secret === null) throw missingKey(exchange)
+  const caller = bearer === null ? null : gateway.jwtCallers.callerOf(bearer, gateway)
+  if (caller !== null) {
+    exchange.workload = caller
+    exchange.tokenHash = gateway.worker.view.workloadIdentities.get(caller.identity.id)?.tokenHash ?? ''
+    checkToken(exchange, gateway)
+    refuseDepleted(exchange, gateway)
+    return
+  }
   const kind = secretKind(secret)
   // Access tokens are bearer tokens only (RFC 6750 section 2.1), as `bearer_methods_supported` states.
   if (kind !== 'token' && (kind !== 'oauthAccess' || bearer === null)) throw new Failure('invalid_api_token')
@@ -68,10 +77,12 @@ function apiKey(exchange: Exchange): string | null {
  * revoked meanwhile (fleet/README.md rule R6).
  */
 export function checkToken(
-  exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'>,
-  { worker, clock }: Gateway,
+  exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'> & Partial<Pick<Exchange, 'workload'>>,
+  gateway: Gateway,
 ): void {
+  const { worker, clock } = gateway
   worker.status.assertCurrent()
+  if (exchange.workload) requireCaller(exchange.workload, gateway)
   const hash = required(exchange.tokenHash)
   const token = lookUp(worker.view.token, hash, worker.view)
   if (token === null) throw new Failure('invalid_api_token')

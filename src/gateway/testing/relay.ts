@@ -12,6 +12,7 @@ import { McpSessions } from '../../mcp/surface/sessions.ts'
 import { OfferedModels } from '../../providers/catalog/offered-models.ts'
 import { PriceBook } from '../../providers/prices/price-book.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
+import { JwtCallers } from '../../workloads/jwt-callers.ts'
 import { interruptedRecord } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
 import type { Gateway } from '../context.ts'
@@ -106,6 +107,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     circuits: new Circuits(settings),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
+    jwtCallers: new JwtCallers(),
     mcp: {
       servers: noMcpServers,
       sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),

@@ -15,6 +15,7 @@ import type { Provider } from '../../providers/provider.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
+import type { WorkloadIdentity } from '../../workloads/workload-identity.ts'
 import { MemoryBudget } from '../admission/memory-budget.ts'
 import type { GatewayWorker } from '../server.ts'
 
@@ -79,6 +80,7 @@ export interface TestWorker extends GatewayWorker {
   readonly upstreams: Provider[]
   readonly closedProviders: string[]
   policies: PolicySet
+  workloadIdentities: ReadonlyMap<string, WorkloadIdentity>
   readonly grants: (Grant & { tokenId: string; digest: string })[]
   /** Set to make the state unusable. */
   stale: FailureCode | null
@@ -116,6 +118,9 @@ export function createTestWorker(): TestWorker {
       null,
     limits: noLimits,
     gateway: { spendOwner: null, promptCaching: false },
+    get workloadIdentities() {
+      return worker.workloadIdentities
+    },
   }
   const worker: TestWorker = {
     journal: new TestJournal(),
@@ -128,6 +133,7 @@ export function createTestWorker(): TestWorker {
     upstreams,
     closedProviders,
     policies: noPolicies,
+    workloadIdentities: new Map(),
     grants: [],
     stale: null,
     broken: false,

@@ -8,11 +8,12 @@ import { and, eq, isNull } from 'drizzle-orm'
 import { requireVersion } from '../../api/entity-tag.ts'
 import { changeVersion, type Recorder } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
+import { hashSecret } from '../../identity/secret.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { Propagation } from '../../store/propagation.ts'
 import { condition, hasRow, newStateVersion, statement, update } from '../../store/query.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
-import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
+import { tokens as stateTokens, workloadIdentities } from '../../store/schema/state/tokens.ts'
 import { accountsWith, type Creator, creatorStands, findCreator } from '../creation/creator.ts'
 import { type Actor, mint, tokenEvent } from '../creation/minting.ts'
 import { checkGrant } from '../creation/rules.ts'
@@ -95,6 +96,12 @@ async function rotate(
     state: [
       ...minted.state,
       statement(update(stateTokens).set({ rotatedAt, version: newStateVersion }).where(eq(stateTokens.id, old.id))),
+      // Callers that another issuer vouches for hold no secret of it, so they act as the new one from now on.
+      statement(
+        update(workloadIdentities)
+          .set({ tokenId: minted.token.id, tokenHash: hashSecret(minted.secret), version: newStateVersion })
+          .where(and(eq(workloadIdentities.tokenId, old.id), eq(workloadIdentities.deleted, 0))),
+      ),
     ],
     ledger: [
       ...minted.ledger,

@@ -59,3 +59,30 @@ export const oauthTokens = sqliteTable(
     index('oauth_tokens_expiry').on(table.expiresAt),
   ],
 )
+
+/**
+ * Callers that another issuer vouches for (workloads/README.md). `keys` is the issuer's JWK Set, JSON. A caller acts as
+ * the token of `token_hash`. `attribution` maps names in the metadata of events to claims. `revoked` is JSON
+ * [{"kind", "value", "until"}].
+ */
+export const workloadIdentities = sqliteTable(
+  'workload_identities',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    issuer: text('issuer').notNull(),
+    audience: text('audience').notNull(),
+    jwksUrl: text('jwks_url'),
+    keys: text('keys').notNull(),
+    keysChangedAt: integer('keys_changed_at').notNull(),
+    condition: text('condition'),
+    attribution: text('attribution').notNull(),
+    tokenId: text('token_id').notNull(),
+    tokenHash: text('token_hash').notNull(),
+    longestSeconds: integer('longest_seconds').notNull(),
+    revoked: text('revoked').notNull(),
+    enabled: integer('enabled').notNull().default(1),
+    ...versioned,
+  },
+  (table) => [versionIndex('workload_identities', table.version), index('workload_identities_token').on(table.tokenId)],
+)
