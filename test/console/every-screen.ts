@@ -42,6 +42,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/catalog?kind=models', 'Catalog'],
     ['/catalog?kind=mcp-servers', 'Catalog'],
     ['/catalog?kind=gateways', 'Catalog'],
+    ['/catalog?kind=workload-identities', 'Catalog'],
     ['/catalog?kind=budgets', 'Catalog'],
     ['/catalog?kind=consumer-groups', 'Catalog'],
     ['/catalog?kind=access-policies', 'Catalog'],

@@ -111,6 +111,25 @@ export const catalogKinds: readonly RecordKind[] = [
     ],
   },
   {
+    name: 'workload-identities',
+    title: 'Workload identities',
+    one: 'workload identity',
+    path: '/v1/workload-identities',
+    write: 'tokens:write',
+    nameOf: called,
+    deleting: 'Its callers are refused.',
+    about: 'Callers that another issuer vouches for by a JWT: Kubernetes, a CI system or a cloud.',
+    command:
+      'gatehouse workload-identity create --name ci --issuer https://issuer.example.com --audience gatehouse --token-id TOKEN',
+    columns: [
+      name,
+      { title: 'Issuer', cell: (record) => text(record, 'issuer') },
+      { title: 'Audience', cell: (record) => text(record, 'audience'), from: 'wide' },
+      { title: 'Condition', cell: (record) => text(record, 'condition'), from: 'wider' },
+      { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
+    ],
+  },
+  {
     name: 'budgets',
     title: 'Budgets',
     one: 'budget',
