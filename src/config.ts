@@ -87,6 +87,7 @@ const shape = {
     .default(delegableScopes.join(' '))
     .describe('The OAuth scopes that are active, separated by spaces; applications are given no other'),
   oauth_code_seconds: whole(10, 600).default(60).describe('How long an authorization code may be exchanged'),
+  oauth_device_seconds: whole(60, 1800).default(600).describe('How long a device code waits for a person'),
   oauth_access_seconds: whole(60, 86_400).default(3600).describe('How long an OAuth access token lives'),
   oauth_refresh_idle_seconds: whole(60, 365 * 86_400)
     .default(30 * 86_400)

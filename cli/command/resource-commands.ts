@@ -75,8 +75,8 @@ export const getOf = (resource: Pick<Resource, 'path'> & { summaries: { get: str
 function createOf(resource: Resource, terminal: Terminal, input: Input, more?: More) {
   const all = fieldsOf(resource.create, resource.flags)
   const chosen = idName(resource)
-  const fields = all.filter(({ path }) => path.join() !== chosen)
-  const id = all.find(({ path }) => path.join() === chosen)
+  const id = all.find(({ path, required }) => path.join() === chosen && required)
+  const fields = all.filter((field) => field !== id)
   const chosenId = { type: 'positional', required: true, description: id?.schema.description ?? '' } as const
   return defineCommand({
     meta: { description: resource.summaries.create },

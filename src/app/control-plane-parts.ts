@@ -90,6 +90,7 @@ export async function connectParts(
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
     consoleUrl: () => addresses.console,
+    addressOf: (request) => callers.get(request) ?? 'unknown',
   }
   const installation = await firstStart(shared)
   const directory = resolve(settings.data)

@@ -12,6 +12,7 @@ export type OAuthSettings = Pick<
   Settings,
   | 'oauth_scopes'
   | 'oauth_code_seconds'
+  | 'oauth_device_seconds'
   | 'oauth_access_seconds'
   | 'oauth_refresh_idle_seconds'
   | 'oauth_refresh_lifetime_seconds'
@@ -32,4 +33,6 @@ export interface OAuthDependencies {
   baseUrl(): string
   gatewayUrl(): string
   consoleUrl(): string
+  /** The network address of the caller, as the server saw it. Headers are not believed. */
+  addressOf(request: Request): string
 }

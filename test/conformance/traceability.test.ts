@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { pageChecks, redirectChecks } from '../../src/oauth/authorize/authorize.ts'
+import { deviceChecks } from '../../src/oauth/device/device-authorization.ts'
+import { pollChecks } from '../../src/oauth/device/device-poll.ts'
 import { revocationChecks } from '../../src/oauth/tokens/revoke.ts'
 import { codeChecks, refreshChecks, requestChecks } from '../../src/oauth/tokens/token-request.ts'
 import { repository } from '../support/executable.ts'
@@ -13,6 +15,8 @@ const tables = {
   code: codeChecks,
   refresh: refreshChecks,
   revoke: revocationChecks,
+  device: deviceChecks,
+  poll: pollChecks,
 }
 
 test('every check of the tables is traced to its source and a test', () => {
@@ -21,7 +25,9 @@ test('every check of the tables is traced to its source and a test', () => {
   )
   const traced = new Set(traceability.map(({ rule, source }) => `${rule} | ${source}`))
   expect(checks.filter((check) => !traced.has(check))).toEqual([])
-  const inTables = traceability.filter(({ rule }) => /^(page|authorize|token|code|refresh|revoke): /.test(rule))
+  const inTables = traceability.filter(({ rule }) =>
+    /^(page|authorize|token|code|refresh|revoke|device|poll): /.test(rule),
+  )
   expect(inTables).toHaveLength(checks.length)
 })
 

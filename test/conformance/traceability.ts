@@ -18,6 +18,8 @@ export interface Traced {
 const authorize = 'src/oauth/authorize/authorize.test.ts'
 const preview = 'src/oauth/authorize/authorize-routes.test.ts'
 const token = 'src/oauth/tokens/token-routes.test.ts'
+const device = 'src/oauth/device/device-routes.test.ts'
+const userCodes = 'src/oauth/device/user-code.test.ts'
 const access = 'src/oauth/tokens/access-token.test.ts'
 const clients = 'src/oauth/clients/client-routes.test.ts'
 const redirects = 'src/oauth/authorize/redirect-uri.test.ts'
@@ -33,6 +35,9 @@ const row = (rule: string, source: string, file: string, test: string): Traced =
 const inForm = 'is answered in the form of RFC 6749, never with 422'
 const rotation = 'ends the family when it is reused'
 const expiry = 'ends codes, access tokens, idle refresh tokens and whole families'
+const noClient = 'without a client, with an unknown one, or with one that is not registered for it'
+const foreignCode = 'gets nothing with a code of another application, an invented code, or none'
+const ended = 'gets nothing once its application is deactivated or its person disabled'
 const lookedAt = 'without a client or a token names what is missing'
 
 export const traceability: readonly Traced[] = [
@@ -53,6 +58,12 @@ export const traceability: readonly Traced[] = [
     'for a state that is too long or cannot be returned unchanged',
   ),
   row('authorize: client in service', 'RFC 6749 §4.1.2.1', authorize, 'for a deactivated client'),
+  row(
+    'authorize: authorization code of this client',
+    'RFC 6749 §4.1.2.1',
+    authorize,
+    'for a client that is not registered for authorization codes',
+  ),
   row('authorize: response_type given', 'RFC 6749 §3.1.1', authorize, 'for no response_type'),
   row(
     'authorize: response_type code',
@@ -92,6 +103,7 @@ export const traceability: readonly Traced[] = [
   row('token: known grant_type', 'RFC 6749 §5.2', token, inForm),
   row('token: client_id given', 'RFC 6749 §3.2.1', token, inForm),
   row('token: known client', 'RFC 6749 §5.2', token, inForm),
+  row('token: grant_type of this client', 'RFC 6749 §5.2', device, noClient),
   row('code: code given', 'RFC 6749 §4.1.3', token, inForm),
   row('code: redirect_uri given', 'oauth/README.md', token, inForm),
   row('code: code_verifier given', 'RFC 7636 §4.5', token, inForm),
@@ -416,5 +428,74 @@ export const traceability: readonly Traced[] = [
     'RFC 8414 §2',
     crafted,
     'a forged Host header changes neither the issuer nor any metadata address',
+  ),
+  row('device: no parameter twice', 'RFC 8628 §3.1', device, 'for a parameter that comes twice'),
+  row('device: client_id given', 'RFC 8628 §3.1', device, noClient),
+  row('device: known client', 'RFC 6749 §5.2', device, noClient),
+  row('device: client in service', 'oauth/README.md, RFC 6749 §5.2', device, ended),
+  row('device: device code of this client', 'RFC 6749 §5.2', device, noClient),
+  row(
+    'device: registered and active scope',
+    'oauth/README.md, RFC 6749 §3.3',
+    device,
+    'for a scope that is malformed, unknown or not registered',
+  ),
+  row('device: known resource', 'RFC 8707 §2', device, 'for an unknown resource'),
+  row(
+    'codes: a bounded number for each address',
+    'RFC 8628 §5.1',
+    device,
+    'with 429 after 60 in a minute from one address, until the minute is over',
+  ),
+  row('poll: device_code given', 'RFC 8628 §3.4', device, foreignCode),
+  row('poll: known device code', 'RFC 6749 §5.2', device, foreignCode),
+  row('poll: device code of this client', 'RFC 8628 §3.4', device, foreignCode),
+  row('poll: client in service', 'oauth/README.md, RFC 6749 §5.2', device, ended),
+  row('poll: not denied', 'RFC 8628 §3.5', device, 'is told access_denied when the person denies'),
+  row('poll: device code in time', 'RFC 8628 §3.5', device, 'is told expired_token when nobody has answered in time'),
+  row(
+    'poll: not polled too often',
+    'RFC 8628 §3.5',
+    device,
+    'that polls too often is told to slow down, and its interval grows',
+  ),
+  row('poll: answered by a person', 'RFC 8628 §3.5', device, 'gets codes, and tokens once a person has approved'),
+  row(
+    'poll: first use of the device code',
+    'RFC 6749 §4.1.2, §10.5',
+    device,
+    'that uses its code twice loses what the code gave',
+  ),
+  row('poll: approval in force', 'RFC 6749 §5.2', device, ended),
+  row(
+    'poll: scope still registered and active',
+    'oauth/README.md',
+    device,
+    'gets nothing for a scope that is no longer registered',
+  ),
+  row(
+    'poll: resource within what was approved',
+    'RFC 8707 §2.2',
+    device,
+    'gets no tokens for a resource that was not approved',
+  ),
+  row(
+    'user code: 34 bits, every letter as likely',
+    'RFC 8628 §6.1',
+    userCodes,
+    'a user code is eight letters of twenty, each as likely as another',
+  ),
+  row('user code: entered in any case', 'RFC 8628 §6.1', userCodes, 'reads a code in any case, with any dash or blank'),
+  row(
+    'user code: guesses are limited',
+    'RFC 8628 §5.1',
+    device,
+    'a person who guesses user codes is stopped after five, also with a code of their own between the guesses',
+  ),
+  row(
+    'user code: entered is not approved',
+    'RFC 8628 §5.4',
+    device,
+    'needs a person in a browser, their CSRF token, and an approval of what was shown',
   ),
 ]

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type FleetUnderTest, startFleet } from '../fleet/fleet.ts'
 import { approvedCode, post, refresh, type Tokens, tokensFor, tokensOf } from './flow.ts'
-import { type Person, person, register } from './people.ts'
+import { fromConsentPage, type Person, person, register } from './people.ts'
 
 setDefaultTimeout(60_000)
 
@@ -53,4 +53,23 @@ test('of two concurrent uses of a refresh token at two control planes at most on
     expect(given.length).toBeLessThanOrEqual(1)
     await expectDead([first, ...given])
   }
+})
+
+test('a device that asks at one control plane is let in at the other and gets its tokens once', async () => {
+  const grant_type = 'urn:ietf:params:oauth:grant-type:device_code'
+  const device = await register(fleet.planes[1], { grant_types: [grant_type, 'refresh_token'] })
+  const { body: asked } = await post(fleet.planes[0], '/v1/oauth/device_authorization', { client_id: device })
+  const user_code = String(asked.user_code)
+  const request = { grant_type, client_id: device, device_code: String(asked.device_code) }
+  expect((await post(fleet.planes[0], '/v1/oauth/token', request)).body.error).toBe('authorization_pending')
+  const scopes = ['gateway:invoke', 'tokens:read']
+  const decided = await fetch(`${fleet.planes[1].baseUrl}/v1/oauth/device/decision`, {
+    method: 'POST',
+    headers: fromConsentPage(fleet.planes[1], ada),
+    body: JSON.stringify({ user_code, approve: true, scopes, user_id: ada.id }),
+  })
+  expect([decided.status, await decided.json()]).toEqual([200, { approved: true }])
+  const given = await atOnce((plane) => post(plane, '/v1/oauth/token', request))
+  expect(given.length).toBeLessThanOrEqual(1)
+  await expectDead(given)
 })

@@ -16,6 +16,7 @@ import { applyTheme } from './preferences.ts'
 import { AccountChanged } from './screens/sign-in/account-changed.tsx'
 import { AuthorizeProgram } from './screens/sign-in/authorize-program.tsx'
 import { Consent } from './screens/sign-in/consent.tsx'
+import { Device } from './screens/sign-in/device.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
 import { screenAt, screens } from './screens.tsx'
@@ -34,6 +35,7 @@ import {
 const alone: Readonly<Record<string, () => preact.JSX.Element>> = {
   '/authorize-program': AuthorizeProgram,
   '/oauth/authorize': Consent,
+  '/device': Device,
 }
 
 function Console() {

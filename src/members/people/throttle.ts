@@ -12,6 +12,7 @@ import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
 import { insert, query, remove, statement, update } from '../../store/query.ts'
 import { signInAttempts } from '../../store/schema/ledger/people.ts'
+import type { Statement } from '../../store/statement.ts'
 
 export interface ThrottleRule {
   /** Attempts without a delay. */
@@ -90,16 +91,17 @@ export async function countAttempt(ledger: Database, key: string, rule: Throttle
 
 /** After a success: forgets the account's attempts and takes this one back from the address. */
 export async function forgiveAttempt(ledger: Database, keys: { account: string; address: string }): Promise<void> {
-  const { attempts, key } = signInAttempts
-  await ledger.write([
-    statement(remove(signInAttempts).where(eq(key, keys.account))),
-    statement(
-      update(signInAttempts)
-        .set({ attempts: sql`max(${attempts} - 1, 0)`, blockedUntil: 0 })
-        .where(eq(key, keys.address)),
-    ),
-  ])
+  const ofAccount = statement(remove(signInAttempts).where(eq(signInAttempts.key, keys.account)))
+  await ledger.write([ofAccount, takeAttemptBack(keys.address)])
 }
+
+/** After a success: takes this attempt back, and none of those before it. */
+export const takeAttemptBack = (key: string): Statement =>
+  statement(
+    update(signInAttempts)
+      .set({ attempts: sql`max(${signInAttempts.attempts} - 1, 0)`, blockedUntil: 0 })
+      .where(eq(signInAttempts.key, key)),
+  )
 
 /** Removes what no rule remembers any more. */
 export async function sweepAttempts(ledger: Database, now: number): Promise<void> {

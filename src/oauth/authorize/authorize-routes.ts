@@ -12,18 +12,16 @@ import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
-import { permissionsOf } from '../../identity/permissions.ts'
 import { recordChange } from '../../members/member-event.ts'
-import { findUser, teamsOfUsers } from '../../members/people/stored-user.ts'
-import { requireAccount, sessionOf, sessionPrincipal } from '../../members/sessions/authenticate-session.ts'
+import { requireAccount } from '../../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../../members/sessions/session.ts'
 import { findClient } from '../clients/stored-client.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
-import { oauthEvent } from '../oauth-event.ts'
-import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
+import { activeScopes } from '../scope.ts'
 import { newGrant } from '../tokens/grant.ts'
 import { type Authorization, type Considered, codeRedirect, considerAuthorization, errorRedirect } from './authorize.ts'
 import { refuse } from './check.ts'
+import { consentOf, consentQuestion, decisionEvent, requireBrowserSession, requireShown } from './consent.ts'
 import { type Parameters, parametersOfObject, single } from './parameters.ts'
 import { knownResources } from './resource.ts'
 
@@ -36,7 +34,9 @@ export const authorizeRoutes = (dependencies: OAuthDependencies) =>
         const session = await requireBrowserSession(request, dependencies)
         const evaluated = await consider(dependencies, parametersOfObject(body))
         if (evaluated.kind !== 'ask') return refusalReply(evaluated)
-        return await questionOf(dependencies, evaluated.authorization, session)
+        const { redirectUri } = evaluated.authorization
+        const asked = await consentOf(dependencies, evaluated.authorization, session)
+        return { ...asked, redirect_uri: redirectUri, redirect_host: new URL(redirectUri).host }
       },
       {
         access: 'signed-in',
@@ -59,9 +59,7 @@ export const authorizeRoutes = (dependencies: OAuthDependencies) =>
         const { authorization } = evaluated
         if (shownUser !== undefined) requireAccount(session, shownUser)
         if (!approve) return { redirect_to: await deny(dependencies, authorization, session, requestId) }
-        requireShown(authorization, shown)
-        if (shownName !== undefined && shownName !== authorization.client.name) throw new Failure('consent_outdated')
-        if (shownUser === undefined) throw missing('user_id')
+        requireShown(authorization, { scopes: shown, clientName: shownName, user: shownUser })
         const { redirectTo, grantId } = await authorize(dependencies, authorization, session, requestId)
         showsSecretOf(grantId)
         return { redirect_to: redirectTo }
@@ -103,43 +101,13 @@ const errorPage = z.object({
     .describe('To be shown to the person: the request must not be redirected'),
 })
 const redirection = z.object({ redirect_to: z.string().describe('Where the browser is to go now') })
-const question = z.object({
-  client: z.object({
-    client_id: z.uuid(),
-    client_name: z.string(),
-    created_by: z.object({ name: z.string() }).nullable().describe('Who registered it, where that is a person'),
-  }),
+const question = consentQuestion.extend({
   redirect_uri: z.string(),
   redirect_host: z.string().describe('Host and port of redirect_uri'),
-  scopes: z.array(
-    z.object({
-      scope: z.enum(scopes),
-      sentence: z.string(),
-      held: z.boolean().describe('Whether the person holds this permission; a token permits only what they hold'),
-    }),
-  ),
-  resources: z.array(z.string()).describe('Where alone the token will work; empty for everywhere'),
-  user: z.object({ id: z.uuid(), name: z.string(), email: z.string() }),
 })
 
 /** The query as it came. Whatever stands in it is judged by the tables of `authorize.ts`, never by its form here. */
 const asked = z.looseObject({}).describe('Every query parameter of the page; one that came several times as a list')
-
-/** A program that holds a person's session must not approve other programs in that person's name. */
-async function requireBrowserSession(request: Request, dependencies: OAuthDependencies): Promise<LiveSession> {
-  const { session } = await sessionOf(request, dependencies)
-  if (session?.kind === 'browser') return session
-  throw new Failure('permission_denied', { message: 'Only a person who is signed in to the console can do this' })
-}
-
-/** Throws `consent_outdated` (409) where an approval would grant other scopes than the person was shown. */
-function requireShown({ scope }: Authorization, shown: readonly string[] | undefined): void {
-  if (shown === undefined) throw missing('scopes')
-  const asShown = new Set(shown)
-  if (asShown.size !== scope.length || !scope.every((one) => asShown.has(one))) throw new Failure('consent_outdated')
-}
-
-const missing = (param: string): Failure => new Failure('invalid_parameter', { param, message: `${param} is required` })
 
 async function consider(dependencies: OAuthDependencies, parameters: Parameters): Promise<Considered> {
   const { ledger, settings, baseUrl, gatewayUrl } = dependencies
@@ -157,30 +125,7 @@ const refusalReply = (evaluated: Exclude<Considered, { kind: 'ask' }>) =>
     ? { redirect_to: evaluated.to }
     : { error_page: { error: evaluated.refusal.error, message: evaluated.refusal.description } }
 
-async function questionOf(
-  { ledger }: OAuthDependencies,
-  { client, redirectUri, scope, resources }: Authorization,
-  { userId, role }: LiveSession,
-): Promise<z.infer<typeof question>> {
-  const user = await findUser(ledger, userId)
-  if (user === null) throw new Failure('not_found', { message: 'There is no such person' })
-  const held = permissionsOf([role])
-  return {
-    client: { client_id: client.id, client_name: client.name, created_by: await creatorOf(ledger, client.createdBy) },
-    redirect_uri: redirectUri,
-    redirect_host: new URL(redirectUri).host,
-    scopes: scope.map((one) => ({ scope: one, sentence: scopeSentences[one], held: held.has(one) })),
-    resources: [...resources],
-    user: { id: user.id, name: user.name, email: user.email },
-  }
-}
-
-/** The name of who registered an application, where a person did so; tokens name nobody. */
-async function creatorOf(ledger: OAuthDependencies['ledger'], createdBy: string): Promise<{ name: string } | null> {
-  const [kind, id = ''] = createdBy.split(':')
-  const user = kind === 'user' ? await findUser(ledger, id) : null
-  return user === null ? null : { name: user.name }
-}
+const redirected = ({ redirectUri }: Authorization) => ({ details: { redirect_uri: redirectUri } })
 
 async function authorize(
   dependencies: OAuthDependencies,
@@ -189,7 +134,14 @@ async function authorize(
   requestId: string,
 ): Promise<{ redirectTo: string; grantId: string }> {
   const grant = newGrant(dependencies, authorization, session.userId)
-  const event = await decisionEvent(dependencies, 'oauth.authorized', authorization, session, requestId)
+  const event = await decisionEvent(
+    dependencies,
+    'oauth.authorized',
+    authorization,
+    session,
+    requestId,
+    redirected(authorization),
+  )
   const details = { ...event.details, grant_id: grant.id }
   await recordChange(dependencies.recorder, { event: { ...event, details }, ledger: grant.statements })
   return { redirectTo: codeRedirect(authorization, grant.code, dependencies.baseUrl()), grantId: grant.id }
@@ -202,28 +154,8 @@ async function deny(
   requestId: string,
 ): Promise<string> {
   const refused = 'access_denied'
-  const event = await decisionEvent(dependencies, 'oauth.denied', authorization, session, requestId, refused)
+  const how = { ...redirected(authorization), refused }
+  const event = await decisionEvent(dependencies, 'oauth.denied', authorization, session, requestId, how)
   await dependencies.recorder.append([event])
   return errorRedirect(authorization, refuse(refused, 'The person did not agree'), dependencies.baseUrl())
-}
-
-async function decisionEvent(
-  dependencies: OAuthDependencies,
-  type: 'oauth.authorized' | 'oauth.denied',
-  { client, scope, resources, redirectUri }: Authorization,
-  session: LiveSession,
-  requestId: string,
-  refused?: string,
-) {
-  const teams = await teamsOfUsers(dependencies.ledger, [session.userId])
-  const event = await oauthEvent(dependencies, {
-    type,
-    ...(refused === undefined ? {} : { refused }),
-    principal: sessionPrincipal(session),
-    requestId,
-    clientId: client.id,
-    teamId: teams.get(session.userId)?.[0] ?? null,
-    details: { client_name: client.name, scope: writeScope(scope), resources, redirect_uri: redirectUri },
-  })
-  return { ...event, event_attribution: { ...event.event_attribution, session_id: session.id } }
 }

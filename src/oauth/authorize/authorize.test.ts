@@ -13,6 +13,7 @@ const gatewayUrl = 'https://models.example.com'
 const client: Client = {
   id: 'the-client',
   name: 'A notebook',
+  grantTypes: ['authorization_code', 'refresh_token'],
   redirectUris: [testRedirect, `${testRedirect}?tenant=1`, 'http://127.0.0.1:3000/callback'],
   scope: ['gateway:invoke', 'events:read'],
   createdAt: 0,
@@ -130,6 +131,11 @@ describe('any other error redirects to the application with state and issuer', (
 
   test('for a deactivated client', () => {
     expect(outcome({}, { client: { ...client, deactivatedAt: 1 } })).toBe('unauthorized_client, state xyz')
+  })
+
+  test('for a client that is not registered for authorization codes', () => {
+    const device = { ...client, grantTypes: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'] }
+    expect(outcome({}, { client: device })).toBe('unauthorized_client, state xyz')
   })
 
   test('for no response_type', () => {

@@ -77,6 +77,14 @@ export const redirectChecks: readonly Check<AuthorizeFacts>[] = [
       client?.deactivatedAt === null ? null : refuse('unauthorized_client', 'The application is deactivated'),
   },
   {
+    name: 'authorization code of this client',
+    source: 'RFC 6749 §4.1.2.1',
+    check: ({ client }) =>
+      client?.grantTypes.includes('authorization_code') === true
+        ? null
+        : refuse('unauthorized_client', 'The application is not registered for authorization codes'),
+  },
+  {
     name: 'response_type given',
     source: 'RFC 6749 §3.1.1',
     check: ({ parameters }) =>

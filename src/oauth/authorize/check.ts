@@ -3,7 +3,7 @@
  * error or null. The first error decides.
  */
 
-/** RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2. */
+/** RFC 6749 sections 4.1.2.1 and 5.2; RFC 8707 section 2; RFC 8628 section 3.5. */
 export type OAuthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -14,6 +14,9 @@ export type OAuthErrorCode =
   | 'invalid_scope'
   | 'invalid_target'
   | 'access_denied'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'expired_token'
 
 export interface Refusal {
   error: OAuthErrorCode
@@ -21,6 +24,8 @@ export interface Refusal {
   description: string
   /** A one-time secret was presented again: everything that came of it must end. */
   replay?: true
+  /** Seconds: answered as 429 with this wait. */
+  retryAfter?: number
 }
 
 export interface Check<Facts> {

@@ -8,11 +8,13 @@ import { isScope, readScope, scopes, writeScope } from '../scope.ts'
 const clientStatuses = ['active', 'deactivated'] as const
 export type ClientStatus = (typeof clientStatuses)[number]
 
+export const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
+
 /** All that there are here. */
-export const grantTypes = ['authorization_code', 'refresh_token'] as const
+export const grantTypes = ['authorization_code', 'refresh_token', deviceGrant] as const
 
 export const clientSchema = z.object({
-  client_id: z.uuid(),
+  client_id: z.string(),
   client_name: z.string(),
   redirect_uris: z.array(z.string()),
   scope: z.string().describe('The scopes it may ask for, separated by spaces'),
@@ -37,12 +39,19 @@ const scopeText = z
   .refine((text) => readScope(text)?.every(isScope) ?? false, `Name one or more of ${scopes.join(', ')}`)
   .transform((text) => writeScope(readScope(text) ?? []))
 
+const clientGrants = z
+  .array(z.enum(grantTypes))
+  .refine(
+    (types) => types.includes('refresh_token') && types.some((type) => type !== 'refresh_token'),
+    `Name refresh_token, and authorization_code or ${deviceGrant}`,
+  )
+  .transform((types) => grantTypes.filter((type) => types.includes(type)))
+  .describe(
+    'How it gets tokens: authorization_code, or the device code of RFC 8628; refresh_token is always among them',
+  )
+
 /** What a client is by its nature may be said, and only as it is. */
 const fixed = {
-  grant_types: z
-    .array(z.enum(grantTypes))
-    .refine((types) => new Set(types).size === grantTypes.length, `Every client has ${grantTypes.join(' and ')}`)
-    .optional(),
   response_types: z.tuple([z.literal('code')]).optional(),
   token_endpoint_auth_method: z.literal('none').optional(),
 }
@@ -54,14 +63,22 @@ const registered = {
     .min(1)
     .max(20)
     .transform((uris) => [...new Set(uris)])
-    .describe('Where people are sent back to, matched exactly'),
+    .optional()
+    .describe('Where people are sent back to, matched exactly; needed for authorization_code'),
+  grant_types: clientGrants.optional(),
   scope: scopeText.describe('What it may ask for, such as gateway:invoke'),
 }
 
-const newClientBody = z.strictObject({ ...registered, ...fixed })
+const chosenId = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{1,62}$/, 'Write 2 to 63 small letters, digits and dashes')
+  .optional()
+  .describe('An id of its own, such as claude-code; without it one is made')
+
+const newClientBody = z.strictObject({ client_id: chosenId, ...registered, ...fixed })
 const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
 
-export const clientParams = z.object({ client_id: z.uuid() })
+export const clientParams = z.object({ client_id: z.string().max(63) })
 
 export const clientResource = resource({
   name: 'oauth-client',
@@ -79,7 +96,7 @@ export const clientResource = resource({
     update: 'Change an application; redirect URIs and scopes that are given replace those it has',
   },
   notes: {
-    create: 'it proves itself by PKCE',
+    create: 'it proves itself by PKCE, or is a device that a person lets in by a code',
     update: 'what people approved before is refreshed within the new scope only',
   },
   record: clientSchema,
@@ -91,7 +108,7 @@ export const clientResource = resource({
     client_name: { name: 'name' },
     redirect_uris: { hint: 'URI', commas: true },
     scope: { hint: 'SCOPE', words: true },
-    grant_types: null,
+    grant_types: { hint: 'GRANT' },
     response_types: null,
     token_endpoint_auth_method: null,
   },

@@ -70,6 +70,27 @@ test('a change needs the version it was made from, and leaves an event', async (
   })
 })
 
+test('a device application has an id of its choice and no redirect URI; one that gets codes needs a redirect URI', async () => {
+  const device = { client_id: 'claude-code', client_name: 'Claude Code', scope: 'gateway:invoke' }
+  const grant_types = ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token']
+  const made = await asAdmin('POST', '/v1/oauth/clients', { ...device, grant_types })
+  expect(made.status).toBe(201)
+  expect(made.json).toMatchObject({ ...device, redirect_uris: [], response_types: [] })
+  const again = await asAdmin('POST', '/v1/oauth/clients', { ...device, grant_types })
+  expect([again.status, again.json.error.param]).toEqual([409, 'client_id'])
+  const fault = async (method: string, path: string, body: unknown) => {
+    const { status, json } = await asAdmin(method, path, body)
+    return [status, json.error.param]
+  }
+  const changed = { grant_types: ['refresh_token', 'authorization_code'] }
+  expect(await fault('PATCH', '/v1/oauth/clients/claude-code', changed)).toEqual([422, 'redirect_uris'])
+  const { client_id: _, ...coded } = device
+  expect(await fault('POST', '/v1/oauth/clients', coded)).toEqual([422, 'redirect_uris'])
+  for (const client_id of ['Claude Code', 'a', '../x', 'a'.repeat(64)]) {
+    expect(await fault('POST', '/v1/oauth/clients', { ...device, client_id, grant_types })).toEqual([422, 'client_id'])
+  }
+})
+
 test('deactivates and activates a client, each once', async () => {
   const path = `/v1/oauth/clients/${await oauth.register()}`
   expect((await asAdmin('POST', `${path}/deactivate`)).json).toMatchObject({ status: 'deactivated', version: 2 })
@@ -114,10 +135,11 @@ test('the server metadata lists what the server does, and only active scopes', a
     issuer: 'http://127.0.0.1:7070',
     authorization_endpoint: 'http://127.0.0.1:7070/console/oauth/authorize',
     token_endpoint: 'http://127.0.0.1:7070/v1/oauth/token',
+    device_authorization_endpoint: 'http://127.0.0.1:7070/v1/oauth/device_authorization',
     revocation_endpoint: 'http://127.0.0.1:7070/v1/oauth/revoke',
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token'],
+    grant_types_supported: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
     token_endpoint_auth_methods_supported: ['none'],
     revocation_endpoint_auth_methods_supported: ['none'],
     code_challenge_methods_supported: ['S256'],

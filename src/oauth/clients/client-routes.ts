@@ -27,12 +27,15 @@ const clientRecords = (dependencies: OAuthDependencies) => {
         show: (rows) => rows.map(clientRecord),
       }),
     get: (id) => answer(dependencies, id),
-    async create({ client_name, redirect_uris, scope }, { principal, requestId }) {
-      const id = newId()
+    async create(body, { principal, requestId }) {
+      const { client_id: id = newId(), client_name, redirect_uris = [], scope } = body
+      const { grant_types = ['authorization_code', 'refresh_token'] } = body
+      requireRedirects(grant_types, redirect_uris)
       const client = {
         id,
         name: client_name,
         redirectUris: redirect_uris,
+        grantTypes: grant_types,
         scope: scope.split(' '),
         createdAt: clock.now(),
         createdBy: principal.name,
@@ -42,9 +45,10 @@ const clientRecords = (dependencies: OAuthDependencies) => {
         principal,
         requestId,
         clientId: id,
-        details: { client_name, redirect_uris, scope },
+        details: { client_name, redirect_uris, grant_types, scope },
       })
-      await recordChange(recorder, { event, ledger: [addClient(client)] })
+      const taken = { param: 'client_id', message: 'An application of this client_id is registered already' }
+      await recordChange(recorder, { event, ledger: [addClient(client)] }, taken)
       return await answer(dependencies, id)
     },
     async update(id, body, { principal, requestId, headers }) {
@@ -54,9 +58,11 @@ const clientRecords = (dependencies: OAuthDependencies) => {
         ...before,
         name: body.client_name ?? before.name,
         redirectUris: body.redirect_uris ?? before.redirectUris,
+        grantTypes: body.grant_types ?? before.grantTypes,
         scope: body.scope?.split(' ') ?? before.scope,
       }
-      const changes = changesOf(shown(before), shown(after), ['client_name', 'redirect_uris', 'scope'])
+      requireRedirects(after.grantTypes, after.redirectUris)
+      const changes = changesOf(shown(before), shown(after), ['client_name', 'redirect_uris', 'grant_types', 'scope'])
       if (Object.keys(changes).length === 0) return await answer(dependencies, id)
       const event = await oauthEvent(dependencies, {
         type: 'oauth.client_updated',
@@ -65,8 +71,8 @@ const clientRecords = (dependencies: OAuthDependencies) => {
         clientId: id,
         details: { changes },
       })
-      const { name, redirectUris, scope } = after
-      await recordChange(recorder, { event, ledger: changeClient(before, { name, redirectUris, scope }) })
+      const { name, redirectUris, grantTypes, scope } = after
+      await recordChange(recorder, { event, ledger: changeClient(before, { name, redirectUris, grantTypes, scope }) })
       return await answer(dependencies, id)
     },
   })
@@ -129,10 +135,18 @@ export const clientRoutes = (dependencies: OAuthDependencies) => {
     )
 }
 
+/** A person is sent back with a code to somewhere: throws `invalid_parameter` where there is nowhere. */
+function requireRedirects(grantTypes: readonly string[], redirectUris: readonly string[]): void {
+  if (redirectUris.length > 0 || !grantTypes.includes('authorization_code')) return
+  const message = 'An application that gets authorization codes needs a redirect URI'
+  throw new Failure('invalid_parameter', { param: 'redirect_uris', message })
+}
+
 /** What of a client may change, each as one text, so that equal lists are equal. */
-const shown = ({ name, redirectUris, scope }: Client) => ({
+const shown = ({ name, redirectUris, grantTypes, scope }: Client) => ({
   client_name: name,
   redirect_uris: redirectUris.join(' '),
+  grant_types: grantTypes.join(' '),
   scope: writeScope(scope),
 })
 

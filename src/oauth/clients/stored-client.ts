@@ -32,7 +32,7 @@ export const addClient = (client: typeof oauthClients.$inferInsert): Statement =
 /** Changes a client that is still as it was read. */
 export const changeClient = (
   { id, version }: Client,
-  changes: Partial<Pick<Client, 'name' | 'redirectUris' | 'scope' | 'deactivatedAt'>>,
+  changes: Partial<Pick<Client, 'name' | 'redirectUris' | 'grantTypes' | 'scope' | 'deactivatedAt'>>,
 ): Statement[] => [
   guard(hasRow(oauthClients, and(eq(oauthClients.id, id), eq(oauthClients.version, version)))),
   statement(

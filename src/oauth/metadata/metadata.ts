@@ -19,6 +19,7 @@ export const metadataRoutes = (dependencies: OAuthDependencies) => {
         issuer: baseUrl(),
         authorization_endpoint: `${consoleUrl().replace(/\/$/, '')}/oauth/authorize`,
         token_endpoint: `${baseUrl()}/v1/oauth/token`,
+        device_authorization_endpoint: `${baseUrl()}/v1/oauth/device_authorization`,
         revocation_endpoint: `${baseUrl()}/v1/oauth/revoke`,
         response_types_supported: ['code'],
         response_modes_supported: ['query'],

@@ -18,33 +18,37 @@ export type Grant = typeof oauthGrants.$inferSelect
 /** How long an ended grant is kept, to notice the replay of what it gave. */
 export const grantMemoryMilliseconds = 7 * 24 * 3600_000
 
+/** What a person approved, and the code that gives its first tokens. */
+type NewGrant = Pick<
+  Grant,
+  'clientId' | 'userId' | 'scope' | 'resources' | 'codeHash' | 'redirectUri' | 'codeChallenge' | 'codeExpiresAt'
+>
+
 /** An approval and its code; both exist once the statements have run. */
 export function newGrant(
-  { newId, clock, randomBytes, settings }: OAuthDependencies,
+  dependencies: OAuthDependencies,
   { client, scope, resources, redirectUri, codeChallenge }: Authorization,
   userId: string,
 ): { id: string; code: string; statements: Statement[] } {
-  const [id, code, now] = [newId(), makeSecret('oauthCode', randomBytes), clock.now()]
+  const { clock, randomBytes, settings } = dependencies
+  const code = makeSecret('oauthCode', randomBytes)
+  const codeExpiresAt = clock.now() + settings.oauth_code_seconds * 1000
+  const approved = { clientId: client.id, userId, scope, resources, redirectUri, codeChallenge }
+  return { code, ...insertGrant(dependencies, { ...approved, codeHash: hashSecret(code), codeExpiresAt }) }
+}
+
+/** Makes an approval, and takes away those that ended long ago. */
+export function insertGrant(
+  { newId, clock, settings }: Pick<OAuthDependencies, 'newId' | 'clock' | 'settings'>,
+  approved: NewGrant,
+): { id: string; statements: Statement[] } {
+  const [id, now] = [newId(), clock.now()]
+  const expiresAt = now + settings.oauth_refresh_lifetime_seconds * 1000
   return {
     id,
-    code,
     statements: [
       statement(remove(oauthGrants).where(lt(oauthGrants.expiresAt, now - grantMemoryMilliseconds))),
-      statement(
-        insert(oauthGrants).values({
-          id,
-          clientId: client.id,
-          userId,
-          scope,
-          resources,
-          codeHash: hashSecret(code),
-          redirectUri,
-          codeChallenge,
-          codeExpiresAt: now + settings.oauth_code_seconds * 1000,
-          createdAt: now,
-          expiresAt: now + settings.oauth_refresh_lifetime_seconds * 1000,
-        }),
-      ),
+      statement(insert(oauthGrants).values({ ...approved, id, createdAt: now, expiresAt })),
     ],
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Issues tokens for a code or a refresh token (RFC 6749 sections 4.1.3, 4.1.4, 6), in this order:
+ * Issues tokens for a code, a device code or a refresh token (RFC 6749 sections 4.1.3, 4.1.4, 6; RFC 8628 section 3.4),
+ * in this order:
  *
  *  1. the tables of `token-request.ts`; a replay ends the family
  *  2. ledger   the code or refresh token is used up and the next refresh token made, in one transaction: of two that
@@ -17,8 +18,10 @@ import type { Statement } from '../../store/statement.ts'
 import { type Check, firstRefusal, type Refusal, refuse } from '../authorize/check.ts'
 import { type Parameters, single } from '../authorize/parameters.ts'
 import { knownResources } from '../authorize/resource.ts'
+import { deviceGrant, grantTypes } from '../clients/client-resource.ts'
 import { findClient } from '../clients/stored-client.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
+import { notedPoll, type PollFacts, pollChecks } from '../device/device-poll.ts'
 import { followPerson, markPerson } from '../follow-person.ts'
 import { clientPrincipal, oauthEvent } from '../oauth-event.ts'
 import { personStatusOf } from '../person-status.ts'
@@ -64,9 +67,20 @@ export async function issueTokens(
   const facts: RequestFacts = { parameters, client: await clientOf(dependencies, parameters) }
   const refusal = firstRefusal(requestChecks, facts)
   if (refusal !== null) return refusal
-  const exchange = single(parameters, 'grant_type') === 'refresh_token' ? refresh : redeem
-  return await exchange(dependencies, facts, requestId)
+  return await exchanges[typeOf(parameters)](dependencies, facts, requestId)
 }
+
+type GrantType = (typeof grantTypes)[number]
+
+const exchanges: Readonly<Record<GrantType, typeof redeem>> = {
+  authorization_code: redeem,
+  [deviceGrant]: redeemDevice,
+  refresh_token: refresh,
+}
+
+/** The checks have found that it is one of these. */
+const typeOf = (parameters: Parameters): GrantType =>
+  grantTypes.find((type) => type === single(parameters, 'grant_type')) ?? 'authorization_code'
 
 export async function clientOf({ ledger }: OAuthDependencies, parameters: Parameters) {
   const id = single(parameters, 'client_id')
@@ -89,6 +103,27 @@ async function redeem(
     use: useCode,
     unuse: unuseCode,
     again: () => redeem(dependencies, request, requestId),
+  })
+}
+
+async function redeemDevice(
+  dependencies: OAuthDependencies,
+  request: RequestFacts,
+  requestId: string,
+): Promise<TokenAnswer | Refusal> {
+  const { ledger, clock } = dependencies
+  const secret = single(request.parameters, 'device_code') ?? ''
+  const polled = await notedPoll(ledger, secret, clock.now())
+  const grant = polled.device?.decision === 'approved' ? await grantOfCode(ledger, secret) : null
+  const facts: PollFacts = { ...(await grantFacts(dependencies, request, grant)), ...polled }
+  const given: Presented<PollFacts> = { facts, checks: pollChecks, cause: 'code_replay', requestId }
+  return await give(dependencies, given, {
+    type: 'oauth.token_issued',
+    scope: grant?.scope ?? [],
+    secret,
+    use: useCode,
+    unuse: unuseCode,
+    again: () => redeemDevice(dependencies, request, requestId),
   })
 }
 

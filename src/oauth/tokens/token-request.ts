@@ -34,7 +34,16 @@ export interface RefreshFacts extends GrantFacts {
   refresh: { expiresAt: number; usedAt: number | null } | null
 }
 
-const once = ['grant_type', 'client_id', 'code', 'redirect_uri', 'code_verifier', 'refresh_token', 'scope'] as const
+const once = [
+  'grant_type',
+  'client_id',
+  'code',
+  'redirect_uri',
+  'code_verifier',
+  'refresh_token',
+  'device_code',
+  'scope',
+] as const
 /** Every parameter that the token and revocation endpoints read. */
 export const known = [...once, 'resource', 'token'] as const
 
@@ -70,32 +79,40 @@ export const requestChecks: readonly Check<RequestFacts>[] = [
   },
   required('client_id', 'RFC 6749 §3.2.1'),
   knownClient('RFC 6749 §5.2'),
+  {
+    name: 'grant_type of this client',
+    source: 'RFC 6749 §5.2',
+    check: ({ parameters, client }) =>
+      client?.grantTypes.includes(single(parameters, 'grant_type') ?? '') === true
+        ? null
+        : refuse('unauthorized_client', 'The application is not registered for this grant_type'),
+  },
 ]
 
-const invalid = (description: string): Refusal => refuse('invalid_grant', description)
+export const invalidGrant = (description: string): Refusal => refuse('invalid_grant', description)
 
 const ownGrant = (what: string, source: string): Check<GrantFacts> => ({
   name: `${what} of this client`,
   source,
   check: ({ grant, client }) =>
-    grant?.clientId === client?.id ? null : invalid(`The ${what} was given to another application`),
+    grant?.clientId === client?.id ? null : invalidGrant(`The ${what} was given to another application`),
 })
 
-const inForce: Check<GrantFacts> = {
+export const inForce: Check<GrantFacts> = {
   name: 'approval in force',
   source: 'RFC 6749 §5.2',
   check: ({ grant, userActive }) =>
-    grant?.revokedAt === null && userActive ? null : invalid('What the person approved has ended'),
+    grant?.revokedAt === null && userActive ? null : invalidGrant('What the person approved has ended'),
 }
 
-const clientInService: Check<GrantFacts> = {
+export const clientInService: Check<GrantFacts> = {
   name: 'client in service',
   source: 'oauth/README.md, RFC 6749 §5.2',
   check: ({ client }) =>
     client?.deactivatedAt === null ? null : refuse('unauthorized_client', 'The application is deactivated'),
 }
 
-const approvedResource: Check<GrantFacts> = {
+export const approvedResource: Check<GrantFacts> = {
   name: 'resource within what was approved',
   source: 'RFC 8707 §2.2',
   check: ({ parameters, resources, grant }) => {
@@ -106,7 +123,9 @@ const approvedResource: Check<GrantFacts> = {
 }
 
 /** Of what the token would permit. */
-function scopeStands<Facts extends GrantFacts>(scopeOf: (facts: Facts) => readonly string[] | null): Check<Facts> {
+export function scopeStands<Facts extends GrantFacts>(
+  scopeOf: (facts: Facts) => readonly string[] | null,
+): Check<Facts> {
   return {
     name: 'scope still registered and active',
     source: 'oauth/README.md',
@@ -134,7 +153,7 @@ export const codeChecks: readonly Check<GrantFacts>[] = [
   {
     name: 'known code',
     source: 'RFC 6749 §5.2',
-    check: ({ grant }) => (grant === null ? invalid('The code is not valid') : null),
+    check: ({ grant }) => (grant === null ? invalidGrant('The code is not valid') : null),
   },
   {
     name: 'first use of the code',
@@ -142,13 +161,13 @@ export const codeChecks: readonly Check<GrantFacts>[] = [
     check: ({ grant }) =>
       grant?.codeUsedAt === null
         ? null
-        : { ...invalid('The code was used before; what it gave has ended'), replay: true },
+        : { ...invalidGrant('The code was used before; what it gave has ended'), replay: true },
   },
   ownGrant('code', 'RFC 6749 §4.1.3'),
   {
     name: 'code in time',
     source: 'RFC 6749 §4.1.2',
-    check: ({ grant, now }) => (now < (grant?.codeExpiresAt ?? 0) ? null : invalid('The code has expired')),
+    check: ({ grant, now }) => (now < (grant?.codeExpiresAt ?? 0) ? null : invalidGrant('The code has expired')),
   },
   {
     name: 'same redirect_uri',
@@ -156,7 +175,7 @@ export const codeChecks: readonly Check<GrantFacts>[] = [
     check: ({ grant, parameters }) =>
       grant?.redirectUri === single(parameters, 'redirect_uri')
         ? null
-        : invalid('redirect_uri is not that of the authorization request'),
+        : invalidGrant('redirect_uri is not that of the authorization request'),
   },
   {
     name: 'verifier of the challenge',
@@ -164,7 +183,7 @@ export const codeChecks: readonly Check<GrantFacts>[] = [
     check: ({ grant, parameters }) =>
       provesPossession(single(parameters, 'code_verifier') ?? '', grant?.codeChallenge ?? '')
         ? null
-        : invalid('code_verifier does not match the challenge of the authorization request'),
+        : invalidGrant('code_verifier does not match the challenge of the authorization request'),
   },
   inForce,
   clientInService,
@@ -177,7 +196,7 @@ export const refreshChecks: readonly Check<RefreshFacts>[] = [
   {
     name: 'known refresh token',
     source: 'RFC 6749 §5.2',
-    check: ({ refresh }) => (refresh === null ? invalid('The refresh token is not valid') : null),
+    check: ({ refresh }) => (refresh === null ? invalidGrant('The refresh token is not valid') : null),
   },
   {
     name: 'first use of the refresh token',
@@ -185,7 +204,7 @@ export const refreshChecks: readonly Check<RefreshFacts>[] = [
     check: ({ refresh }) =>
       refresh?.usedAt === null
         ? null
-        : { ...invalid('The refresh token was used before; all that came of it has ended'), replay: true },
+        : { ...invalidGrant('The refresh token was used before; all that came of it has ended'), replay: true },
   },
   ownGrant('refresh token', 'RFC 6749 §6, §10.4'),
   {
@@ -194,7 +213,7 @@ export const refreshChecks: readonly Check<RefreshFacts>[] = [
     check: ({ refresh, grant, now }) =>
       now < (refresh?.expiresAt ?? 0) && now < (grant?.expiresAt ?? 0)
         ? null
-        : invalid('The refresh token has expired'),
+        : invalidGrant('The refresh token has expired'),
   },
   inForce,
   clientInService,

@@ -141,6 +141,7 @@ export interface ConsentQuestion {
   scopes: { scope: string; sentence: string; held: boolean }[]
   resources: string[]
 }
+export type DeviceQuestion = Pick<ConsentQuestion, 'client' | 'scopes'> & { user_code: string; asked_at: string }
 export type ConsentAnswer =
   | ConsentQuestion
   | { error_page: { error: string; message: string }; redirect_to?: undefined }
@@ -158,6 +159,11 @@ interface Routes {
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean | undefined>; reply: ProgramDecision }
   'POST /v1/oauth/authorize/preview': { body: Record<string, string | string[]>; reply: ConsentAnswer }
+  'POST /v1/oauth/device/preview': { body: { user_code: string }; reply: DeviceQuestion }
+  'POST /v1/oauth/device/decision': {
+    body: { user_code: string; approve: boolean; scopes: string[]; user_id: string | undefined; client_name: string }
+    reply: { approved: boolean }
+  }
   'POST /v1/oauth/authorize/decision': {
     body: Record<string, string | string[] | boolean | undefined>
     reply: ConsentAnswer

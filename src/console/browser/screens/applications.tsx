@@ -1,4 +1,4 @@
-/** Applications of others that may ask people to be let in: OAuth clients, public, by code and PKCE only. */
+/** Applications of others that may ask people to be let in: OAuth clients, public, by code and PKCE or by device code. */
 import { useState } from 'preact/hooks'
 import { request } from '../api/request.ts'
 import { api, type DelegableScope } from '../api/routes.ts'
@@ -69,7 +69,7 @@ const clients: RecordKind = {
   first: 'client_name',
   choices: { scope: async () => (await api('GET /v1/oauth/scopes', {})).scopes.map(scopeChoice) },
   several: ['scope'],
-  fixed: ['grant_types', 'response_types', 'token_endpoint_auth_method'],
+  fixed: ['response_types', 'token_endpoint_auth_method'],
   action: (record, again) => (hasPermission('oauth-clients:write') ? <Switch client={record} again={again} /> : null),
   columns: [
     { title: 'Name', cell: (record) => text(record, 'client_name') },

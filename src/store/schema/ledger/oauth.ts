@@ -12,6 +12,7 @@ export const oauthClients = sqliteTable('oauth_clients', {
   name: text('name').notNull(),
   redirectUris: list('redirect_uris').notNull(),
   scope: list('scope').notNull(),
+  grantTypes: list('grant_types').notNull().default(['authorization_code', 'refresh_token']),
   createdAt: integer('created_at').notNull(),
   createdBy: text('created_by').notNull(),
   deactivatedAt: integer('deactivated_at'),
@@ -63,6 +64,34 @@ export const oauthRefreshTokens = sqliteTable(
     usedAt: integer('used_at'),
   },
   (table) => [index('oauth_refresh_tokens_grant').on(table.grantId)],
+)
+
+/**
+ * Requests of devices (RFC 8628): each waits for a person, who finds it by the user code. Both codes are here as SHA-256
+ * only. An approval is a grant whose code is the device code. `polled_at` and `interval_seconds` say when the device may
+ * ask again; `address_key` is a digest of the network address that asked.
+ */
+export const oauthDeviceCodes = sqliteTable(
+  'oauth_device_codes',
+  {
+    hash: text('hash').primaryKey(),
+    userCodeHash: text('user_code_hash').notNull().unique(),
+    clientId: text('client_id')
+      .notNull()
+      .references(() => oauthClients.id),
+    scope: list('scope').notNull(),
+    resources: list('resources').notNull(),
+    addressKey: text('address_key').notNull(),
+    createdAt: integer('created_at').notNull(),
+    expiresAt: integer('expires_at').notNull(),
+    intervalSeconds: integer('interval_seconds').notNull(),
+    polledAt: integer('polled_at'),
+    decision: text('decision', { enum: ['approved', 'denied'] }),
+  },
+  (table) => [
+    index('oauth_device_codes_address').on(table.addressKey, table.createdAt),
+    index('oauth_device_codes_expiry').on(table.expiresAt),
+  ],
 )
 
 /**

@@ -1,6 +1,7 @@
 /** Gateways, providers, models and MCP servers, and the policies between them. */
 import { sql } from 'drizzle-orm'
 import { index, integer, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { list } from '../token-columns.ts'
 import { versioned, versionIndex } from './versioned.ts'
 
 /** `name` is a digest: the ledger has the name itself (gateway-name.ts). */
@@ -122,4 +123,22 @@ export const mcpBaselines = sqliteTable(
     ...versioned,
   },
   (table) => [versionIndex('mcp_baselines', table.version)],
+)
+
+/**
+ * Settings that coding agents fetch from a gateway. `settings` is JSON with the members of
+ * each object in order, `checksum` its SHA-256. No `team_ids` means everybody.
+ */
+export const managedSettings = sqliteTable(
+  'managed_settings',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    teamIds: list('team_ids').notNull(),
+    priority: integer('priority').notNull(),
+    settings: text('settings').notNull(),
+    checksum: text('checksum').notNull(),
+    ...versioned,
+  },
+  (table) => [versionIndex('managed_settings', table.version)],
 )

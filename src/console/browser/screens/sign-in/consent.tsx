@@ -56,6 +56,30 @@ const Refused = ({ error: { error, message } }: { error: { error: string; messag
   </>
 )
 
+type WhatIsAsked = Pick<ConsentQuestion, 'client' | 'scopes'>
+
+/** Apart from the page's own sentences, so that no name can pass for one. */
+export const ApplicationName = ({ client: { client_name: name } }: Pick<WhatIsAsked, 'client'>) => (
+  <blockquote title={showInvisible(name)}>“{userText(name)}”</blockquote>
+)
+
+export const ScopeList = ({ client, scopes }: WhatIsAsked) => (
+  <>
+    <p>
+      {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
+      asks to:
+    </p>
+    <ul class="points">
+      {scopes.map(({ scope, sentence, held }) => (
+        <li key={scope}>
+          {sentence} <code class="quiet">{scope}</code>
+          {!held && <div class="small quiet">Your role does not allow this, so the application does not get it.</div>}
+        </li>
+      ))}
+    </ul>
+  </>
+)
+
 function Question({ question, asked, lookAgain }: { question: ConsentQuestion; asked: Asked; lookAgain(): void }) {
   const { client, redirect_host, scopes, resources } = question
   const shown = scopes.map(({ scope }) => scope)
@@ -63,20 +87,8 @@ function Question({ question, asked, lookAgain }: { question: ConsentQuestion; a
     <>
       <h1>Authorize this application?</h1>
       <p>Its name is</p>
-      {/* Apart from the page's own sentences, so that no name can pass for one. */}
-      <blockquote title={showInvisible(client.client_name)}>“{userText(client.client_name)}”</blockquote>
-      <p>
-        {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
-        asks to:
-      </p>
-      <ul class="points">
-        {scopes.map(({ scope, sentence, held }) => (
-          <li key={scope}>
-            {sentence} <code class="quiet">{scope}</code>
-            {!held && <div class="small quiet">Your role does not allow this, so the application does not get it.</div>}
-          </li>
-        ))}
-      </ul>
+      <ApplicationName client={client} />
+      <ScopeList client={client} scopes={scopes} />
       {resources.length > 0 && (
         <p>
           Only at <span class="wrap">{resources.join(', ')}</span>.
