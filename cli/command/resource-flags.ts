@@ -111,7 +111,7 @@ function argumentFor({ path, schema, options, required }: Field, making: boolean
   }
   const choices = (schema.items ?? schema).enum?.map(String)
   if (schema.type === 'boolean') {
-    const canBeOff = !making || schema.default === true
+    const canBeOff = !making || schema.default !== false
     return { ...shared, type: 'boolean', ...(canBeOff ? { negativeDescription: 'The opposite' } : {}) }
   }
   if (choices !== undefined) return { ...shared, ...value, type: 'enum', options: choices }

@@ -36,6 +36,7 @@ import {
   type providerSchema,
   timeoutsSchema,
   type UpdateProvider,
+  withPreset,
 } from './provider-resource.ts'
 
 export const providerRoutes = (deps: CatalogDependencies) =>
@@ -52,7 +53,7 @@ type ProviderRow = typeof providers.$inferSelect
 
 async function createProvider(deps: CatalogDependencies, call: RecordCall, body: CreateProvider) {
   const id = deps.newId()
-  const { name, kind, allow_unlisted_models: unlisted } = body
+  const { name, kind, unlisted } = withPreset(body)
   const baseUrl = body.base_url === undefined ? null : checkedBaseUrl(body.base_url, deps.plainHttp)
   requireAddress(kind, baseUrl, body.headers ?? {})
   await requireFreeName(deps, name, id)

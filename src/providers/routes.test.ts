@@ -48,6 +48,36 @@ const eventsOf = async (id: string) =>
     .filter((event) => JSON.stringify(event).includes(id))
     .map(({ event_type }) => ({ event_type }))
 
+test('makes a provider of a preset from its key alone', async () => {
+  const { status, json } = await call('POST', providers, { preset: 'groq', api_key: apiKey })
+  expect([status, json]).toMatchObject([
+    201,
+    { name: 'groq', kind: 'groq', base_url: null, has_api_key: true, allow_unlisted_models: true },
+  ])
+  const named = { preset: 'groq', name: 'groq-eu', allow_unlisted_models: false }
+  expect((await call('POST', providers, named)).json).toMatchObject({ name: 'groq-eu', allow_unlisted_models: false })
+  const azure = { preset: 'azure', base_url: 'https://name.openai.azure.com' }
+  expect((await call('POST', providers, azure)).json).toMatchObject({ name: 'azure', kind: 'azure-openai' })
+})
+
+test('refuses an unknown preset with the nearest one, and a preset beside a kind', async () => {
+  const unknown = await call('POST', providers, { preset: 'grok', api_key: apiKey })
+  expect([unknown.status, unknown.json.error.param]).toEqual([422, 'preset'])
+  expect(unknown.json.error.message).toContain('Did you mean groq?')
+  expect(await refused('POST', providers, { preset: 'xai', kind: 'openai' })).toEqual([
+    422,
+    'invalid_parameter',
+    'kind',
+  ])
+  expect(await refused('POST', providers, { name: 'n' })).toEqual([422, 'invalid_parameter', 'preset'])
+  expect(await refused('POST', providers, { kind: 'openai' })).toEqual([422, 'invalid_parameter', 'name'])
+  expect(await refused('POST', providers, { preset: 'azure', name: 'n' })).toEqual([
+    422,
+    'invalid_parameter',
+    'base_url',
+  ])
+})
+
 test('creates, shows, changes and deletes a provider, each change with its event', async () => {
   const body = {
     name: 'everything',

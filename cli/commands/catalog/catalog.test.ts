@@ -70,6 +70,17 @@ test('takes a key and headers from environment variables, and refuses them as fl
   expect(requests.length).toBe(1)
 })
 
+test('creates a provider of a preset, and suggests the nearest one for an unknown name', async () => {
+  const environment = { GROQ_KEY: 'gsk-1' }
+  await run(providerCommands, ['create', '--preset', 'groq', '--api-key-env', 'GROQ_KEY'], { environment })
+  await run(providerCommands, ['create', '--preset', 'xai', '--no-allow-unlisted-models'])
+  expect(requests.map(({ body }) => body)).toEqual([
+    { preset: 'groq', api_key: 'gsk-1' },
+    { preset: 'xai', allow_unlisted_models: false },
+  ])
+  await expect(run(providerCommands, ['create', '--preset', 'grok'])).rejects.toThrow('did you mean groq?')
+})
+
 test('changes the given fields, clears fields by name, and refuses an empty change', async () => {
   await run(providerCommands, ['update', 'p1', '--allow-unlisted-models', '--clear', 'timeouts', '--clear', 'base-url'])
   expect(requests[0]).toMatchObject({
