@@ -211,7 +211,7 @@ const recordOf = ({ format, 'x-record': record }: JsonSchema): string | undefine
 const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
 
 /** The id of the record that a person named. */
-async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
+export async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
   if (isUuid(named)) return named
   let cursor: string | undefined
   do {

@@ -79,14 +79,14 @@ export class OfferedModels {
     const { text, answer: held } = await heldBody(answer, longestList)
     if (text === null) await held.body?.cancel()
     if (!answer.ok) throw new Error(`It answered with the status ${answer.status}`)
-    const body = text === null ? null : parseList(text)
+    const body = text === null ? null : parseModelList(text)
     if (body === null) throw new Error('Its list is too long, or no JSON object')
     return byId(kind, offered.read(body).slice(0, mostModels))
   }
 }
 
 /** Some services answer with the bare list, which stands in `data` at others. */
-const parseList = (text: string): JsonObject | null =>
+export const parseModelList = (text: string): JsonObject | null =>
   parseObject(text.trimStart().startsWith('[') ? `{"data":${text}}` : text)
 
 type Offered = NonNullable<ProviderKind['offered']>
