@@ -9,6 +9,7 @@
  */
 import { type ArgDef, type ArgsDef, renderUsage, runCommand, type SubCommandsDef } from 'citty'
 import { Failure } from '../../src/failure.ts'
+import { nearest } from '../../src/lib/text/nearest.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 /** A citty command with any arguments. */
@@ -236,5 +237,7 @@ function checkChoice(written: string, value: string, definition: ArgDef): void {
   if (definition.type !== 'enum' || definition.options === undefined) return
   const values = is(definition, 'repeatable') ? value.split(',') : [value]
   if (values.every((each) => definition.options?.includes(each))) return
-  throw new Failure('usage', { message: `${written} takes ${definition.options.join(', ')}` })
+  const meant = nearest(value, definition.options)
+  const hint = meant === null ? '' : `: did you mean ${meant}?`
+  throw new Failure('usage', { message: `${written} takes ${definition.options.join(', ')}${hint}` })
 }

@@ -111,7 +111,7 @@ function argumentFor({ path, schema, options, required }: Field, making: boolean
   }
   const choices = (schema.items ?? schema).enum?.map(String)
   if (schema.type === 'boolean') {
-    const canBeOff = !making || schema.default === true
+    const canBeOff = !making || schema.default !== false
     return { ...shared, type: 'boolean', ...(canBeOff ? { negativeDescription: 'The opposite' } : {}) }
   }
   if (choices !== undefined) return { ...shared, ...value, type: 'enum', options: choices }
@@ -211,7 +211,7 @@ const recordOf = ({ format, 'x-record': record }: JsonSchema): string | undefine
 const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
 
 /** The id of the record that a person named. */
-async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
+export async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
   if (isUuid(named)) return named
   let cursor: string | undefined
   do {

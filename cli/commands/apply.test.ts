@@ -18,6 +18,7 @@ const there = [
   present('gone', { command: { program: 'npx', args: [] } }),
 ]
 let refusing = false
+let providersThere: object[] = []
 const control = recordingControlPlane(({ method, path }) =>
   method !== 'GET'
     ? refusing
@@ -25,7 +26,9 @@ const control = recordingControlPlane(({ method, path }) =>
       : present('done', {})
     : path === '/v1/policies'
       ? { policies: [], next_cursor: null }
-      : { mcp_servers: there, next_cursor: null },
+      : path === '/v1/catalog/providers'
+        ? { providers: providersThere, next_cursor: null }
+        : { mcp_servers: there, next_cursor: null },
 )
 const folder = mkdtempSync(join(tmpdir(), 'apply-'))
 afterEach(() => control.requests.splice(0))
@@ -152,5 +155,47 @@ test('apply changes nothing for a file with an unknown field, a secret or a dupl
   await expect(
     apply(`${server('')}  - { name: b, url: "https://b.example.com/mcp", header_env: { X-Key: NONE } }\n`),
   ).rejects.toThrow('NONE')
+  expect(sent()).toEqual([])
+})
+
+const shownProvider = (name: string, fields: object) => ({
+  ...{ id: `id-${name}`, name, version: 2, kind: 'openai', base_url: null, has_api_key: true, header_names: [] },
+  ...{ allow_unlisted_models: false, default_price: null, timeouts: null, ...fields },
+})
+
+test('apply makes providers match a file, presets too, with keys from variables', async () => {
+  providersThere = [
+    shownProvider('same', { base_url: 'https://same.example.com/v1' }),
+    shownProvider('moved', { base_url: 'https://old.example.com', header_names: ['X-Org'] }),
+    shownProvider('anthropic', { kind: 'anthropic', allow_unlisted_models: true }),
+  ]
+  const file = `
+providers:
+  - { name: same, kind: openai, base_url: "https://same.example.com/v1/", api_key_env: KEY }
+  - { name: moved, kind: openai, base_url: "https://new.example.com", api_key_env: KEY }
+  - { preset: anthropic, api_key_env: KEY, timeouts: { idle_seconds: 9 } }
+  - { preset: groq, api_key_env: SECRET }
+`
+  const shown = await apply(file)
+  expect(shown).not.toMatch(/-secret/)
+  expect(shown).toContain('= provider same\n~ provider moved\n')
+  expect(sent().map(([what, body]) => [String(what).replace('/v1/catalog/providers', ''), body])).toEqual([
+    ['PATCH /id-moved', { base_url: 'https://new.example.com', api_key: 'header-secret', headers: null }],
+    ['PATCH /id-anthropic', { timeouts: { idle_seconds: 9 } }],
+    ['POST ', { name: 'groq', kind: 'groq', allow_unlisted_models: true, api_key: 'client-secret' }],
+  ])
+  control.requests.splice(0)
+  expect(await apply(file, '--secrets', '--dry-run')).toContain('~ provider same')
+  for (const [entry, message] of [
+    ['preset: grok', 'Did you mean groq?'],
+    ['kind: openai', 'name'],
+    ['name: same, kind: anthropic', 'cannot be changed to anthropic'],
+    ['preset: groq, kind: openai', 'kind: The preset says the kind'],
+    ['name: a, kind: openai, base_url: "ftp://a"', 'base_url'],
+    ['name: a, kind: openai, api_key: secret', 'api_key'],
+    ['preset: groq, api_key_env: UNSET', 'UNSET'],
+  ]) {
+    await expect(apply(`providers: [{ ${entry} }]`)).rejects.toThrow(message)
+  }
   expect(sent()).toEqual([])
 })

@@ -16,6 +16,7 @@ import type { Terminal } from '../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
 import { policies } from './apply-policies.ts'
+import { providers } from './apply-providers.ts'
 
 interface Step {
   readonly action: 'create' | 'update' | 'delete' | 'unchanged'
@@ -44,6 +45,7 @@ interface PlanOptions {
 }
 
 const plans: Readonly<Record<string, Plan>> = {
+  [providers.member]: planOf(providers),
   [policies.member]: planOf(policies),
   [mcpServers.member]: planOf(mcpServers),
 }

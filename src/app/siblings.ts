@@ -10,7 +10,7 @@ import type { Registry } from 'prom-client'
 import { z } from 'zod'
 import type { ForwardedRequest, SiblingWorkers } from '../gateway/mcp/sibling-workers.ts'
 import type { Listener } from '../gateway/server.ts'
-import { sameText } from '../lib/same-text.ts'
+import { sameText } from '../lib/text/same-text.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
 import { joinedMetrics, type ProcessMetrics, processMetrics } from '../telemetry/joined-metrics.ts'
 

@@ -134,7 +134,7 @@ export const eventGroups = [
         actor,
       }),
   ),
-  group('CatalogEvent', ['catalog.created', 'catalog.updated', 'catalog.deleted'], () =>
+  group('CatalogEvent', ['catalog.created', 'catalog.updated', 'catalog.deleted', 'catalog.tested'], () =>
     z.looseObject({
       kind: z.string().optional(),
       id: anId,

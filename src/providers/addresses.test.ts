@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { Failure } from '../failure.ts'
 import { providerKinds } from './kinds/index.ts'
 import { isModelName } from './model-name.ts'
+import { presets } from './presets/presets.ts'
 import type { Provider, ProviderKind, UpstreamCall } from './provider.ts'
 
 const provider = (kind: string, baseUrl: string): Provider => ({
@@ -64,6 +65,9 @@ const hostileName = fc
   .array(fc.oneof(fc.constantFrom(...pieces, ...words), fc.string({ unit: 'binary', maxLength: 4 })), { maxLength: 8 })
   .map((parts) => parts.join(''))
 
+/** Those with a file of their own; the others are called as OpenAI is. */
+const ownKinds: ReadonlySet<string> = new Set(['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock'])
+
 /**
  * The number of segments that a model's address has below the base. A new kind that is reached by fetch needs a row.
  */
@@ -73,6 +77,11 @@ const segmentsOf: Readonly<Record<string, (model: string, family: string) => num
   'azure-openai': (_, family) => (family === 'chat' ? 5 : 4),
   gemini: (model) => Math.max(2, model.split('/').length),
   bedrock: () => 3,
+  ...Object.fromEntries(
+    presets
+      .filter(({ kind }) => !ownKinds.has(kind.kind))
+      .map(({ name }) => [name, (_: string, family: string) => (family === 'chat' ? 2 : 1)]),
+  ),
 }
 
 test("keeps a model's address below the base URL, with the segments of its kind, for any model name", async () => {

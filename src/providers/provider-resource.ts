@@ -1,8 +1,10 @@
 /** Providers as records: what one may hold when it is written, and what of it is shown, which is no credential. */
 import { z } from 'zod'
 import { idParams, resource, secret } from '../api/resource.ts'
+import { Failure } from '../failure.ts'
 import { headersSchema } from './headers.ts'
 import { providerKinds } from './kinds/index.ts'
+import { presetNamed, presets, unknownPreset } from './presets/presets.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 import { recordName } from './record-name.ts'
 import { timeoutFlags } from './timeout-flags.ts'
@@ -33,19 +35,31 @@ const baseUrl = z
   .max(2048)
   .describe("Where it is reached; absent: its kind's own address, for bedrock that of the header region")
 
-const name = recordName.describe('What bindings and access policies name it by')
+const name = recordName.describe('What bindings, access policies and the prefix of a model name it by')
+const presetNames = presets.map((preset) => preset.name)
 const unlisted = z
   .boolean()
-  .describe('Whether it serves models that the catalog does not list; the first provider made that does is used')
+  .describe(
+    'Whether it serves models that the catalog does not list: NAME/MODEL, and a bare MODEL that its price table knows. A preset does unless it is told not to',
+  )
 const defaultPrice = priceRecordSchema.describe('The price of models that have no other')
 
-const createProviderBody = z.strictObject({
-  name,
-  kind: z.enum([...providerKinds.keys()]).describe('Which API it has'),
+export const createProviderBody = z.strictObject({
+  name: name.optional().meta({ description: `${name.description}; absent: the name of the preset` }),
+  preset: z
+    .enum(presetNames, { error: ({ input }) => unknownPreset(typeof input === 'string' ? input : '') })
+    .describe('A known service, for which a key is enough: it gives kind, name, and allows unlisted models')
+    .optional(),
+  kind: z
+    .enum([...providerKinds.keys()])
+    .describe(
+      'Which API it has, where no preset says it; openai with a base_url for any server that speaks its language',
+    )
+    .optional(),
   base_url: baseUrl.optional(),
   api_key: apiKey.optional(),
   headers: headersSchema.optional(),
-  allow_unlisted_models: unlisted.default(false),
+  allow_unlisted_models: unlisted.optional(),
   default_price: defaultPrice.optional(),
   timeouts: timeoutsSchema.optional(),
 })
@@ -76,6 +90,25 @@ export const providerSchema = z.object({
 
 export type CreateProvider = z.infer<typeof createProviderBody>
 export type UpdateProvider = z.infer<typeof updateProviderBody>
+
+/** What a preset says, where the body does not. */
+export function withPreset({
+  preset: presetName,
+  name,
+  kind,
+  allow_unlisted_models: unlisted,
+}: Pick<CreateProvider, 'preset' | 'name' | 'kind' | 'allow_unlisted_models'>) {
+  const preset = presetName === undefined ? undefined : presetNamed(presetName)
+  if (preset !== undefined && kind !== undefined) {
+    throw wrong('kind', 'The preset says the kind: leave one of both out')
+  }
+  const known = { name: name ?? preset?.name, kind: kind ?? preset?.kind.kind }
+  if (known.kind === undefined) throw wrong('preset', 'Give a preset, or the kind')
+  if (known.name === undefined) throw wrong('name', 'Give a name: only a preset has one')
+  return { name: known.name, kind: known.kind, unlisted: unlisted ?? preset !== undefined }
+}
+
+const wrong = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })
 
 export const providerResource = resource({
   name: 'provider',

@@ -22,6 +22,7 @@ import {
 import {
   type Credentials,
   forgetDataKey,
+  type KeyStore,
   keepDataKey,
   noCredentials,
   openCredentials,
@@ -36,6 +37,7 @@ import {
   type providerSchema,
   timeoutsSchema,
   type UpdateProvider,
+  withPreset,
 } from './provider-resource.ts'
 
 export const providerRoutes = (deps: CatalogDependencies) =>
@@ -48,11 +50,11 @@ export const providerRoutes = (deps: CatalogDependencies) =>
     remove: async (id, call) => await deleteProvider(deps, call, changeable(call, await requireProvider(deps, id))),
   })
 
-type ProviderRow = typeof providers.$inferSelect
+export type ProviderRow = typeof providers.$inferSelect
 
 async function createProvider(deps: CatalogDependencies, call: RecordCall, body: CreateProvider) {
   const id = deps.newId()
-  const { name, kind, allow_unlisted_models: unlisted } = body
+  const { name, kind, unlisted } = withPreset(body)
   const baseUrl = body.base_url === undefined ? null : checkedBaseUrl(body.base_url, deps.plainHttp)
   requireAddress(kind, baseUrl, body.headers ?? {})
   await requireFreeName(deps, name, id)
@@ -161,7 +163,7 @@ async function deleteProvider(deps: CatalogDependencies, call: RecordCall, befor
 }
 
 /** The provider of this id. Throws `not_found`. */
-async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
+export async function requireProvider({ state }: Pick<CatalogDependencies, 'state'>, id: string): Promise<ProviderRow> {
   const found = and(eq(providers.id, id), eq(providers.deleted, 0))
   const row = await query(state).select().from(providers).where(found).get()
   if (row === undefined) throw missing('provider')
@@ -190,7 +192,7 @@ const shown = ({ apiKey, headers }: Credentials) => ({
   header_names: Object.keys(headers).toSorted(),
 })
 
-async function heldCredentials(deps: CatalogDependencies, { id, sealedCredentials: sealed }: ProviderRow) {
+export async function heldCredentials(deps: KeyStore, { id, sealedCredentials: sealed }: ProviderRow) {
   const dataKey = await openDataKey(deps, id)
   const credentials = dataKey === null || sealed === null ? noCredentials : openCredentials(dataKey, id, sealed)
   return { dataKey, credentials }

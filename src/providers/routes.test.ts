@@ -48,6 +48,66 @@ const eventsOf = async (id: string) =>
     .filter((event) => JSON.stringify(event).includes(id))
     .map(({ event_type }) => ({ event_type }))
 
+test('makes a provider of a preset from its key alone', async () => {
+  const { status, json } = await call('POST', providers, { preset: 'groq', api_key: apiKey })
+  expect([status, json]).toMatchObject([
+    201,
+    { name: 'groq', kind: 'groq', base_url: null, has_api_key: true, allow_unlisted_models: true },
+  ])
+  const named = { preset: 'groq', name: 'groq-eu', allow_unlisted_models: false }
+  expect((await call('POST', providers, named)).json).toMatchObject({ name: 'groq-eu', allow_unlisted_models: false })
+  const azure = { preset: 'azure', base_url: 'https://name.openai.azure.com' }
+  expect((await call('POST', providers, azure)).json).toMatchObject({ name: 'azure', kind: 'azure-openai' })
+})
+
+test('tests a provider with its stored key, shows no key, and records who did it', async () => {
+  const seen: string[] = []
+  const upstream = Bun.serve({
+    port: 0,
+    fetch(request) {
+      seen.push(`${request.method} ${new URL(request.url).pathname} ${request.headers.get('authorization')}`)
+      return Response.json({ error: { message: `No such key: ${apiKey}` } }, { status: 401 })
+    },
+  })
+  const { id } = await makeProvider({ base_url: upstream.url.origin, api_key: apiKey })
+  await call('POST', models, { id: 'tested', provider_id: id, upstream_model: 'up' })
+  const { status, json, text } = await call('POST', `${providers}/${id}/test`, {})
+  await upstream.stop(true)
+  expect([status, json]).toMatchObject([200, { ok: false, model: 'up' }])
+  expect(json.steps[1].message).toBe('The provider refused with status 401 (check the API key): No such key: ***')
+  expect(text).not.toContain(apiKey)
+  expect(seen).toEqual([
+    `GET /v1/models Bearer ${apiKey}`,
+    `POST /v1/chat/completions Bearer ${apiKey}`,
+    `POST /v1/chat/completions Bearer ${apiKey}`,
+  ])
+  expect(await eventsOf(id)).toContainEqual({ event_type: 'catalog.tested' })
+  expect(await refused('POST', `${providers}/${id}/test`, { model: '../x' })).toEqual([
+    422,
+    'invalid_parameter',
+    'model',
+  ])
+  expect((await refused('POST', `${providers}/01990000-0000-7000-8000-000000000001/test`, {}))[0]).toBe(404)
+})
+
+test('refuses an unknown preset with the nearest one, and a preset beside a kind', async () => {
+  const unknown = await call('POST', providers, { preset: 'grok', api_key: apiKey })
+  expect([unknown.status, unknown.json.error.param]).toEqual([422, 'preset'])
+  expect(unknown.json.error.message).toContain('Did you mean groq?')
+  expect(await refused('POST', providers, { preset: 'xai', kind: 'openai' })).toEqual([
+    422,
+    'invalid_parameter',
+    'kind',
+  ])
+  expect(await refused('POST', providers, { name: 'n' })).toEqual([422, 'invalid_parameter', 'preset'])
+  expect(await refused('POST', providers, { kind: 'openai' })).toEqual([422, 'invalid_parameter', 'name'])
+  expect(await refused('POST', providers, { preset: 'azure', name: 'n' })).toEqual([
+    422,
+    'invalid_parameter',
+    'base_url',
+  ])
+})
+
 test('creates, shows, changes and deletes a provider, each change with its event', async () => {
   const body = {
     name: 'everything',

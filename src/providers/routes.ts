@@ -4,9 +4,11 @@ import type { CatalogDependencies } from './catalog/catalog-change.ts'
 import { gatewayRoutes } from './catalog/gateway-routes.ts'
 import { modelRoutes } from './catalog/model-routes.ts'
 import { providerRoutes } from './provider-routes.ts'
+import { trialRoutes } from './trial/trial-routes.ts'
 
 export const catalogRoutes = (deps: CatalogDependencies): AnyElysia[] => [
   providerRoutes(deps),
+  trialRoutes(deps),
   modelRoutes(deps),
   gatewayRoutes(deps),
 ]

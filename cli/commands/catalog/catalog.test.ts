@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { isObject } from '../../../src/languages/reading/json-value.ts'
 import { type Command, runCommandLine } from '../../command/command.ts'
 import type { Input } from '../../terminal/input.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
@@ -8,7 +9,14 @@ import { modelCommands } from './model.ts'
 import { providerCommands } from './provider.ts'
 
 const providerId = '01990000-0000-7000-8000-000000000001'
-const control = recordingControlPlane(({ method, path, target }) => {
+const control = recordingControlPlane(({ method, path, target, body }) => {
+  if (path.endsWith('/test')) {
+    const steps = [
+      { step: 'models', ok: true, message: 'It lists 2 models', milliseconds: 1 },
+      { step: 'chat', ok: null, message: 'No model', milliseconds: 1 },
+    ]
+    return { provider: 'second', model: null, ok: isObject(body) && body.model === 'good', steps }
+  }
   if (path === '/v1/gateways/g1/bounds') return { max_instances: 2, addresses: ['127.0.0.1'] }
   if (path !== '/v1/catalog/providers' || method !== 'GET') return { id: 'made', name: 'n' }
   const isFirst = target === path
@@ -70,6 +78,17 @@ test('takes a key and headers from environment variables, and refuses them as fl
   expect(requests.length).toBe(1)
 })
 
+test('creates a provider of a preset, and suggests the nearest one for an unknown name', async () => {
+  const environment = { GROQ_KEY: 'gsk-1' }
+  await run(providerCommands, ['create', '--preset', 'groq', '--api-key-env', 'GROQ_KEY'], { environment })
+  await run(providerCommands, ['create', '--preset', 'xai', '--no-allow-unlisted-models'])
+  expect(requests.map(({ body }) => body)).toEqual([
+    { preset: 'groq', api_key: 'gsk-1' },
+    { preset: 'xai', allow_unlisted_models: false },
+  ])
+  await expect(run(providerCommands, ['create', '--preset', 'grok'])).rejects.toThrow('did you mean groq?')
+})
+
 test('changes the given fields, clears fields by name, and refuses an empty change', async () => {
   await run(providerCommands, ['update', 'p1', '--allow-unlisted-models', '--clear', 'timeouts', '--clear', 'base-url'])
   expect(requests[0]).toMatchObject({
@@ -79,6 +98,18 @@ test('changes the given fields, clears fields by name, and refuses an empty chan
   })
   await expect(run(providerCommands, ['update', 'p1'])).rejects.toMatchObject({ code: 'usage' })
   await expect(run(providerCommands, ['update', 'p1', '--clear', 'name'])).rejects.toMatchObject({ code: 'usage' })
+})
+
+test('tests a provider by its name, says what works, and fails where something does not', async () => {
+  const { out } = await run(providerCommands, ['test', 'second', '--model', 'good'])
+  expect(out).toBe('works    models  It lists 2 models\nskipped  chat    No model\n')
+  expect(requests.at(-1)).toMatchObject({
+    method: 'POST',
+    target: `/v1/catalog/providers/${providerId}/test`,
+    body: { model: 'good' },
+  })
+  await expect(run(providerCommands, ['test', providerId])).rejects.toThrow('second does not work yet')
+  await expect(run(providerCommands, ['test', 'third'])).rejects.toMatchObject({ code: 'usage' })
 })
 
 test('creates a model at a provider named by its name, with lists in the given order', async () => {

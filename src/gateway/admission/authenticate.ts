@@ -78,7 +78,7 @@ function apiKey(exchange: Exchange): string | null {
  */
 export function checkToken(
   exchange: Pick<Exchange, 'tokenHash' | 'token' | 'family'> & Partial<Pick<Exchange, 'workload'>>,
-  gateway: Gateway,
+  gateway: Pick<Gateway, 'worker' | 'clock'>,
 ): void {
   const { worker, clock } = gateway
   worker.status.assertCurrent()
@@ -97,7 +97,7 @@ export function checkToken(
  * Throws if the exchange was cut or its token is no longer valid. The runner calls it after every stage that waited.
  * A stage calls it only between two waits of its own, where it would reserve or send something.
  */
-export function checkLive(exchange: Exchange, gateway: Gateway): void {
+export function checkLive(exchange: Exchange, gateway: Pick<Gateway, 'worker' | 'clock'>): void {
   if (exchange.cut !== null) throw exchange.cut.failure
   if (exchange.tokenHash !== null) checkToken(exchange, gateway)
 }

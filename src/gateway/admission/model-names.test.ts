@@ -54,6 +54,30 @@ test('denies a model under every name when a policy denies it under one', async 
   expect(await statusOf('eu.anthropic.claude-4:0', deny('us.anthropic.claude-*'), 'bedrock')).not.toBe(403)
 })
 
+test('denies a model under a prefixed name when a policy denies its bare name, and the reverse', async () => {
+  const deny = (...deny_models: string[]) => ({ kind: 'model-access', config: { deny_models } })
+  for (const name of ['upstream/gpt-4o', 'upstream/GPT-4o', 'upstream/openai/gpt-4o', 'gpt-4o', 'openai/gpt-4o'])
+    expect([name, await statusOf(name, deny('gpt-4o'), 'openrouter')]).toEqual([name, 403])
+  expect(await statusOf('upstream/gpt-4o', deny('upstream/gpt-4o'), 'openai')).toBe(403)
+  expect(await statusOf('upstream/gpt-4o', deny('upstream/*'), 'openai')).toBe(403)
+  expect(await statusOf('upstream/gpt-4o', condition('model.id == "gpt-4o"'), 'openai')).toBe(403)
+  expect(await statusOf('upstream/gpt-4o', condition('request.model == "gpt-4o"'), 'openai')).toBe(403)
+  const targeted = { ...condition('true'), targets: { models: ['gpt-4o'] } }
+  expect(await statusOf('upstream/gpt-4o', targeted, 'openai')).toBe(403)
+  const allow = { kind: 'model-access', config: { allow_models: ['gpt-4o'] } }
+  expect(await statusOf('upstream/gpt-4o', allow, 'openai')).toBe(200)
+  expect(await statusOf('upstream/o3', allow, 'openai')).toBe(403)
+  expect(await statusOf('upstream/upstream/gpt-4o', allow, 'openai')).toBe(403)
+})
+
+test('sends the provider the name without the prefix and records the name that policies read', async () => {
+  running = await startTestGateway(() => Response.json(completion))
+  serveBy(running, 'openai')
+  await (await running.chat({ model: 'upstream/gpt-4o', messages: [{ role: 'user', content: 'a' }] })).text()
+  expect(running.worker.journal.outcomes()).toMatchObject([{ details: { model: 'gpt-4o' } }])
+  expect(running.seen.map(({ body }) => JSON.parse(body).model)).toEqual(['gpt-4o'])
+})
+
 test('denies a catalog record that is another name of a denied model', async () => {
   running = await startTestGateway(() => Response.json(completion))
   const { worker, chat } = running

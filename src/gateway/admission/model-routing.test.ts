@@ -1,14 +1,18 @@
-import { beforeEach, expect, test } from 'bun:test'
+import { beforeAll, beforeEach, expect, test } from 'bun:test'
 import { Failure } from '../../failure.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import { type Family, routeOf } from '../../languages/families.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
+import { PriceBook } from '../../providers/prices/price-book.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { beginExchange } from '../exchange.ts'
 import { createTestWorker, type TestWorker, testMemory, testModel, testProvider } from '../testing/worker.ts'
 import { resolveModel } from './model-routing.ts'
+
+const prices = new PriceBook()
+beforeAll(() => prices.load())
 
 let worker: TestWorker
 beforeEach(() => {
@@ -21,8 +25,7 @@ beforeEach(() => {
   )
 })
 
-/** The paths of a request, as `provider/upstream model`, or the code it is refused with. */
-function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
+function exchangeFor(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat') {
   const secret = worker.addToken(members)
   const hash = new Bun.CryptoHasher('sha256').update(secret).digest('hex')
   const exchange = beginExchange(
@@ -38,8 +41,14 @@ function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Fa
   )
   exchange.facts = chat.read({ model, messages: [] })
   exchange.token = worker.tokens.get(hash) ?? null
+  return exchange
+}
+
+/** The paths of a request, as `provider/upstream model`, or the code it is refused with. */
+function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
+  const exchange = exchangeFor(model, members, family)
   try {
-    resolveModel(exchange, { worker })
+    resolveModel(exchange, { worker, prices, clock: systemClock })
   } catch (thrown) {
     if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
     throw thrown
@@ -201,4 +210,76 @@ test('shares the route target of a record between requests until its provider ch
   worker.upstreams[1] = testProvider({ id: 'p2', name: 'renamed' })
   expect(pathsOf('listed')).toEqual(['renamed/up'])
   expect(pathsOf('listed', {}, 'embeddings')).toEqual(['renamed/up'])
+})
+
+test('routes a bare unlisted model to the provider whose price table has it, before the first one', () => {
+  expect(pathsOf('claude-sonnet-4-5')).toEqual(['three/claude-sonnet-4-5'])
+  expect(pathsOf('gpt-4o')).toEqual(['one/gpt-4o'])
+  worker.upstreams.push(testProvider({ id: 'g', name: 'fast', kind: 'groq' }))
+  worker.upstreams.push(testProvider({ id: 't', name: 'together', kind: 'together' }))
+  expect(pathsOf('llama-3.3-70b-versatile')).toEqual(['fast/llama-3.3-70b-versatile'])
+  const slashed = 'meta-llama/Llama-3.3-70B-Instruct-Turbo'
+  expect(pathsOf(slashed)).toEqual([`together/${slashed}`])
+  expect(pathsOf('claude-sonnet-4-5', { provider: 'one' })).toEqual(['one/claude-sonnet-4-5'])
+})
+
+test('loads the price table before it chooses between providers', async () => {
+  const unloaded = new PriceBook()
+  const exchange = exchangeFor('claude-sonnet-4-5')
+  const resolving = resolveModel(exchange, { worker, prices: unloaded, clock: systemClock })
+  expect(resolving).toBeInstanceOf(Promise)
+  await resolving
+  expect(exchange.model?.provider.name).toBe('three')
+})
+
+test('routes a prefixed name to the provider of that name, and without one to the preset at its own address', () => {
+  worker.upstreams.push(testProvider({ id: 'g', name: 'fast', kind: 'groq', baseUrl: null }))
+  worker.upstreams.push(testProvider({ id: 'm', name: 'mistral', kind: 'openai' }))
+  expect(pathsOf('two/anything')).toEqual(['two/anything'])
+  expect(pathsOf('fast/llama')).toEqual(['fast/llama'])
+  expect(pathsOf('groq/llama')).toEqual(['fast/llama'])
+  expect(pathsOf('groq/openai/gpt-oss-120b')).toEqual(['fast/openai/gpt-oss-120b'])
+  expect(pathsOf('mistral/m')).toEqual(['mistral/m'])
+  // No provider is at DeepSeek's own address, so the name is the model's own.
+  worker.upstreams.push(testProvider({ id: 'd', name: 'own', kind: 'deepseek', baseUrl: 'https://own.example.com' }))
+  expect(pathsOf('deepseek/m')).toEqual(['one/deepseek/m'])
+})
+
+test('refuses a prefixed name whose provider does not serve the family or that the token may not use', () => {
+  expect(pathsOf('three/claude', {}, 'embeddings')).toBe('400 model_family_unsupported model')
+  expect(pathsOf('two/m', { provider: 'one' })).toBe('403 tokens.provider_not_allowed model')
+  expect(pathsOf('two/m', { modelFilter: ['two/*'] })).toBe('403 tokens.model_not_allowed model')
+  expect(pathsOf('two/m', { modelFilter: ['m'] })).toEqual(['two/m'])
+  expect(pathsOf('two/../m')).toBe('404 model_not_found model')
+  worker.closedProviders.push('p2')
+  expect(pathsOf('two/m')).toBe('503 dependency_unavailable model')
+})
+
+test('does not send a prefixed name to a provider that serves listed models only', () => {
+  worker.upstreams.push(testProvider({ id: 'c', name: 'closed', allowUnlistedModels: false }))
+  expect(pathsOf('closed/m')).toEqual(['one/closed/m'])
+})
+
+test('resolves a prefixed name to the record of that model at that provider, and never to one at another', () => {
+  worker.catalog.push(testModel({ id: 'listed', providerId: 'p2', upstreamModel: 'up', fallbacks: ['spare'] }))
+  worker.catalog.push(testModel({ id: 'spare', providerId: 'p1' }), testModel({ id: 'two/odd', providerId: 'p1' }))
+  expect(pathsOf('two/listed')).toEqual(['two/up', 'one/spare'])
+  expect(pathsOf('one/listed')).toEqual(['one/listed'])
+  expect(pathsOf('two/odd')).toEqual(['one/two/odd'])
+})
+
+test('gives a model the same id with and without a prefix, and every other name as an alias', () => {
+  worker.upstreams.push(testProvider({ id: 'g', name: 'groq', kind: 'groq' }))
+  const named = (model: string) => {
+    const exchange = exchangeFor(model)
+    void resolveModel(exchange, { worker, prices, clock: systemClock })
+    return { id: exchange.model?.id, aliases: exchange.model?.aliases }
+  }
+  expect(named('groq/Llama')).toEqual({ id: 'Llama', aliases: ['llama', 'groq/Llama', 'groq/llama'] })
+  expect(named('groq/openai/gpt-oss')).toEqual({
+    id: 'openai/gpt-oss',
+    aliases: ['gpt-oss', 'groq/openai/gpt-oss'],
+  })
+  worker.catalog.push(testModel({ id: 'listed', providerId: 'g' }))
+  expect(named('groq/listed')).toMatchObject({ id: 'listed', aliases: ['groq/listed'] })
 })

@@ -1,8 +1,9 @@
 /**
  * Resolves the models that may answer: the requested one, then its fallbacks in the order of the catalog record
- * (gateway/README.md). A listed model is served by its provider. An unlisted model is served by the first provider that
- * accepts unlisted models and that the token may use; a provider that speaks the caller's language comes before one
- * that needs translation.
+ * (gateway/README.md). A listed model is served by its provider. An unlisted model is served by a provider that accepts
+ * unlisted models and that the token may use: the one that the name's prefix names (providers/presets/model-prefix.ts),
+ * else the first one whose price table has the model, else the first one. Among those that are equal in this, a
+ * provider that speaks the caller's language comes before one that needs translation.
  *
  * The requested model must be known and allowed. Unknown is 404 `model_not_found` (503 while its provider's key has not
  * arrived, 400 `model_family_unsupported` on a route that the model does not serve). The bindings of the token and each
@@ -16,20 +17,29 @@ import type { CatalogModel, StateView } from '../../fleet/protocol/worker.ts'
 import type { Family } from '../../languages/families.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
 import { isModelName, type ModelNames, namesInAnyCase } from '../../providers/model-name.ts'
+import { namedProviders, namesBelowPresets } from '../../providers/presets/model-prefix.ts'
+import type { PriceBook } from '../../providers/prices/price-book.ts'
 import { type Provider, type ProviderKind, serves, servesListed } from '../../providers/provider.ts'
 import { type GovernedToken, modelAllowed } from '../../tokens/governed-token.ts'
 import type { AccessPolicy } from '../../usage/limits.ts'
 import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
+import { checkLive } from './authenticate.ts'
 
-export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'worker'>): void {
+/** What the resolution needs of the gateway. */
+type Resolving = Pick<Gateway, 'worker' | 'prices' | 'clock'>
+
+export function resolveModel(exchange: Exchange, gateway: Resolving): Promise<void> | void {
+  const { worker, prices, clock } = gateway
   const { model: id } = required(exchange.facts)
+  if (!prices.isLoaded && worker.view.model(id) === null && mayChoose(worker.view))
+    return resolveLater(exchange, gateway)
   const token = required(exchange.token)
   const { family } = exchange.dialect
   refuseAlternativeModels(exchange)
   const only = exchange.stored?.providerId ?? null
-  const model = findModel(worker.view, id, family, token, only)
+  const model = findModel({ view: worker.view, prices, now: clock.now(), family, token, only }, id)
   if (model === null) throw notFound(worker.view, id, token)
   if (only !== null && model.provider.id !== only) throw storedElsewhere()
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
@@ -41,6 +51,16 @@ export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'work
   if (only !== null) exchange.paths = exchange.paths.filter(({ provider }) => provider.id === only)
   if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, worker.view.limits))
 }
+
+/** Loads the price table, which the choice between several providers needs. */
+async function resolveLater(exchange: Exchange, gateway: Resolving): Promise<void> {
+  await gateway.prices.load()
+  checkLive(exchange, gateway)
+  resolveModel(exchange, gateway)
+}
+
+/** Whether more than one provider serves models that the catalog does not list. */
+const mayChoose = (view: StateView): boolean => servingUnlisted(view, null).length > 1
 
 /**
  * Fields by which some providers choose a model other than the named one (OpenRouter, LiteLLM). Bindings, policies and
@@ -73,13 +93,15 @@ function notFound(view: StateView, id: string, token: GovernedToken): Failure {
   const kind = providerKinds.get(provider?.kind ?? '')
   if (listed !== null && !hasValidNames(listed, kind)) return new Failure('model_not_found', { param: 'model' })
   if (provider !== null && providerAllowed(token, provider) && modelAllowed(token.modelFilter, id)) {
-    return new Failure('model_family_unsupported', { param: 'model' })
+    return unsupportedFamily()
   }
   if (listed === null || !view.closedProviders.includes(listed.providerId)) {
     return new Failure('model_not_found', { param: 'model' })
   }
   return keyNotArrived()
 }
+
+const unsupportedFamily = (): Failure => new Failure('model_family_unsupported', { param: 'model' })
 
 function storedElsewhere(): Failure {
   const message = 'Another provider stores the response or conversation that this continues: use a model of that one'
@@ -92,34 +114,62 @@ function keyNotArrived(): Failure {
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
-/** `only`: the one provider that may serve an unlisted model; null for all. */
-function findModel(
-  view: StateView,
-  name: string,
-  family: Family,
-  token: GovernedToken,
-  only: string | null,
-): ResolvedModel | null {
+/** What decides who serves a model. */
+interface Choice {
+  view: StateView
+  prices: PriceBook
+  /** Milliseconds since the epoch. */
+  now: number
+  family: Family
+  token: GovernedToken
+  /** The one provider that may serve an unlisted model; null for all. */
+  only: string | null
+}
+
+function findModel(choice: Choice, name: string): ResolvedModel | null {
+  const { view, family, only } = choice
   const listed = view.model(name)
   if (listed !== null) return resolveListed(view, listed, family)
   if (!isModelName(name)) return null
-  let translated: ResolvedModel | null = null
-  let forbidden: ResolvedModel | null = null
-  for (const provider of view.providers()) {
-    if (!provider.allowUnlistedModels || (only !== null && provider.id !== only)) continue
+  const serving = servingUnlisted(view, only)
+  const named = namedProviders(name, serving)
+  if (named === null) return findUnlisted(choice, name, serving)
+  if (!named.providers.some((provider) => kindFor(provider, family) !== null)) throw unsupportedFamily()
+  return withAlias(findUnlisted(choice, named.model, named.providers), name)
+}
+
+/** The first of the best of these providers; one that the token may not use only if it may use none. */
+function findUnlisted(choice: Choice, name: string, serving: readonly Provider[]): ResolvedModel | null {
+  const { view, prices, now, family, token } = choice
+  let best: ResolvedModel | null = null
+  let bestRank = -1
+  for (const provider of serving) {
     const kind = kindFor(provider, family)
     const names = kind === null ? null : namesOf(kind, name)
     if (kind === null || names === null) continue
-    // An alias of a listed model resolves to its record.
-    const known = names.id === name ? null : view.model(names.id)
-    if (known !== null) return resolveListed(view, known, family)
-    const model: ResolvedModel = { ...namesInAnyCase(names), upstreamModel: names.id, provider, kind, listed: null }
-    if (!providerAllowed(token, provider)) forbidden ??= model
-    else if (model.kind.families.includes(family)) return model
-    else translated ??= model
+    // An alias of a listed model resolves to its record, and so does a name with a prefix at the record's provider.
+    const known = view.model(names.id)
+    if (known !== null && (names.id !== name || known.providerId === provider.id)) {
+      return resolveListed(view, known, family)
+    }
+    const rank = !providerAllowed(token, provider) ? 0 : kind.families.includes(family) ? 2 : 1
+    const isPriced = rank > 0 && serving.length > 1 && prices.lists({ upstreamModel: names.id, provider }, now)
+    if (rank + (isPriced ? 2 : 0) <= bestRank) continue
+    bestRank = rank + (isPriced ? 2 : 0)
+    best = { ...unlistedNames(names), upstreamModel: names.id, provider, kind, listed: null }
   }
-  return translated ?? forbidden
+  return best
 }
+
+/** A denial of a model holds under each of its names. */
+const unlistedNames = ({ id, aliases }: ModelNames): ModelNames =>
+  namesInAnyCase({ id, aliases: [...aliases, ...namesBelowPresets(id)] })
+
+const withAlias = (model: ResolvedModel | null, name: string): ResolvedModel | null =>
+  model && { ...model, ...namesInAnyCase({ id: model.id, aliases: [...model.aliases, name] }) }
+
+const servingUnlisted = (view: StateView, only: string | null): readonly Provider[] =>
+  view.providers().filter(({ allowUnlistedModels, id }) => allowUnlistedModels && (only === null || id === only))
 
 function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, token: GovernedToken): ResolvedModel[] {
   const found: ResolvedModel[] = []

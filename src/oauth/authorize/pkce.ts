@@ -1,6 +1,6 @@
 /** Proof Key for Code Exchange, S256 only (RFC 7636). */
 
-import { sameText } from '../../lib/same-text.ts'
+import { sameText } from '../../lib/text/same-text.ts'
 import { challengeOf } from '../../members/programs/program-code.ts'
 
 /** Section 4.1: 43 to 128 unreserved characters. */

@@ -7,7 +7,7 @@
  * - After a failure the provider is not asked again for half a minute, and the former list stays.
  */
 
-import { parseObject } from '../../languages/reading/json-value.ts'
+import { type JsonObject, parseObject } from '../../languages/reading/json-value.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { heldBody } from '../held-body.ts'
@@ -79,11 +79,15 @@ export class OfferedModels {
     const { text, answer: held } = await heldBody(answer, longestList)
     if (text === null) await held.body?.cancel()
     if (!answer.ok) throw new Error(`It answered with the status ${answer.status}`)
-    const body = text === null ? null : parseObject(text)
+    const body = text === null ? null : parseModelList(text)
     if (body === null) throw new Error('Its list is too long, or no JSON object')
     return byId(kind, offered.read(body).slice(0, mostModels))
   }
 }
+
+/** Some services answer with the bare list, which stands in `data` at others. */
+export const parseModelList = (text: string): JsonObject | null =>
+  parseObject(text.trimStart().startsWith('[') ? `{"data":${text}}` : text)
 
 type Offered = NonNullable<ProviderKind['offered']>
 

@@ -5,6 +5,7 @@ import { unseal } from '../../lib/seal.ts'
 import { type PreparedInstallation, prepareInstallation } from '../../members/testing/installation.ts'
 import { openSecret } from '../../store/keys/master-key.ts'
 import { providerKeyName } from '../credentials.ts'
+import { presets } from '../presets/presets.ts'
 import { findProviders, registerProvidersFromEnvironment } from './register-providers.ts'
 
 let prepared: PreparedInstallation
@@ -55,6 +56,25 @@ test('a key in the environment makes a provider that serves unlisted models, in 
     { name: 'gemini', position: 4 },
   ])
   expect(await credentials('openai')).toEqual({ api_key: 'o', headers: {} })
+})
+
+test('registers every preset whose key is in the environment, under the name of the preset', async () => {
+  const variables = presets.flatMap(({ kind: { environment } }) => environment?.apiKey ?? [])
+  const environment = Object.fromEntries(variables.map((variable) => [variable, 'k']))
+  await start({ ...environment, AZURE_OPENAI_ENDPOINT: 'https://name.openai.azure.com/', VLLM_BASE_URL: 'http://gpu' })
+  const made = await providers()
+  const named = presets.filter(({ kind: { environment: used } }) => used !== null).map(({ name }) => name)
+  expect(made.map(({ name }) => name)).toEqual(['simulator', ...named])
+  expect(made.find(({ name }) => name === 'groq')).toMatchObject({ kind: 'groq', allow_unlisted_models: 1 })
+  expect(made.find(({ name }) => name === 'azure')).toMatchObject({ base_url: 'https://name.openai.azure.com' })
+  expect(made.find(({ name }) => name === 'vllm')).toMatchObject({ base_url: 'http://gpu' })
+})
+
+test('makes no provider that lacks its address, and logs what is missing', async () => {
+  const said: string[] = []
+  await start({ AZURE_OPENAI_API_KEY: 'k' }, { ...silentLog, warn: (_, message) => void said.push(message) })
+  expect((await providers()).map(({ name }) => name)).toEqual(['simulator'])
+  expect(said).toEqual([expect.stringContaining('https://NAME.openai.azure.com')])
 })
 
 test('creates each provider once over repeated and simultaneous starts', async () => {

@@ -33,6 +33,7 @@ import { models, providers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { keepDataKey, noCredentials, openCredentials, openDataKey, sealCredentials } from '../credentials.ts'
 import { providerKinds } from '../kinds/index.ts'
+import { presets } from '../presets/presets.ts'
 
 interface RegistrationOptions {
   state: Database
@@ -78,13 +79,13 @@ export async function registerProvidersFromEnvironment(options: RegistrationOpti
 
 /** The providers for which the environment has a key. */
 export function findProviders(environment: RegistrationOptions['environment']): FoundProvider[] {
-  return [...providerKinds.values()].flatMap(({ kind, environment: variables }) => {
+  return presets.flatMap(({ name, kind: { kind, environment: variables } }) => {
     if (variables === null) return []
     const { apiKey: key, baseUrl } = variables
     const apiKey = environment[key]?.trim()
     if (apiKey === undefined || apiKey === '') return []
     const url = baseUrl === null ? null : baseUrlOf(environment[baseUrl], baseUrl)
-    return [{ origin: key, name: kind, kind, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
+    return [{ origin: key, name, kind, baseUrl: url, apiKey, allowUnlistedModels: true, models: [] }]
   })
 }
 
@@ -125,6 +126,14 @@ const ofThisName = (name: string) => and(eq(providers.name, name), eq(providers.
 
 async function create(options: RegistrationOptions, found: FoundProvider): Promise<void> {
   const { recorder, clock, newId } = options
+  const problem = providerKinds.get(found.kind)?.addressProblem(found.baseUrl, {}) ?? null
+  if (problem !== null) {
+    options.log.warn(
+      { provider: found.name, origin: found.origin },
+      `No provider is made from ${found.origin}: ${problem}`,
+    )
+    return
+  }
   if ((await query(options.state).$count(providers, ofThisName(found.name))) > 0) {
     options.log.warn(
       { provider: found.name, origin: found.origin },

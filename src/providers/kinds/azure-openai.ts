@@ -40,7 +40,7 @@ export const azureOpenai: ProviderKind = {
   kind: 'azure-openai',
   telemetryName: 'azure.ai.openai',
   priceName: 'azure',
-  environment: null,
+  environment: { apiKey: 'AZURE_OPENAI_API_KEY', baseUrl: 'AZURE_OPENAI_ENDPOINT' },
   takesCacheKey: true,
   addressProblem: (baseUrl) =>
     baseUrl === null ? "An azure-openai provider needs its resource's address: https://NAME.openai.azure.com" : null,

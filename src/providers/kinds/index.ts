@@ -1,13 +1,9 @@
-/** Every provider kind. Adding one is its file and its line here. */
+/** Every provider kind: those of the presets, and the simulator. Adding one is its file and its row in the presets. */
 
+import { presets } from '../presets/presets.ts'
 import type { ProviderKind } from '../provider.ts'
 import { simulator } from '../simulator/simulator.ts'
-import { anthropic } from './anthropic.ts'
-import { azureOpenai } from './azure-openai.ts'
-import { bedrock } from './bedrock.ts'
-import { gemini } from './gemini.ts'
-import { openai } from './openai.ts'
 
 export const providerKinds: ReadonlyMap<string, ProviderKind> = new Map(
-  [openai, anthropic, azureOpenai, gemini, bedrock, simulator].map((kind) => [kind.kind, kind]),
+  [...presets.map(({ kind }) => kind), simulator].map((kind) => [kind.kind, kind]),
 )

@@ -25,7 +25,7 @@ export const openaiPaths = {
   rerank: '/rerank',
 } as const satisfies Partial<Record<Family, string>>
 
-type OpenaiFamily = keyof typeof openaiPaths
+export type OpenaiFamily = keyof typeof openaiPaths
 
 export const isOpenaiFamily = (family: Family): family is OpenaiFamily => Object.hasOwn(openaiPaths, family)
 

@@ -39,6 +39,16 @@ export class PriceBook {
     return this.#table !== null || isSimulated(model)
   }
 
+  /** Whether the embedded table is loaded. */
+  get isLoaded(): boolean {
+    return this.#table !== null
+  }
+
+  /** Whether the table has the model at its provider; always false before it is loaded. */
+  lists(model: Omit<PricedModel, 'listed'>, now: number): boolean {
+    return this.#listed(model, now) !== null
+  }
+
   /** Loads the embedded table, once. */
   load(): Promise<void> {
     this.#loading ??= import('./price-table.ts').then((table) => {
@@ -68,7 +78,7 @@ export class PriceBook {
     return defaultPrice ? [...listed, defaultPrice] : listed
   }
 
-  #listed(model: PricedModel, now: number): ListedModel | null {
+  #listed(model: Omit<PricedModel, 'listed'>, now: number): ListedModel | null {
     if (this.#table === null || isSimulated(model)) return null
     const { upstreamModel, provider } = model
     const key = `${provider.id} ${provider.baseUrl} ${upstreamModel}`

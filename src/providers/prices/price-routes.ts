@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Reader } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { models, providers } from '../../store/schema/state/catalog.ts'
+import { namedProviders } from '../presets/model-prefix.ts'
 import { PriceBook, type PricedModel } from './price-book.ts'
 import { compilePriceText, shownPriceSchema, showPrice } from './price-record.ts'
 
@@ -38,10 +39,17 @@ const modelTerms = {
   maxOutputTokens: models.maxOutputTokens,
 }
 
+interface ProviderTerms {
+  id: string
+  kind: string
+  baseUrl: string | null
+  defaultPrice: string | null
+}
+
 type Terms = NonNullable<Awaited<ReturnType<typeof readTerms>>>
 
-/** The catalog's entry for a model; for an unlisted one, the oldest provider that accepts such models. */
-async function readTerms(state: Reader, id: string) {
+/** The catalog's entry for a model; for an unlisted one, the provider that would serve it. */
+async function readTerms(state: Reader, id: string, prices: PriceBook, now: number) {
   const listed = await query(state)
     .select({ ...providerTerms, ...modelTerms })
     .from(models)
@@ -49,14 +57,17 @@ async function readTerms(state: Reader, id: string) {
     .where(and(eq(models.id, id), eq(models.deleted, 0), eq(providers.deleted, 0)))
     .get()
   if (listed !== undefined) return listed
-  const unlisted = await query(state)
+  const serving = await query(state)
     .select(providerTerms)
     .from(providers)
     .where(and(eq(providers.deleted, 0), eq(providers.allowUnlistedModels, 1)))
     .orderBy(providers.position, providers.id)
-    .limit(1)
-    .get()
-  return unlisted && { ...unlisted, upstreamModel: null, price: null, maxOutputTokens: null }
+  const named = namedProviders(id, serving)
+  const [model, among] = [named?.model ?? id, named?.providers ?? serving]
+  await prices.load()
+  const chosen =
+    among.find((provider) => prices.lists({ upstreamModel: model, provider: priced(provider) }, now)) ?? among[0]
+  return chosen && { ...chosen, upstreamModel: model, price: null, maxOutputTokens: null }
 }
 
 export function priceRoutes({ state, clock }: PriceDependencies) {
@@ -64,7 +75,7 @@ export function priceRoutes({ state, clock }: PriceDependencies) {
   return new Elysia({ name: 'price' }).use(conventions).get(
     '/v1/catalog/models/:id/price',
     async ({ params: { id } }) => {
-      const row = await readTerms(state, id)
+      const row = await readTerms(state, id, prices, clock.now())
       if (row === undefined) throw new Failure('not_found', { message: 'No provider answers for such a model' })
       await prices.load()
       return shownTerms(prices, id, row, clock.now())
@@ -81,15 +92,17 @@ export function priceRoutes({ state, clock }: PriceDependencies) {
   )
 }
 
+const priced = ({ id, kind, baseUrl, defaultPrice }: ProviderTerms): PricedModel['provider'] => ({
+  id,
+  kind,
+  baseUrl,
+  defaultPrice: compilePriceText(defaultPrice, 'provider'),
+})
+
 function shownTerms(prices: PriceBook, id: string, row: Terms, now: number): z.infer<typeof shownTermsSchema> {
   const model: PricedModel = {
     upstreamModel: row.upstreamModel ?? id,
-    provider: {
-      id: row.id,
-      kind: row.kind,
-      baseUrl: row.baseUrl,
-      defaultPrice: compilePriceText(row.defaultPrice, 'provider'),
-    },
+    provider: priced(row),
     listed: { price: compilePriceText(row.price, 'operator'), maxOutputTokens: row.maxOutputTokens },
   }
   const { price, contextWindow, maxOutputTokens } = prices.terms(model, now)

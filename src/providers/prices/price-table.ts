@@ -2,7 +2,7 @@
  * The embedded price table: `@pydantic/genai-prices`, offline, as of its release. It is large and slow to load, so only
  * `price-book.ts` imports it, when a model is first met whose price no operator gave.
  */
-import { calcPrice, findProvider, type ModelPrice } from '@pydantic/genai-prices'
+import { calcPrice, findProvider, type MatchLogic, type ModelPrice } from '@pydantic/genai-prices'
 import { toNano } from '../../lib/money.ts'
 import { providerKinds } from '../kinds/index.ts'
 import { type Price, type PriceTier, picoOfMillion } from './price.ts'
@@ -39,7 +39,16 @@ export function listedPrices(kind: string, baseUrl: string | null, now: number):
   if (providerId === undefined) return []
   const others = findProvider({ providerId })?.fallback_model_providers ?? []
   const models = [providerId, ...others].flatMap((id) => findProvider({ providerId: id })?.models ?? [])
-  return models.flatMap(({ id }) => listedAt(providerId, id, now)?.price ?? [])
+  return models.flatMap(({ id, match }) => {
+    const listed = listedAt(providerId, id, now) ?? listedAt(providerId, exactName(match) ?? id, now)
+    return listed?.price ?? []
+  })
+}
+
+/** A name that only this model has, where its own id is not one that its provider takes. */
+const exactName = (match: MatchLogic): string | null => {
+  if ('equals' in match) return match.equals
+  return 'or' in match ? (match.or.map(exactName).find((name) => name !== null) ?? null) : null
 }
 
 const providerIn = (kind: string, baseUrl: string | null): string | undefined =>

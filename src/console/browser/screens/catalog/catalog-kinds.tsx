@@ -38,8 +38,7 @@ export const catalogKinds: readonly RecordKind[] = [
     nameOf: called,
     deleting: 'Its credentials are deleted, and its models can no longer be used.',
     about: 'Model providers, their addresses and credentials. A credential is stored encrypted and never shown again.',
-    command:
-      'gatehouse provider create --name spare --kind openai --base-url https://llm.example.com/v1 --api-key-env KEY',
+    command: 'gatehouse provider create --preset openai --api-key-env OPENAI_KEY',
     columns: [
       name,
       { title: 'Kind', cell: (record) => humanize(text(record, 'kind')) },

@@ -163,8 +163,10 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: ListedRecor
 
 /** A change may leave out everything, but what a record cannot be without is not shown as if it could. */
 async function schemaOf(kind: RecordKind, record: ListedRecord | null): Promise<JsonSchema> {
+  const { first = 'name' } = kind
   const making = await bodySchema(`POST ${kind.path}`)
-  if (record === null) return making
+  // A form asks for the name, also where the API can do without: it is there before the rest has come.
+  if (record === null) return { ...making, required: [...new Set([...(making.required ?? []), first])] }
   const changing = await bodySchema(`PATCH ${kind.path}/{${kind.idName ?? 'id'}}`)
   const has = (name: string) => record[name] != null && changing.properties?.[name] !== undefined
   return { ...changing, required: (making.required ?? []).filter(has) }
