@@ -20,6 +20,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       connect: async () => (await import('./commands/connect/connect.ts')).connectCommand(terminal),
       provider: async () => (await import('./commands/catalog/provider.ts')).providerCommands(terminal),
       model: async () => (await import('./commands/catalog/model.ts')).modelCommands(terminal),
+      cache: async () => (await import('./commands/catalog/cache.ts')).cacheCommands(terminal),
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),

@@ -47,6 +47,11 @@ export const eventGroups = [
       policy_results: z.array(policyResult).optional(),
       notes: z.array(z.string()).optional().describe('What the gateway did to the request beside its verdicts'),
       max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
+      cache: z
+        .enum(['hit', 'miss', 'bypass'])
+        .optional()
+        .describe('Whether the answer came from the cache; bypass: the caller asked for a new one'),
+      cache_saved: z.number().optional().describe('By how many US dollars the answer from the cache was cheaper'),
       bound_exceeded: z
         .object({ provider_id: z.string(), model: z.string(), excess: z.number() })
         .optional()
@@ -134,7 +139,7 @@ export const eventGroups = [
         actor,
       }),
   ),
-  group('CatalogEvent', ['catalog.created', 'catalog.updated', 'catalog.deleted'], () =>
+  group('CatalogEvent', ['catalog.created', 'catalog.updated', 'catalog.deleted', 'catalog.cache_cleared'], () =>
     z.looseObject({
       kind: z.string().optional(),
       id: anId,

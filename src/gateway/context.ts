@@ -15,6 +15,7 @@ import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
 import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
+import type { AnswerCache } from './cache/answer-cache.ts'
 import type { Exchange } from './exchange.ts'
 import type { SiblingWorkers } from './mcp/sibling-workers.ts'
 import type { Circuits } from './upstream/circuit.ts'
@@ -41,6 +42,7 @@ export interface Gateway {
   /** The gateway is draining: it refuses new requests and finishes running ones. */
   draining: boolean
   readonly circuits: Circuits
+  readonly cache: AnswerCache
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
 }

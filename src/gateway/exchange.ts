@@ -17,6 +17,7 @@ import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
 import type { Reservation } from '../usage/usage-limits.ts'
 import type { AnswerMemory, BodyMemory, MemoryBudget } from './admission/memory-budget.ts'
+import type { CacheUse } from './cache/cache-state.ts'
 import type { McpRequest } from './mcp/mcp-request.ts'
 import type { EscalationNotice } from './policy/escalation-notice.ts'
 import type { BeginInspection } from './policy/inspected-stream.ts'
@@ -187,6 +188,8 @@ export interface Exchange extends Placed {
   /** The open record is in the outbox. From then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** How it uses the answer cache; null for most. */
+  cache: CacheUse | null
   /** What it has to do with objects that the provider stores; null if nothing. */
   stored: StoredState | null
   /** The MCP request; null on all other routes. */
@@ -285,6 +288,7 @@ export const beginExchange = (
   opened: false,
   attempts: [],
   mcp: beginning.mcp ?? null,
+  cache: null,
   stored: null,
   beginInspection: null,
   relayedCharacters: 0,

@@ -24,6 +24,7 @@ import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
+import { AnswerCache } from './cache/answer-cache.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
@@ -66,6 +67,8 @@ export interface GatewayOptions {
   tokenCounter?: TokenCounter
   /** The metrics of all processes that share the port; by default of this one. */
   allMetrics?(): Promise<string>
+  /** The file of answers that the workers of this host share; by default none. */
+  cacheFile?: string
   /** The MCP servers behind `/mcp`. */
   mcp?: McpServers
   /** The processes that share the port and may own the requested MCP session; by default none. */
@@ -109,6 +112,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     mcp: mcpServers = noMcpServers,
     siblings = noSiblings,
     allMetrics,
+    cacheFile = null,
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
@@ -127,6 +131,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     running,
     memory,
     circuits: new Circuits(settings),
+    cache: new AnswerCache(settings, cacheFile, {
+      log,
+      now: () => clock.now(),
+      clears: () => worker.view.cacheClears,
+    }),
     offeredModels: new OfferedModels({ fetch, clock, log }),
     draining: false,
     mcp: {
@@ -155,6 +164,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       worker: worker.counters,
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
+      cachedBytes: gateway.cache.memoryBytes,
       spans: tracer.counters,
       mcp: {
         sessions: gateway.mcp.sessions.size,
@@ -217,6 +227,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       await running.drain(1000 * settings.drain_seconds)
       await closing
       mcp.close()
+      gateway.cache.close()
       const sent = [...listeners].map((listener) => listener.stop())
       await Promise.race([Promise.all(sent), Bun.sleep(sendGraceMilliseconds)])
       const isRead = () => [...listeners].every(({ pendingRequests }) => pendingRequests === 0)

@@ -417,3 +417,29 @@ test('a gateway compiles the catalog from the records', async () => {
     price: { source: 'operator' },
   })
 })
+
+test('clears the kept answers of one model or of all, for gateways by the version of the state', async () => {
+  const clear = (body: object) => call('POST', '/v1/catalog/cache/clear', body)
+  const one = await clear({ model: 'vendor/gpt' })
+  const all = await clear({})
+  const again = await clear({ model: 'vendor/gpt' })
+  expect([one, all, again].map(({ status, json }) => [status, json.model])).toEqual([
+    [200, 'vendor/gpt'],
+    [200, null],
+    [200, 'vendor/gpt'],
+  ])
+  const { cacheClears } = new CatalogView().read(
+    new Database(join(plane.store.directory, 'state.db'), { readonly: true }),
+    '',
+    {},
+    true,
+  )
+  expect(cacheClears.get('*')).toBe(all.json.version)
+  expect(cacheClears.get('vendor/gpt')).toBe(again.json.version)
+  expect(again.json.version).toBeGreaterThan(all.json.version)
+  expect((await eventsOf('vendor/gpt')).filter(({ event_type }) => event_type === 'catalog.cache_cleared').length).toBe(
+    2,
+  )
+  expect(await refused('POST', '/v1/catalog/cache/clear', { model: '' })).toEqual([422, 'invalid_parameter', 'model'])
+  expect(await refused('POST', '/v1/catalog/cache/clear', { models: [] })).toEqual([422, 'unknown_parameter', 'models'])
+})

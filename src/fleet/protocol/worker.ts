@@ -100,6 +100,8 @@ export interface StateView {
   providers(): readonly Provider[]
   /** Ids of the providers that this gateway may use but has no key for yet. */
   readonly closedProviders: readonly string[]
+  /** The version at which kept answers were last cleared, by the model's id; `*` for all models. */
+  readonly cacheClears: ReadonlyMap<string, number>
   /** The policies of this gateway, compiled. */
   readonly policies: PolicySet
   /** One indexed read, only for requests that a policy escalates. */

@@ -21,6 +21,8 @@ export interface Catalog {
   /** Providers that this gateway may use but cannot decrypt the credentials of. */
   closed: readonly string[]
   gateway: GatewayRecord
+  /** The version at which kept answers were last cleared, by the model's id; `*` for all models. */
+  cacheClears: ReadonlyMap<string, number>
 }
 
 export const emptyCatalog: Catalog = {
@@ -30,9 +32,11 @@ export const emptyCatalog: Catalog = {
   providerList: [],
   closed: [],
   gateway: { spendOwner: null, promptCaching: false },
+  cacheClears: new Map(),
 }
 
-type ModelMember = 'models' | 'modelList'
+/** What is not read together with the providers. */
+type OtherMember = 'models' | 'modelList' | 'cacheClears'
 
 const gatewayQuery = 'select providers, spend_owner, prompt_caching from gateways where id = ? and deleted = 0'
 
@@ -63,6 +67,11 @@ interface ModelRow {
   fallbacks: string | null
   translation: string | null
   created_at: number
+}
+
+interface ClearRow {
+  id: string
+  version: number
 }
 
 const modelColumns = [
@@ -97,6 +106,7 @@ const newestProvider = 'select max(version) as version from providers'
 /** The catalog of one gateway. Reads only what has changed, since there may be thousands of models. */
 export class CatalogView {
   readonly #models = new CompiledRows('models', modelColumns, compileModel)
+  readonly #clears = new CompiledRows('cache_clears', [], ({ id, version }: ClearRow) => [id, version] as const)
   #catalog = emptyCatalog
   /** The keys with which the providers were read. */
   #readBy = ''
@@ -115,11 +125,14 @@ export class CatalogView {
       const modelList = this.#models.values().sort((one, other) => (one.id < other.id ? -1 : 1))
       this.#catalog = { ...this.#catalog, models: new Map(modelList.map((model) => [model.id, model])), modelList }
     }
+    if (this.#clears.read(database, anew)) {
+      this.#catalog = { ...this.#catalog, cacheClears: new Map(this.#clears.values()) }
+    }
     return this.#catalog
   }
 }
 
-function readProviders(database: Database, gateway: GatewayRow | null, keys: DataKeys): Omit<Catalog, ModelMember> {
+function readProviders(database: Database, gateway: GatewayRow | null, keys: DataKeys): Omit<Catalog, OtherMember> {
   const usable = idsSchema.parse(JSON.parse(gateway?.providers ?? 'null'))
   const rows = database
     .query<ProviderRow, []>(

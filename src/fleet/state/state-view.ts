@@ -147,6 +147,10 @@ export class FileStateView implements StateView {
     return this.#limits
   }
 
+  get cacheClears(): ReadonlyMap<string, number> {
+    return this.#catalog.cacheClears
+  }
+
   get gateway(): GatewayRecord {
     return this.#catalog.gateway
   }

@@ -9,9 +9,11 @@ import type { JsonOf } from '../../fleet/protocol/worker.ts'
 import { isFree } from '../../languages/dialect.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
+import { fromNano } from '../../lib/money.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import { bookGrant, bookInterruptedGrant } from '../admission/review-grant.ts'
+import { keepAnswer } from '../cache/keep-answer.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type Outcome, type ReasonCode, requestedModel } from '../exchange.ts'
 import { mcpResult, mcpTarget } from '../mcp/recorded-request.ts'
@@ -29,6 +31,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.call.silentSince = null
+  if (exchange.cache !== null) keepAnswer(exchange, gateway, outcome)
   exchange.promptRedacted ??= capturePrompt(exchange, gateway)
   // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
   if (exchange.policyResults.length > 1) {
@@ -55,6 +58,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
 function bookEnd(exchange: Exchange, gateway: Gateway, outcome: Outcome, end: RecordEnd): readonly RecordedUse[] {
   const spent = spentOf(exchange, gateway, outcome.reason)
   if (spent !== null) end.members.event_cost_attribution = costAttribution(exchange, spent)
+  if (spent?.saved !== undefined) end.details.cache_saved = fromNano(spent.saved)
   bookLimits(exchange, end, spent)
   bookGrant(exchange, end.members)
   return bookRates(exchange, spent)
@@ -158,6 +162,7 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
   if (notes.length > 0) details.notes = notes
   if (mcp !== null) Object.assign(details, mcpResult(mcp))
   if (exchange.opened) details.dispatched = true
+  if (exchange.cache !== null) details.cache = exchange.cache.result
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }
   if (exchange.promptRedacted !== null) members.prompt_redacted = exchange.promptRedacted

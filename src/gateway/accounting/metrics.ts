@@ -20,6 +20,7 @@ export interface MeterReadings {
   worker: WorkerCounters
   memory: MemoryReadings
   openCircuits: number
+  cachedBytes: number
   spans: { readonly exported: number; readonly dropped: number }
   mcp: { readonly sessions: number; readonly unsolicited: number; readonly evicted: number }
 }
@@ -74,6 +75,7 @@ const gaugeRows: readonly GaugeRow[] = [
     'Paths that are skipped because their circuit is open',
     ({ openCircuits }) => openCircuits,
   ],
+  ['gatehouse_cache_memory_bytes', 'Memory of cached answers', ({ cachedBytes }) => cachedBytes],
   ['gatehouse_mcp_sessions', 'Open MCP sessions', ({ mcp }) => mcp.sessions],
   ...workerRows([
     ['stateVersion', 'gatehouse_state_version', 'Version of the state in use'],
@@ -142,6 +144,11 @@ export function createMeter(): Meter {
   const tokens = summed(counter('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', 'direction'))
   const costs = summed(counter('gatehouse_cost_usd_total', 'Cost of answers in US dollars'))
   const unpriced = summed(counter('gatehouse_unpriced_total', 'Answers whose model has no price'))
+  const cacheResults = counter(
+    'gatehouse_cache_requests_total',
+    'Requests that a cache policy applies to, by result',
+    'result',
+  )
   const duration = histogram(
     'gatehouse_request_duration_seconds',
     'Seconds from the request to its end',
@@ -179,6 +186,7 @@ export function createMeter(): Meter {
         if (reason_code === brokenReason) policyErrors.inc()
       }
       if (cost !== undefined) countUsage(cost)
+      if (exchange.cache !== null) cacheResults.inc({ result: exchange.cache.result })
       duration.observe({ family }, (monotonic - exchange.startedMonotonic) / 1000)
       if (firstTokenMs !== null) firstToken.observe({ family }, firstTokenMs / 1000)
     },

@@ -14,6 +14,7 @@ import { PriceBook } from '../../providers/prices/price-book.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
 import { interruptedRecord } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
+import { AnswerCache } from '../cache/answer-cache.ts'
 import type { Gateway } from '../context.ts'
 import { answerFailure } from '../error-response.ts'
 import { beginExchange, type Exchange } from '../exchange.ts'
@@ -104,6 +105,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     running,
     memory: testMemory(),
     circuits: new Circuits(settings),
+    cache: new AnswerCache(settings, null, { log: silentLog, now: Date.now, clears: () => new Map() }),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
     mcp: {

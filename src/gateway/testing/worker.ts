@@ -108,6 +108,7 @@ export function createTestWorker(): TestWorker {
       closedProviders.includes(id) ? null : (upstreams.find((provider) => provider.id === id) ?? null),
     providers: () => upstreams,
     closedProviders,
+    cacheClears: new Map(),
     get policies() {
       return worker.policies
     },

@@ -20,6 +20,7 @@
 import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
 import { checkLive } from '../admission/authenticate.ts'
+import { replayAnswer } from '../cache/replay-answer.ts'
 import type { Gateway } from '../context.ts'
 import { cutExchange, type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { relayAnswer } from '../response/answer.ts'
@@ -38,6 +39,16 @@ interface Search {
 }
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const { chain } = exchange
+  if (chain === null || chain.caches.length === 0 || !(await replayAnswer(exchange, gateway))) {
+    await callProviders(exchange, gateway)
+  }
+  // The provider has the bytes; a long stream should not keep them in memory.
+  exchange.body = null
+  exchange.memory.sent()
+}
+
+async function callProviders(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
   const course: Search = {
     left: [...exchange.paths],
@@ -67,9 +78,6 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     if (exchange.request.signal.aborted) cutExchange(exchange, 'client.left', new Failure('client_left'))
     checkLive(exchange, gateway)
   }
-  // The provider has the bytes; a long stream should not keep them in memory.
-  exchange.body = null
-  exchange.memory.sent()
 }
 
 /**
