@@ -59,6 +59,33 @@ export const eventGroups = [
       trimmed,
     }),
   ),
+  group('ShadowOutcome', ['gateway.shadow.outcome'], ({ policyResult }) =>
+    z.looseObject({
+      route: z.string(),
+      model: nothingAsked.describe('As the caller named it'),
+      provider: nothingAsked.describe('Of the shadow target'),
+      status: z.number().int().nullable(),
+      latency_ms: milliseconds,
+      first_token_ms: milliseconds,
+      stream: z.boolean(),
+      answer_characters: z.number().int().min(0).describe('Of generated text'),
+      policy_results: z.array(policyResult).optional().describe('What policies would have done to the answer'),
+      compared: z
+        .object({
+          exchange_id: z.string(),
+          provider: z.string().nullable(),
+          model: z.string().nullable().describe("The provider's own name of it"),
+          verdict: z.string(),
+          latency_ms: z.number().int(),
+          first_token_ms: milliseconds,
+          answer_characters: z.number().int(),
+          output_tokens: z.number().int().nullable(),
+          cost: z.number().nullable().describe('US dollars'),
+        })
+        .describe('The answer that the caller got'),
+      trimmed,
+    }),
+  ),
   group('ProviderAttempt', ['gateway.provider.attempt'], () =>
     z.looseObject({
       provider: z.string(),

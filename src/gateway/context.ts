@@ -1,6 +1,6 @@
 /** Everything that the stages need and that does not belong to one exchange. */
 import type { Settings } from '../config.ts'
-import type { GatewayStatus, Journal, StateView } from '../fleet/protocol/worker.ts'
+import type { GatewayStatus, Journal, ShadowTarget, StateView } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -43,8 +43,15 @@ export interface Gateway {
   draining: boolean
   readonly circuits: Circuits
   readonly cache: AnswerCache
+  readonly shadows: ShadowRunner
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
+}
+
+/** Sends requests a second time (gateway/shadow/README.md). */
+export interface ShadowRunner {
+  /** Prepares it, if this request is one of the share. It is sent when the outcome of the exchange is known. */
+  prepare(exchange: Exchange, gateway: Gateway, shadow: ShadowTarget): void
 }
 
 export interface InFlight extends Iterable<Exchange> {

@@ -38,6 +38,7 @@ import { frameStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
+import { Shadows } from './shadow/shadows.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
@@ -131,6 +132,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     running,
     memory,
     circuits: new Circuits(settings),
+    shadows: new Shadows(),
     cache: new AnswerCache(settings, cacheFile, {
       log,
       now: () => clock.now(),

@@ -229,6 +229,7 @@ test('a provider that models name stays, and one that tokens are bound to keeps 
 test('creates a model, finds it by its id with a slash, changes it, deletes it and creates it again', async () => {
   const fallback = await makeModel()
   const provider = await makeProvider({ api_key: apiKey })
+  const second = await makeProvider()
   const body = {
     id: 'maker/model-1',
     provider_id: provider.id,
@@ -238,6 +239,7 @@ test('creates a model, finds it by its id with a slash, changes it, deletes it a
     max_output_tokens: 4096,
     fallbacks: [fallback.id],
     translation: 'strict',
+    shadow: { provider_id: second.id, upstream_model: 'candidate', share: 2.5 },
   }
   const created = await call('POST', models, body)
   expect([created.status, created.json]).toMatchObject([201, body])
@@ -245,7 +247,8 @@ test('creates a model, finds it by its id with a slash, changes it, deletes it a
   expect((await call('GET', path)).json).toEqual(created.json)
   expect(await refused('POST', models, body)).toEqual([409, 'conflict', 'id'])
   expect(await refused('DELETE', `${models}/${fallback.id}`)).toEqual([409, 'conflict', null])
-  const unset = { price: null, families: null, fallbacks: [] }
+  expect(await refused('DELETE', `${providers}/${second.id}`)).toEqual([409, 'conflict', null])
+  const unset = { price: null, families: null, fallbacks: [], shadow: null }
   const changed = await call('PATCH', path, { ...unset, upstream_model: null, translation: null })
   expect(changed.json).toMatchObject({ ...unset, upstream_model: 'maker/model-1', translation: 'lenient' })
   expect((await call('DELETE', path)).status).toBe(200)
@@ -265,6 +268,10 @@ test('refuses a model with unknown references or families that its provider does
     [{ id: '' }, 'id'],
     [{ max_output_tokens: 0 }, 'max_output_tokens'],
     [{ price: { input_per_million: 1 } }, 'price.output_per_million'],
+    [{ shadow: { provider_id: crypto.randomUUID(), share: 1 } }, 'shadow.provider_id'],
+    [{ shadow: { provider_id, share: 0, upstream_model: 'x' } }, 'shadow.share'],
+    [{ shadow: { provider_id, share: 101, upstream_model: 'x' } }, 'shadow.share'],
+    [{ shadow: { provider_id, share: 1 } }, 'shadow'],
   ]
   for (const [fields, param] of wrong) {
     const [status, , named] = await refused('POST', models, { id: 'self', provider_id, ...fields })
@@ -415,6 +422,7 @@ test('a gateway compiles the catalog from the records', async () => {
     maxOutputTokens: 10,
     fallbacks: [fallback.id],
     price: { source: 'operator' },
+    shadow: null,
   })
 })
 

@@ -66,6 +66,17 @@ export interface CatalogModel {
   /** A translation refuses what its provider lacks, also where a lenient one would leave it out. */
   isTranslatedStrictly: boolean
   createdAt: number
+  /** Where a share of its requests is sent a second time; null for most. */
+  shadow: ShadowTarget | null
+}
+
+/** A second target, whose answers no caller sees (gateway/shadow/README.md). */
+export interface ShadowTarget {
+  providerId: string
+  /** Null for the same name as at the model's own provider. */
+  upstreamModel: string | null
+  /** Percent of the model's requests. */
+  share: number
 }
 
 /** The gateway's own record. */

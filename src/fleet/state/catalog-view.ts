@@ -9,7 +9,7 @@ import { isModelFamily } from '../../languages/families.ts'
 import { unseal } from '../../lib/seal.ts'
 import { compilePriceText } from '../../providers/prices/price-record.ts'
 import type { Provider, ProviderTimeouts } from '../../providers/provider.ts'
-import type { CatalogModel, GatewayRecord } from '../protocol/worker.ts'
+import type { CatalogModel, GatewayRecord, ShadowTarget } from '../protocol/worker.ts'
 import { CompiledRows } from './compiled-rows.ts'
 
 export interface Catalog {
@@ -66,6 +66,7 @@ interface ModelRow {
   max_output_tokens: number | null
   fallbacks: string | null
   translation: string | null
+  shadow: string | null
   created_at: number
 }
 
@@ -82,6 +83,7 @@ const modelColumns = [
   'max_output_tokens',
   'fallbacks',
   'translation',
+  'shadow',
   'created_at',
 ]
 
@@ -91,6 +93,11 @@ const credentialsSchema = z.object({
 })
 type Credentials = z.infer<typeof credentialsSchema>
 const idsSchema = z.array(z.string()).nullable()
+const shadowSchema = z.object({
+  provider_id: z.string(),
+  upstream_model: z.string().optional(),
+  share: z.number(),
+})
 const timeoutsSchema = z.object({
   connect_seconds: z.number().optional(),
   first_byte_seconds: z.number().optional(),
@@ -165,7 +172,14 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   fallbacks: idsSchema.parse(JSON.parse(row.fallbacks ?? 'null')) ?? [],
   isTranslatedStrictly: row.translation === 'strict',
   createdAt: row.created_at,
+  shadow: compileShadow(row.shadow),
 })
+
+function compileShadow(text: string | null): ShadowTarget | null {
+  if (text === null) return null
+  const { provider_id, upstream_model, share } = shadowSchema.parse(JSON.parse(text))
+  return { providerId: provider_id, upstreamModel: upstream_model ?? null, share }
+}
 
 const compileProvider = (row: ProviderRow, credentials: Credentials): Provider => ({
   id: row.id,

@@ -27,6 +27,8 @@ export interface MeterReadings {
 
 export interface Meter {
   finished(exchange: Exchange, outcome: Outcome, monotonic: number, cost?: CostAttribution): void
+  /** A request that was sent a second time, or was not. */
+  shadowed(result: 'answered' | 'failed' | 'skipped', cost: CostAttribution | undefined): void
   /** All metrics as they are now: as text, or as JSON for another process. */
   read(readings: MeterReadings): Registry
 }
@@ -149,6 +151,8 @@ export function createMeter(): Meter {
     'Requests that a cache policy applies to, by result',
     'result',
   )
+  const shadows = counter('gatehouse_shadow_requests_total', 'Requests for shadow targets, by result', 'result')
+  const shadowCosts = counter('gatehouse_shadow_cost_usd_total', 'Cost of shadows in US dollars')
   const duration = histogram(
     'gatehouse_request_duration_seconds',
     'Seconds from the request to its end',
@@ -189,6 +193,10 @@ export function createMeter(): Meter {
       if (exchange.cache !== null) cacheResults.inc({ result: exchange.cache.result })
       duration.observe({ family }, (monotonic - exchange.startedMonotonic) / 1000)
       if (firstTokenMs !== null) firstToken.observe({ family }, firstTokenMs / 1000)
+    },
+    shadowed(result, cost) {
+      shadows.inc({ result })
+      shadowCosts.inc(cost?.cost ?? 0)
     },
     read(readings) {
       const { spans, mcp } = readings

@@ -105,6 +105,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     running,
     memory: testMemory(),
     circuits: new Circuits(settings),
+    shadows: { prepare: () => undefined },
     cache: new AnswerCache(settings, null, { log: silentLog, now: Date.now, clears: () => new Map() }),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,

@@ -219,6 +219,7 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   maxOutputTokens: null,
   fallbacks: [],
   isTranslatedStrictly: false,
+  shadow: null,
   createdAt: 0,
   ...members,
 })

@@ -39,8 +39,10 @@ interface Search {
 }
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const { chain } = exchange
+  const { chain, model } = exchange
   if (chain === null || chain.caches.length === 0 || !(await replayAnswer(exchange, gateway))) {
+    const shadow = model?.listed?.shadow ?? null
+    if (shadow !== null) gateway.shadows.prepare(exchange, gateway, shadow)
     await callProviders(exchange, gateway)
   }
   // The provider has the bytes; a long stream should not keep them in memory.
@@ -71,7 +73,7 @@ async function callProviders(exchange: Exchange, gateway: Gateway): Promise<void
     if (failed === null) break
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(await findNext(course, exchange, gateway, failed))) {
-      await answerFailure(exchange, gateway, failed)
+      await passFailure(exchange, gateway, failed)
       break
     }
     // A response in the background is not made again for a caller that left.
@@ -138,8 +140,8 @@ function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circui
   if (busy && failed.advice.after !== null) circuits.rest(path, now, failed.advice.after)
 }
 
-/** No path is left: answers with the last failure. */
-async function answerFailure(exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<void> {
+/** Nothing more is tried: answers with the last failure. */
+export async function passFailure(exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<void> {
   if (failed.status !== null) return await relayAnswer(exchange, gateway)
   const reason = exchange.attempts.at(-1)?.reason
   if (reason === 'provider.unreachable') throw new Failure('provider_primary_path_error', { cause: failed.thrown })
