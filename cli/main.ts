@@ -22,6 +22,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       model: async () => (await import('./commands/catalog/model.ts')).modelCommands(terminal),
       'workload-identity': async () =>
         (await import('./commands/tokens/workload-identity.ts')).workloadIdentityCommands(terminal),
+      cache: async () => (await import('./commands/catalog/cache.ts')).cacheCommands(terminal),
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),

@@ -133,6 +133,12 @@ const shape = {
   retry_wait_seconds: whole(0, 60)
     .default(2)
     .describe('The longest wait before a retry; a provider that asks for a longer wait is not retried'),
+  cache_memory_bytes: whole(0, 64 * 1024 * mebibyte)
+    .default(64 * mebibyte)
+    .describe('The memory of each gateway worker for the answers that a policy answer-cache keeps; 0 keeps none there'),
+  cache_file_bytes: whole(0, 1024 * 1024 * mebibyte)
+    .default(256 * mebibyte)
+    .describe('The size of the file of such answers, which the workers of a host share; 0 keeps none there'),
   circuit_failures: whole(0, 1000)
     .default(5)
     .describe('Consecutive failures after which a provider is skipped while there is another; 0 is never'),

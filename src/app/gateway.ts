@@ -109,6 +109,7 @@ export async function gateway({
     newId,
     log,
     documents: { openapi: publicDescription(apiUrl) },
+    cacheFile: join(directory, 'answers.db'),
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
   worker.onEndRequests((hashes) => handler.cutTokens(hashes))

@@ -47,10 +47,42 @@ export const eventGroups = [
       policy_results: z.array(policyResult).optional(),
       notes: z.array(z.string()).optional().describe('What the gateway did to the request beside its verdicts'),
       max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
+      cache: z
+        .enum(['hit', 'miss', 'bypass'])
+        .optional()
+        .describe('Whether the answer came from the cache; bypass: the caller asked for a new one'),
+      cache_saved: z.number().optional().describe('By how many US dollars the answer from the cache was cheaper'),
       bound_exceeded: z
         .object({ provider_id: z.string(), model: z.string(), excess: z.number() })
         .optional()
         .describe('By how many US dollars the provider charged more than the request could cost by its list price'),
+      trimmed,
+    }),
+  ),
+  group('ShadowOutcome', ['gateway.shadow.outcome'], ({ policyResult }) =>
+    z.looseObject({
+      route: z.string(),
+      model: nothingAsked.describe('As the caller named it'),
+      provider: nothingAsked.describe('Of the shadow target'),
+      status: z.number().int().nullable(),
+      latency_ms: milliseconds,
+      first_token_ms: milliseconds,
+      stream: z.boolean(),
+      answer_characters: z.number().int().min(0).describe('Of generated text'),
+      policy_results: z.array(policyResult).optional().describe('What policies would have done to the answer'),
+      compared: z
+        .object({
+          exchange_id: z.string(),
+          provider: z.string().nullable(),
+          model: z.string().nullable().describe("The provider's own name of it"),
+          verdict: z.string(),
+          latency_ms: z.number().int(),
+          first_token_ms: milliseconds,
+          answer_characters: z.number().int(),
+          output_tokens: z.number().int().nullable(),
+          cost: z.number().nullable().describe('US dollars'),
+        })
+        .describe('The answer that the caller got'),
       trimmed,
     }),
   ),
@@ -134,17 +166,20 @@ export const eventGroups = [
         actor,
       }),
   ),
-  group('CatalogEvent', ['catalog.created', 'catalog.updated', 'catalog.deleted', 'catalog.tested'], () =>
-    z.looseObject({
-      kind: z.string().optional(),
-      id: anId,
-      provider_id: anId,
-      model_id: anId,
-      gateway_id: anId,
-      mcp_server_id: anId,
-      name: z.string().optional(),
-      actor,
-    }),
+  group(
+    'CatalogEvent',
+    ['catalog.created', 'catalog.updated', 'catalog.deleted', 'catalog.tested', 'catalog.cache_cleared'],
+    () =>
+      z.looseObject({
+        kind: z.string().optional(),
+        id: anId,
+        provider_id: anId,
+        model_id: anId,
+        gateway_id: anId,
+        mcp_server_id: anId,
+        name: z.string().optional(),
+        actor,
+      }),
   ),
   group(
     'WorkloadEvent',

@@ -1,6 +1,6 @@
 /** Everything that the stages need and that does not belong to one exchange. */
 import type { Settings } from '../config.ts'
-import type { GatewayStatus, Journal, StateView } from '../fleet/protocol/worker.ts'
+import type { GatewayStatus, Journal, ShadowTarget, StateView } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -16,6 +16,7 @@ import type { UsageLimits } from '../usage/usage-limits.ts'
 import type { JwtCallers } from '../workloads/jwt-callers.ts'
 import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
+import type { AnswerCache } from './cache/answer-cache.ts'
 import type { Exchange } from './exchange.ts'
 import type { SiblingWorkers } from './mcp/sibling-workers.ts'
 import type { Circuits } from './upstream/circuit.ts'
@@ -42,9 +43,17 @@ export interface Gateway {
   /** The gateway is draining: it refuses new requests and finishes running ones. */
   draining: boolean
   readonly circuits: Circuits
+  readonly cache: AnswerCache
+  readonly shadows: ShadowRunner
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
   readonly jwtCallers: JwtCallers
+}
+
+/** Sends requests a second time (gateway/shadow/README.md). */
+export interface ShadowRunner {
+  /** Prepares it, if this request is one of the share. It is sent when the outcome of the exchange is known. */
+  prepare(exchange: Exchange, gateway: Gateway, shadow: ShadowTarget): void
 }
 
 export interface InFlight extends Iterable<Exchange> {

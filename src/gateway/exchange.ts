@@ -1,4 +1,4 @@
-import type { Verdict } from '../events/event.ts'
+import type { CostAttribution, Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogModel } from '../fleet/protocol/worker.ts'
 import type { Dialect, RequestFacts, Usage } from '../languages/dialect.ts'
@@ -18,6 +18,7 @@ import type { RateTicket } from '../usage/rate/rate-ticket.ts'
 import type { Reservation } from '../usage/usage-limits.ts'
 import type { WorkloadCaller } from '../workloads/workload-identity.ts'
 import type { AnswerMemory, BodyMemory, MemoryBudget } from './admission/memory-budget.ts'
+import type { CacheUse } from './cache/cache-state.ts'
 import type { McpRequest } from './mcp/mcp-request.ts'
 import type { EscalationNotice } from './policy/escalation-notice.ts'
 import type { BeginInspection } from './policy/inspected-stream.ts'
@@ -100,6 +101,25 @@ export interface Outcome {
   reason: ReasonCode
   /** The HTTP status that the caller got; null when it disconnected before there was one. */
   status: number | null
+}
+
+/** A request that is sent a second time when its caller's exchange has ended (gateway/shadow/README.md). */
+export interface PendingShadow {
+  ended(outcome: Outcome, cost: CostAttribution | undefined): void
+}
+
+/** The answer that a caller got, beside which that of a shadow is recorded. */
+export interface ShadowedAnswer {
+  readonly exchange_id: string
+  readonly provider: string | null
+  readonly model: string | null
+  readonly verdict: Verdict
+  readonly latency_ms: number
+  readonly first_token_ms: number | null
+  readonly answer_characters: number
+  readonly output_tokens: number | null
+  /** US dollars. */
+  readonly cost: number | null
 }
 
 export type Connection = Pick<Bun.Server<unknown>, 'timeout'>
@@ -190,6 +210,12 @@ export interface Exchange extends Placed {
   /** The open record is in the outbox. From then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** How it uses the answer cache; null for most. */
+  cache: CacheUse | null
+  /** What sends the request a second time; null for most. */
+  shadow: PendingShadow | null
+  /** Of a second sending: the answer that the caller got; null for every other exchange. */
+  shadowed: ShadowedAnswer | null
   /** What it has to do with objects that the provider stores; null if nothing. */
   stored: StoredState | null
   /** The MCP request; null on all other routes. */
@@ -289,6 +315,9 @@ export const beginExchange = (
   opened: false,
   attempts: [],
   mcp: beginning.mcp ?? null,
+  cache: null,
+  shadow: null,
+  shadowed: null,
   stored: null,
   beginInspection: null,
   relayedCharacters: 0,

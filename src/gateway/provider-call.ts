@@ -1,5 +1,6 @@
 import type { StreamReader, Usage } from '../languages/dialect.ts'
 import type { TracedAnswer } from './accounting/traced-answer.ts'
+import type { ReceivedAnswer } from './cache/cache-state.ts'
 import type { StreamInspection } from './policy/inspected-stream.ts'
 import type { BackgroundResponse } from './stored/stored-state.ts'
 
@@ -35,6 +36,8 @@ export interface Call {
   silentSince: number | null
   /** The response in the background that it made; null before its id is known, and for other responses. */
   background: BackgroundResponse | null
+  /** The answer as it is received, to be kept in the cache; null for most calls. */
+  received: ReceivedAnswer | null
 }
 
 export const newCall = (): Call => ({
@@ -49,4 +52,5 @@ export const newCall = (): Call => ({
   tracedAnswer: null,
   silentSince: null,
   background: null,
+  received: null,
 })

@@ -25,6 +25,7 @@ import type { UsageLimits } from '../usage/usage-limits.ts'
 import { JwtCallers } from '../workloads/jwt-callers.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
+import { AnswerCache } from './cache/answer-cache.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
@@ -38,6 +39,7 @@ import { frameStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
+import { Shadows } from './shadow/shadows.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
@@ -67,6 +69,8 @@ export interface GatewayOptions {
   tokenCounter?: TokenCounter
   /** The metrics of all processes that share the port; by default of this one. */
   allMetrics?(): Promise<string>
+  /** The file of answers that the workers of this host share; by default none. */
+  cacheFile?: string
   /** The MCP servers behind `/mcp`. */
   mcp?: McpServers
   /** The processes that share the port and may own the requested MCP session; by default none. */
@@ -110,6 +114,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     mcp: mcpServers = noMcpServers,
     siblings = noSiblings,
     allMetrics,
+    cacheFile = null,
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
@@ -128,6 +133,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     running,
     memory,
     circuits: new Circuits(settings),
+    shadows: new Shadows(),
+    cache: new AnswerCache(settings, cacheFile, {
+      log,
+      now: () => clock.now(),
+      clears: () => worker.view.cacheClears,
+    }),
     offeredModels: new OfferedModels({ fetch, clock, log }),
     jwtCallers: new JwtCallers(),
     draining: false,
@@ -155,6 +166,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       worker: worker.counters,
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
+      cachedBytes: gateway.cache.memoryBytes,
       spans: tracer.counters,
       mcp: {
         sessions: gateway.mcp.sessions.size,
@@ -230,6 +242,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       await running.drain(1000 * settings.drain_seconds)
       await closing
       mcp.close()
+      gateway.cache.close()
       const sent = [...listeners].map((listener) => listener.stop())
       await Promise.race([Promise.all(sent), Bun.sleep(sendGraceMilliseconds)])
       const isRead = () => [...listeners].every(({ pendingRequests }) => pendingRequests === 0)

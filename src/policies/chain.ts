@@ -78,6 +78,8 @@ export interface PolicyChain {
   readonly size: number
   /** The policies of a stage, in order. */
   at(stage: PolicyStage): readonly ActivePolicy[]
+  /** The enforced policies that keep answers, in order. They decide nothing and belong to no stage. */
+  readonly caches: readonly ActivePolicy[]
   /** Whether one of its policies may escalate an answer to a person. */
   readonly escalatesAnswers: boolean
   /**
@@ -97,6 +99,7 @@ const emptyChain: PolicyChain = {
   stages: new Set(),
   size: 0,
   at: () => none,
+  caches: none,
   escalatesAnswers: false,
   allowsModel: () => true,
 }
@@ -193,22 +196,27 @@ export function matches({ id, targets }: Pick<StoredPolicy, 'id' | 'targets'>, s
 }
 
 function makeChain(members: readonly Member[], chainOf: (model: ModelView) => PolicyChain): PolicyChain {
+  const deciding = members.filter(({ active }) => !keepsAnswers(active))
   const at = (stage: PolicyStage) =>
-    members.filter(({ stored }) => stored.stages.includes(stage)).map(({ active }) => active)
+    deciding.filter(({ stored }) => stored.stages.includes(stage)).map(({ active }) => active)
   const stages = {
     pre_request: at('pre_request'),
     post_request: at('post_request'),
     pre_response: at('pre_response'),
   } satisfies Record<PolicyStage, readonly ActivePolicy[]>
-  const policies = members.map(({ active }) => active)
+  const policies = deciding.map(({ active }) => active)
   return {
-    stages: new Set(members.flatMap(({ stored }) => stored.stages)),
-    size: members.length,
+    stages: new Set(deciding.flatMap(({ stored }) => stored.stages)),
+    size: deciding.length,
     at: (stage) => stages[stage],
+    caches: members.map(({ active }) => active).filter((policy) => policy.enforced && keepsAnswers(policy)),
     escalatesAnswers: [...stages.post_request, ...stages.pre_response].some(mayEscalate),
     allowsModel: (model) => policies.every((policy) => permits(policy, model)) && isWithin(chainOf(model), stages),
   }
 }
+
+const keepsAnswers = ({ compiled }: ActivePolicy): boolean =>
+  !(compiled instanceof Error) && compiled.form === 'whole' && compiled.cache !== undefined
 
 const mayEscalate = ({ enforced, compiled }: ActivePolicy): boolean =>
   enforced &&

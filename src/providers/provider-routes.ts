@@ -1,5 +1,5 @@
 /** `/v1/catalog/providers`: who answers, where, and by which credential, which goes in and never comes out. */
-import { and, eq, gt, inArray, isNull, not, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNull, not, or, sql } from 'drizzle-orm'
 import type { z } from 'zod'
 import { type PageQuery, recordPage } from '../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../api/resource-routes.ts'
@@ -140,10 +140,11 @@ async function updateProvider(deps: CatalogDependencies, call: RecordCall, befor
 
 async function deleteProvider(deps: CatalogDependencies, call: RecordCall, before: ProviderRow) {
   const { id, name } = before
-  const listed = and(eq(models.providerId, id), eq(models.deleted, 0))
+  const isNamed = or(eq(models.providerId, id), sql`${models.shadow} ->> 'provider_id' = ${id}`)
+  const listed = and(isNamed, eq(models.deleted, 0))
   const model = await query(deps.state).select({ id: models.id }).from(models).where(listed).get()
   if (model !== undefined) {
-    throw new Failure('conflict', { message: `The catalog lists models of this provider, such as ${model.id}` })
+    throw new Failure('conflict', { message: `The catalog has models that use this provider, such as ${model.id}` })
   }
   const reply = await providerRecord(deps, before)
   await changeCatalog(deps, call, {

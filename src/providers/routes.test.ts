@@ -289,6 +289,7 @@ test('a provider that models name stays, and one that tokens are bound to keeps 
 test('creates a model, finds it by its id with a slash, changes it, deletes it and creates it again', async () => {
   const fallback = await makeModel()
   const provider = await makeProvider({ api_key: apiKey })
+  const second = await makeProvider()
   const body = {
     id: 'maker/model-1',
     provider_id: provider.id,
@@ -298,6 +299,7 @@ test('creates a model, finds it by its id with a slash, changes it, deletes it a
     max_output_tokens: 4096,
     fallbacks: [fallback.id],
     translation: 'strict',
+    shadow: { provider_id: second.id, upstream_model: 'candidate', share: 2.5 },
   }
   const created = await call('POST', models, body)
   expect([created.status, created.json]).toMatchObject([201, body])
@@ -305,7 +307,8 @@ test('creates a model, finds it by its id with a slash, changes it, deletes it a
   expect((await call('GET', path)).json).toEqual(created.json)
   expect(await refused('POST', models, body)).toEqual([409, 'conflict', 'id'])
   expect(await refused('DELETE', `${models}/${fallback.id}`)).toEqual([409, 'conflict', null])
-  const unset = { price: null, families: null, fallbacks: [] }
+  expect(await refused('DELETE', `${providers}/${second.id}`)).toEqual([409, 'conflict', null])
+  const unset = { price: null, families: null, fallbacks: [], shadow: null }
   const changed = await call('PATCH', path, { ...unset, upstream_model: null, translation: null })
   expect(changed.json).toMatchObject({ ...unset, upstream_model: 'maker/model-1', translation: 'lenient' })
   expect((await call('DELETE', path)).status).toBe(200)
@@ -325,6 +328,10 @@ test('refuses a model with unknown references or families that its provider does
     [{ id: '' }, 'id'],
     [{ max_output_tokens: 0 }, 'max_output_tokens'],
     [{ price: { input_per_million: 1 } }, 'price.output_per_million'],
+    [{ shadow: { provider_id: crypto.randomUUID(), share: 1 } }, 'shadow.provider_id'],
+    [{ shadow: { provider_id, share: 0, upstream_model: 'x' } }, 'shadow.share'],
+    [{ shadow: { provider_id, share: 101, upstream_model: 'x' } }, 'shadow.share'],
+    [{ shadow: { provider_id, share: 1 } }, 'shadow'],
   ]
   for (const [fields, param] of wrong) {
     const [status, , named] = await refused('POST', models, { id: 'self', provider_id, ...fields })
@@ -475,5 +482,32 @@ test('a gateway compiles the catalog from the records', async () => {
     maxOutputTokens: 10,
     fallbacks: [fallback.id],
     price: { source: 'operator' },
+    shadow: null,
   })
+})
+
+test('clears the kept answers of one model or of all, for gateways by the version of the state', async () => {
+  const clear = (body: object) => call('POST', '/v1/catalog/cache/clear', body)
+  const one = await clear({ model: 'vendor/gpt' })
+  const all = await clear({})
+  const again = await clear({ model: 'vendor/gpt' })
+  expect([one, all, again].map(({ status, json }) => [status, json.model])).toEqual([
+    [200, 'vendor/gpt'],
+    [200, null],
+    [200, 'vendor/gpt'],
+  ])
+  const { cacheClears } = new CatalogView().read(
+    new Database(join(plane.store.directory, 'state.db'), { readonly: true }),
+    '',
+    {},
+    true,
+  )
+  expect(cacheClears.get('*')).toBe(all.json.version)
+  expect(cacheClears.get('vendor/gpt')).toBe(again.json.version)
+  expect(again.json.version).toBeGreaterThan(all.json.version)
+  expect((await eventsOf('vendor/gpt')).filter(({ event_type }) => event_type === 'catalog.cache_cleared').length).toBe(
+    2,
+  )
+  expect(await refused('POST', '/v1/catalog/cache/clear', { model: '' })).toEqual([422, 'invalid_parameter', 'model'])
+  expect(await refused('POST', '/v1/catalog/cache/clear', { models: [] })).toEqual([422, 'unknown_parameter', 'models'])
 })

@@ -1,5 +1,6 @@
 /** The catalog's routes: providers, models, gateways. */
 import type { AnyElysia } from 'elysia'
+import { cacheRoutes } from './catalog/cache-routes.ts'
 import type { CatalogDependencies } from './catalog/catalog-change.ts'
 import { gatewayRoutes } from './catalog/gateway-routes.ts'
 import { modelRoutes } from './catalog/model-routes.ts'
@@ -11,4 +12,5 @@ export const catalogRoutes = (deps: CatalogDependencies): AnyElysia[] => [
   trialRoutes(deps),
   modelRoutes(deps),
   gatewayRoutes(deps),
+  cacheRoutes(deps),
 ]

@@ -67,6 +67,17 @@ export interface CatalogModel {
   /** A translation refuses what its provider lacks, also where a lenient one would leave it out. */
   isTranslatedStrictly: boolean
   createdAt: number
+  /** Where a share of its requests is sent a second time; null for most. */
+  shadow: ShadowTarget | null
+}
+
+/** A second target, whose answers no caller sees (gateway/shadow/README.md). */
+export interface ShadowTarget {
+  providerId: string
+  /** Null for the same name as at the model's own provider. */
+  upstreamModel: string | null
+  /** Percent of the model's requests. */
+  share: number
 }
 
 /** The gateway's own record. */
@@ -101,6 +112,8 @@ export interface StateView {
   providers(): readonly Provider[]
   /** Ids of the providers that this gateway may use but has no key for yet. */
   readonly closedProviders: readonly string[]
+  /** The version at which kept answers were last cleared, by the model's id; `*` for all models. */
+  readonly cacheClears: ReadonlyMap<string, number>
   /** The policies of this gateway, compiled. */
   readonly policies: PolicySet
   /** One indexed read, only for requests that a policy escalates. */

@@ -9,7 +9,7 @@ import { isModelFamily } from '../../languages/families.ts'
 import { unseal } from '../../lib/seal.ts'
 import { compilePriceText } from '../../providers/prices/price-record.ts'
 import type { Provider, ProviderTimeouts } from '../../providers/provider.ts'
-import type { CatalogModel, GatewayRecord } from '../protocol/worker.ts'
+import type { CatalogModel, GatewayRecord, ShadowTarget } from '../protocol/worker.ts'
 import { CompiledRows } from './compiled-rows.ts'
 
 export interface Catalog {
@@ -21,6 +21,8 @@ export interface Catalog {
   /** Providers that this gateway may use but cannot decrypt the credentials of. */
   closed: readonly string[]
   gateway: GatewayRecord
+  /** The version at which kept answers were last cleared, by the model's id; `*` for all models. */
+  cacheClears: ReadonlyMap<string, number>
 }
 
 export const emptyCatalog: Catalog = {
@@ -30,9 +32,11 @@ export const emptyCatalog: Catalog = {
   providerList: [],
   closed: [],
   gateway: { spendOwner: null, promptCaching: false },
+  cacheClears: new Map(),
 }
 
-type ModelMember = 'models' | 'modelList'
+/** What is not read together with the providers. */
+type OtherMember = 'models' | 'modelList' | 'cacheClears'
 
 const gatewayQuery = 'select providers, spend_owner, prompt_caching from gateways where id = ? and deleted = 0'
 
@@ -62,7 +66,13 @@ interface ModelRow {
   max_output_tokens: number | null
   fallbacks: string | null
   translation: string | null
+  shadow: string | null
   created_at: number
+}
+
+interface ClearRow {
+  id: string
+  version: number
 }
 
 const modelColumns = [
@@ -73,6 +83,7 @@ const modelColumns = [
   'max_output_tokens',
   'fallbacks',
   'translation',
+  'shadow',
   'created_at',
 ]
 
@@ -82,6 +93,11 @@ const credentialsSchema = z.object({
 })
 type Credentials = z.infer<typeof credentialsSchema>
 const idsSchema = z.array(z.string()).nullable()
+const shadowSchema = z.object({
+  provider_id: z.string(),
+  upstream_model: z.string().optional(),
+  share: z.number(),
+})
 const timeoutsSchema = z.object({
   connect_seconds: z.number().optional(),
   first_byte_seconds: z.number().optional(),
@@ -97,6 +113,7 @@ const newestProvider = 'select max(version) as version from providers'
 /** The catalog of one gateway. Reads only what has changed, since there may be thousands of models. */
 export class CatalogView {
   readonly #models = new CompiledRows('models', modelColumns, compileModel)
+  readonly #clears = new CompiledRows('cache_clears', [], ({ id, version }: ClearRow) => [id, version] as const)
   #catalog = emptyCatalog
   /** The keys with which the providers were read. */
   #readBy = ''
@@ -115,11 +132,14 @@ export class CatalogView {
       const modelList = this.#models.values().sort((one, other) => (one.id < other.id ? -1 : 1))
       this.#catalog = { ...this.#catalog, models: new Map(modelList.map((model) => [model.id, model])), modelList }
     }
+    if (this.#clears.read(database, anew)) {
+      this.#catalog = { ...this.#catalog, cacheClears: new Map(this.#clears.values()) }
+    }
     return this.#catalog
   }
 }
 
-function readProviders(database: Database, gateway: GatewayRow | null, keys: DataKeys): Omit<Catalog, ModelMember> {
+function readProviders(database: Database, gateway: GatewayRow | null, keys: DataKeys): Omit<Catalog, OtherMember> {
   const usable = idsSchema.parse(JSON.parse(gateway?.providers ?? 'null'))
   const rows = database
     .query<ProviderRow, []>(
@@ -152,7 +172,14 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   fallbacks: idsSchema.parse(JSON.parse(row.fallbacks ?? 'null')) ?? [],
   isTranslatedStrictly: row.translation === 'strict',
   createdAt: row.created_at,
+  shadow: compileShadow(row.shadow),
 })
+
+function compileShadow(text: string | null): ShadowTarget | null {
+  if (text === null) return null
+  const { provider_id, upstream_model, share } = shadowSchema.parse(JSON.parse(text))
+  return { providerId: provider_id, upstreamModel: upstream_model ?? null, share }
+}
 
 const compileProvider = (row: ProviderRow, credentials: Credentials): Provider => ({
   id: row.id,

@@ -149,6 +149,10 @@ export class FileStateView implements StateView {
     return this.#limits
   }
 
+  get cacheClears(): ReadonlyMap<string, number> {
+    return this.#catalog.cacheClears
+  }
+
   get gateway(): GatewayRecord {
     return this.#catalog.gateway
   }

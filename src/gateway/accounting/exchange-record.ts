@@ -9,9 +9,11 @@ import type { JsonOf } from '../../fleet/protocol/worker.ts'
 import { isFree } from '../../languages/dialect.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
+import { fromNano } from '../../lib/money.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import { bookGrant, bookInterruptedGrant } from '../admission/review-grant.ts'
+import { keepAnswer } from '../cache/keep-answer.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type Outcome, type ReasonCode, requestedModel } from '../exchange.ts'
 import { mcpResult, mcpTarget } from '../mcp/recorded-request.ts'
@@ -29,6 +31,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
   // A policy's decision on the answer is not a failure of the call that brought it.
   endAttempt(exchange, gateway, outcome.verdict === 'error' ? outcome.reason : 'ok')
   exchange.call.silentSince = null
+  if (exchange.cache !== null) keepAnswer(exchange, gateway, outcome)
   exchange.promptRedacted ??= capturePrompt(exchange, gateway)
   // Some policies decide while the answer streams, and others, also of earlier stages, at its end.
   if (exchange.policyResults.length > 1) {
@@ -43,8 +46,10 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
     ? journal.close(exchange.id, record, innerEvents, uses)
     : journal.refuse(JSON.parse(record))
   const cost = end.members.event_cost_attribution
-  gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), cost)
+  if (exchange.shadowed === null) gateway.meter.finished(exchange, outcome, gateway.clock.monotonic(), cost)
+  else gateway.meter.shadowed(exchange.opened && outcome.verdict !== 'error' ? 'answered' : 'failed', cost)
   traceExchange(exchange, gateway, outcome, cost)
+  if (exchange.shadow !== null) exchange.shadow.ended(outcome, cost)
   return exchange.outcomeCommitted
 }
 
@@ -55,6 +60,7 @@ export function finishExchange(exchange: Exchange, gateway: Gateway, outcome: Ou
 function bookEnd(exchange: Exchange, gateway: Gateway, outcome: Outcome, end: RecordEnd): readonly RecordedUse[] {
   const spent = spentOf(exchange, gateway, outcome.reason)
   if (spent !== null) end.members.event_cost_attribution = costAttribution(exchange, spent)
+  if (spent?.saved !== undefined) end.details.cache_saved = fromNano(spent.saved)
   bookLimits(exchange, end, spent)
   bookGrant(exchange, end.members)
   return bookRates(exchange, spent)
@@ -62,6 +68,8 @@ function bookEnd(exchange: Exchange, gateway: Gateway, outcome: Outcome, end: Re
 
 /** Adds an attempt for each call, and the decisions of policies. Returns how many there are. */
 function addInnerEvents(exchange: Exchange, gateway: Gateway, { members }: RecordEnd): number {
+  // A shadow is one event: nothing that it decided or called is acted on.
+  if (exchange.shadowed !== null) return 0
   const { attempts } = exchange
   const decisions = decisionEvents(exchange, gateway)
   if (attempts.length > 0) members.attempts = attempts.map(attemptEvent)
@@ -120,7 +128,7 @@ function recordStart(exchange: Exchange, gateway: Gateway): string {
   const metadata = trustedMetadata(exchange)
   const start: Omit<Event, 'timestamp' | 'verdict' | 'reason_code'> = {
     event_id: exchange.outcomeEventId,
-    event_type: 'gateway.request.outcome',
+    event_type: exchange.shadowed === null ? 'gateway.request.outcome' : 'gateway.shadow.outcome',
     request_id: exchange.requestId,
     config_version: worker.view.version,
     config_id: worker.view.head?.nonce,
@@ -158,6 +166,11 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
   if (notes.length > 0) details.notes = notes
   if (mcp !== null) Object.assign(details, mcpResult(mcp))
   if (exchange.opened) details.dispatched = true
+  if (exchange.cache !== null) details.cache = exchange.cache.result
+  if (exchange.shadowed !== null) {
+    details.answer_characters = exchange.relayedCharacters
+    details.compared = exchange.shadowed
+  }
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }
   if (exchange.promptRedacted !== null) members.prompt_redacted = exchange.promptRedacted

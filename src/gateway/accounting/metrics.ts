@@ -20,12 +20,15 @@ export interface MeterReadings {
   worker: WorkerCounters
   memory: MemoryReadings
   openCircuits: number
+  cachedBytes: number
   spans: { readonly exported: number; readonly dropped: number }
   mcp: { readonly sessions: number; readonly unsolicited: number; readonly evicted: number }
 }
 
 export interface Meter {
   finished(exchange: Exchange, outcome: Outcome, monotonic: number, cost?: CostAttribution): void
+  /** A request that was sent a second time, or was not. */
+  shadowed(result: 'answered' | 'failed' | 'skipped', cost: CostAttribution | undefined): void
   /** All metrics as they are now: as text, or as JSON for another process. */
   read(readings: MeterReadings): Registry
 }
@@ -74,6 +77,7 @@ const gaugeRows: readonly GaugeRow[] = [
     'Paths that are skipped because their circuit is open',
     ({ openCircuits }) => openCircuits,
   ],
+  ['gatehouse_cache_memory_bytes', 'Memory of cached answers', ({ cachedBytes }) => cachedBytes],
   ['gatehouse_mcp_sessions', 'Open MCP sessions', ({ mcp }) => mcp.sessions],
   ...workerRows([
     ['stateVersion', 'gatehouse_state_version', 'Version of the state in use'],
@@ -142,6 +146,13 @@ export function createMeter(): Meter {
   const tokens = summed(counter('gatehouse_tokens_total', 'Tokens of requests and answers, by direction', 'direction'))
   const costs = summed(counter('gatehouse_cost_usd_total', 'Cost of answers in US dollars'))
   const unpriced = summed(counter('gatehouse_unpriced_total', 'Answers whose model has no price'))
+  const cacheResults = counter(
+    'gatehouse_cache_requests_total',
+    'Requests that a cache policy applies to, by result',
+    'result',
+  )
+  const shadows = counter('gatehouse_shadow_requests_total', 'Requests for shadow targets, by result', 'result')
+  const shadowCosts = counter('gatehouse_shadow_cost_usd_total', 'Cost of shadows in US dollars')
   const duration = histogram(
     'gatehouse_request_duration_seconds',
     'Seconds from the request to its end',
@@ -179,8 +190,13 @@ export function createMeter(): Meter {
         if (reason_code === brokenReason) policyErrors.inc()
       }
       if (cost !== undefined) countUsage(cost)
+      if (exchange.cache !== null) cacheResults.inc({ result: exchange.cache.result })
       duration.observe({ family }, (monotonic - exchange.startedMonotonic) / 1000)
       if (firstTokenMs !== null) firstToken.observe({ family }, firstTokenMs / 1000)
+    },
+    shadowed(result, cost) {
+      shadows.inc({ result })
+      shadowCosts.inc(cost?.cost ?? 0)
     },
     read(readings) {
       const { spans, mcp } = readings

@@ -12,6 +12,7 @@
 import type { CostAttribution, Event } from '../../events/event.ts'
 import { isFree, type RequestFacts, type Usage } from '../../languages/dialect.ts'
 import { fromNano } from '../../lib/money.ts'
+import type { CacheRule } from '../../policies/kinds/kind.ts'
 import type { Price } from '../../providers/prices/price.ts'
 import type { ModelTerms } from '../../providers/prices/price-book.ts'
 import { multipleOf } from '../../providers/prices/service-tier.ts'
@@ -34,6 +35,8 @@ export interface Spent {
   /** Nano-dollars; null when the model has no price. */
   cost: number | null
   source: string | null
+  /** Nano-dollars by which an answer from the cache was cheaper; absent for all others. */
+  saved?: number
 }
 
 type Terms = Pick<Gateway, 'prices' | 'clock'>
@@ -53,6 +56,7 @@ export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   const { usage } = exchange.call
   if (facts === null || model === null || !exchange.opened || isFree(dialect)) return null
   if (usage === null && isUnseen(exchange)) return reservedSpend(exchange, gateway)
+  if (exchange.cache?.result === 'hit') return cachedSpend(exchange, gateway, model, exchange.cache.rule)
   const earlier = earlierCost(exchange)
   const estimable = exchange.attempts.length > 0 && (chargedByEstimate.has(reason) || exchange.relayedCharacters > 0)
   if (usage === null && !estimable && earlier === 0) return null
@@ -64,6 +68,17 @@ export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   const whole = cost + earlier
   const paid = last.estimated ? chargedCost(exchange, terms, whole, earlier) : whole
   return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, maxAmount), source }
+}
+
+/** What an answer from the cache costs: a part of what it would have cost, and never more than the reservation. */
+function cachedSpend(exchange: Exchange, gateway: Terms, model: ResolvedModel, { pricePercent }: CacheRule): Spent {
+  const terms = termsOf(exchange, gateway, model)
+  const { usage, estimated } = lastCallUsage(exchange, true)
+  const whole = costAt(exchange, terms, usage)
+  const source = terms.price?.source ?? null
+  if (whole === null) return { usage: noUsage, estimated: false, cost: null, source }
+  const cost = Math.min(Math.floor((whole * pricePercent) / 100), reservedMoney(exchange), maxAmount)
+  return { usage: noUsage, estimated: cost > 0 && estimated, cost, source, saved: whole - cost }
 }
 
 /** Limits an estimate to the reservation; reported usage is not limited. */

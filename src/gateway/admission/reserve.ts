@@ -48,7 +48,8 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const priced: PricedPath[] = []
   for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
   exchange.priced = priced
-  const { owner, requests, money } = spendAccountsOf(token, view.limits, view.gateway.spendOwner)
+  const payer = exchange.shadowed === null ? view.gateway.spendOwner : 'organization'
+  const { owner, requests, money } = spendAccountsOf(token, view.limits, payer)
   exchange.spendOwner = owner
   exchange.bodyLength = required(exchange.body).length
   if (money.length > 0) {

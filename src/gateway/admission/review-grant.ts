@@ -14,6 +14,7 @@ import { digestOf } from '../policy/request-digest.ts'
 /** Reserves the grant for this request, if there is one. True when the exchange has a grant. Waits only for a lease. */
 export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Promise<boolean> {
   if (exchange.grant !== null) return true
+  if (exchange.shadowed !== null) return false
   const { worker, clock } = gateway
   const grant = worker.view.grant(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
   return grant === null ? false : hold(exchange, gateway, grant.id)

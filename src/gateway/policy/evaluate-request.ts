@@ -138,7 +138,7 @@ const servingPaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
  * Whether a fallback may serve the request: the chain allows its model, and no condition holds for it that did not hold
  * for the requested model.
  */
-function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider }: ResolvedModel): boolean {
+export function mayServe(exchange: Exchange, gateway: Gateway, { id, aliases, provider }: ResolvedModel): boolean {
   const chain = required(exchange.chain)
   const model = new ModelView(id, provider.name, aliases)
   if (!chain.allowsModel(model)) return false

@@ -83,6 +83,7 @@ export function headersToCaller(exchange: Exchange, upstream: Response, now: num
   if (exchange.maxOutputTokens !== null) {
     headers['x-service-max-output-tokens'] = String(exchange.maxOutputTokens)
   }
+  if (exchange.cache !== null) headers['x-service-cache'] = exchange.cache.result
   if (failed) {
     headers['x-service-error-source'] = 'upstream'
     if (mustNotRetry(upstream.status, null)) headers['x-should-retry'] = 'false'

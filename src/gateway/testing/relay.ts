@@ -15,6 +15,7 @@ import { noTracer } from '../../telemetry/tracer.ts'
 import { JwtCallers } from '../../workloads/jwt-callers.ts'
 import { interruptedRecord } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
+import { AnswerCache } from '../cache/answer-cache.ts'
 import type { Gateway } from '../context.ts'
 import { answerFailure } from '../error-response.ts'
 import { beginExchange, type Exchange } from '../exchange.ts'
@@ -105,6 +106,8 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     running,
     memory: testMemory(),
     circuits: new Circuits(settings),
+    shadows: { prepare: () => undefined },
+    cache: new AnswerCache(settings, null, { log: silentLog, now: Date.now, clears: () => new Map() }),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
     jwtCallers: new JwtCallers(),

@@ -110,6 +110,7 @@ export function createTestWorker(): TestWorker {
       closedProviders.includes(id) ? null : (upstreams.find((provider) => provider.id === id) ?? null),
     providers: () => upstreams,
     closedProviders,
+    cacheClears: new Map(),
     get policies() {
       return worker.policies
     },
@@ -224,6 +225,7 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   maxOutputTokens: null,
   fallbacks: [],
   isTranslatedStrictly: false,
+  shadow: null,
   createdAt: 0,
   ...members,
 })

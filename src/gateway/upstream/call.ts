@@ -20,6 +20,7 @@ import { InvalidStatus } from '../../providers/send-request.ts'
 import { endAttempt } from '../accounting/exchange-record.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
 import { noUsage } from '../accounting/usage.ts'
+import { sendAndReceive } from '../cache/keep-answer.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
 import { inspectedUpstream } from '../policy/upstream-inspection.ts'
@@ -157,13 +158,14 @@ export function discardAttempt(exchange: Exchange, gateway: Gateway): void {
 /** Drops a failed call: what is left of it is cancelled, and the next answer is inspected from its beginning. */
 function beginNextCall(exchange: Exchange): void {
   exchange.call.abort.abort()
+  exchange.call.received?.drop()
   exchange.call = newCall()
   const { policyResults } = exchange
   const ofAnswer = policyResults.findIndex(({ stage }) => stage !== 'pre_request')
   if (ofAnswer >= 0) policyResults.length = ofAnswer
 }
 
-function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
+export function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
   const path = required(exchange.model)
   const language = languageOf(exchange, path)
   return language === null ? ownBody(exchange) : translatedRequest(exchange, gateway, path, language)
@@ -192,9 +194,8 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     answerLimit: gateway.settings.answer_limit_bytes,
     counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
   }
-  return language === null
-    ? kind.send(provider, call, gateway.fetch)
-    : sendTranslated(exchange, gateway, call, language)
+  if (language !== null) return sendTranslated(exchange, gateway, call, language)
+  return exchange.cache === null ? kind.send(provider, call, gateway.fetch) : sendAndReceive(exchange, gateway, call)
 }
 
 /** The method and path of a call that is not a POST to the family's own path. */
@@ -211,14 +212,25 @@ async function sendTranslated(
   language: LanguageName,
 ): Promise<Response> {
   const { provider, kind } = required(exchange.model)
-  const { family } = exchange.dialect
-  const spoken = language === 'converse' ? family : language
-  const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
+  const spoken = { ...call, family: language === 'converse' ? exchange.dialect.family : language }
+  const answer = await (exchange.cache === null
+    ? kind.send(provider, spoken, gateway.fetch)
+    : sendAndReceive(exchange, gateway, spoken))
   // A kind gives a count in the caller's form; an error is in its own language.
   if (exchange.dialect.countsTokens && answer.ok) return answer
+  return inCallersLanguage(exchange, gateway, answer, language)
+}
+
+/** An answer in the language of the caller. Policies on a provider's answer see it before. */
+export function inCallersLanguage(
+  exchange: Exchange,
+  gateway: Gateway,
+  answer: Response,
+  language: LanguageName,
+): Response | Promise<Response> {
   return translated(inspectedUpstream(exchange, gateway, answer, language), {
     from: providerLanguageOf(language),
-    to: callerLanguageOf(family),
+    to: callerLanguageOf(exchange.dialect.family),
     // Chat streams always request usage; the relay removes the frame if the caller did not ask for it.
     asked: {
       model: required(exchange.facts).model,

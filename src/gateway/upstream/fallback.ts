@@ -20,6 +20,7 @@
 import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
 import { checkLive } from '../admission/authenticate.ts'
+import { replayAnswer } from '../cache/replay-answer.ts'
 import type { Gateway } from '../context.ts'
 import { cutExchange, type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { relayAnswer } from '../response/answer.ts'
@@ -38,6 +39,18 @@ interface Search {
 }
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const { chain, model } = exchange
+  if (chain === null || chain.caches.length === 0 || !(await replayAnswer(exchange, gateway))) {
+    const shadow = model?.listed?.shadow ?? null
+    if (shadow !== null) gateway.shadows.prepare(exchange, gateway, shadow)
+    await callProviders(exchange, gateway)
+  }
+  // The provider has the bytes; a long stream should not keep them in memory.
+  exchange.body = null
+  exchange.memory.sent()
+}
+
+async function callProviders(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
   const course: Search = {
     left: [...exchange.paths],
@@ -60,16 +73,13 @@ export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<vo
     if (failed === null) break
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(await findNext(course, exchange, gateway, failed))) {
-      await answerFailure(exchange, gateway, failed)
+      await passFailure(exchange, gateway, failed)
       break
     }
     // A response in the background is not made again for a caller that left.
     if (exchange.request.signal.aborted) cutExchange(exchange, 'client.left', new Failure('client_left'))
     checkLive(exchange, gateway)
   }
-  // The provider has the bytes; a long stream should not keep them in memory.
-  exchange.body = null
-  exchange.memory.sent()
 }
 
 /**
@@ -130,8 +140,8 @@ function noteOutcome(path: ResolvedModel, failed: FailedAttempt | null, { circui
   if (busy && failed.advice.after !== null) circuits.rest(path, now, failed.advice.after)
 }
 
-/** No path is left: answers with the last failure. */
-async function answerFailure(exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<void> {
+/** Nothing more is tried: answers with the last failure. */
+export async function passFailure(exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<void> {
   if (failed.status !== null) return await relayAnswer(exchange, gateway)
   const reason = exchange.attempts.at(-1)?.reason
   if (reason === 'provider.unreachable') throw new Failure('provider_primary_path_error', { cause: failed.thrown })

@@ -1,4 +1,5 @@
 /** The policy kinds that this version knows: one line each. */
+import { answerCache } from './answer-cache.ts'
 import { audit } from './audit.ts'
 import { condition } from './condition.ts'
 import { escalate } from './escalate.ts'
@@ -31,6 +32,7 @@ const kinds: readonly PolicyKind[] = [
   condition,
   escalate,
   webhook,
+  answerCache,
   audit,
 ]
 

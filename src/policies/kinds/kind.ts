@@ -80,8 +80,18 @@ export interface WholePolicy {
   readonly mark?: Decision & { verdict: 'allow' }
   /** Whether this model may serve as a fallback; absent: any model may. */
   allowsModel?(model: ModelView): boolean
+  /** How answers to the requests that it applies to are kept and given again; then it decides nothing. */
+  readonly cache?: CacheRule
   /** Whether lists of tools may show a tool of this name; absent: any tool. */
   allowsTool?(name: string): boolean
+}
+
+/** How answers are kept and given again (gateway/cache/README.md). */
+export interface CacheRule {
+  readonly seconds: number
+  readonly scope: 'organization' | 'team' | 'token'
+  /** What an answer that is given again costs, in percent of the provider's price. */
+  readonly pricePercent: number
 }
 
 export type CompiledPolicy = TextPolicy | WholePolicy

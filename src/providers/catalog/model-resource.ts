@@ -15,13 +15,14 @@ const recordedId = z
 export const modelId = recordedId.refine(...validModelName).describe('What callers ask for; it may hold slashes')
 const modelParams = z.object({ id: recordedId })
 
+const upstreamName = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
+  .refine(...validModelName)
+
 const fields = {
   provider_id: z.uuid().describe('The provider that answers for it').meta(refersTo('/v1/catalog/providers')),
-  upstream_model: z
-    .string()
-    .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
-    .refine(...validModelName)
-    .describe("The provider's name for it; absent: the id"),
+  upstream_model: upstreamName.describe("The provider's name for it; absent: the id"),
   families: z
     .array(z.enum(modelFamilies))
     .min(1)
@@ -35,6 +36,13 @@ const fields = {
     .refine(distinct, 'A model is named twice')
     .describe('Models that are tried after it, in this order')
     .meta(refersTo('/v1/catalog/models')),
+  shadow: z
+    .strictObject({
+      provider_id: z.uuid().describe('The provider that gets them').meta(refersTo('/v1/catalog/providers')),
+      upstream_model: upstreamName.optional().describe("That provider's name for the model; absent: the same name"),
+      share: z.number().gt(0).max(100).describe('Percent of the requests'),
+    })
+    .describe('Where a share of its requests is sent a second time, for comparison; no caller sees those answers'),
   translation: z
     .enum(translationManners)
     .describe(
@@ -51,6 +59,7 @@ export const createModelBody = z.strictObject({
   max_output_tokens: fields.max_output_tokens.optional(),
   fallbacks: fields.fallbacks.optional(),
   translation: fields.translation.optional(),
+  shadow: fields.shadow.optional(),
 })
 
 export const updateModelBody = z.strictObject({
@@ -61,6 +70,7 @@ export const updateModelBody = z.strictObject({
   max_output_tokens: fields.max_output_tokens.nullable().optional(),
   fallbacks: fields.fallbacks.nullable().optional(),
   translation: fields.translation.nullable().optional(),
+  shadow: fields.shadow.nullable().optional(),
 })
 
 function distinct(values: readonly string[]): boolean {
@@ -80,6 +90,7 @@ export const modelSchema = z.object({
   max_output_tokens: z.number().int().nullable(),
   fallbacks: z.array(z.string()),
   translation: z.enum(translationManners),
+  shadow: fields.shadow.nullable(),
   version: z.number().int(),
   created_at: z.string(),
 })
@@ -112,6 +123,7 @@ export const modelResource = resource({
   flags: {
     provider_id: { name: 'provider' },
     price: { json: true },
+    shadow: { json: true },
     fallbacks: { hint: 'ID' },
   },
 })

@@ -145,6 +145,7 @@ async function checkReferences(
     upstream_model,
     families: wanted,
     fallbacks: named,
+    shadow,
   }: ModelFields & { provider_id: string },
 ): Promise<SQL[]> {
   const fallbacks = named ?? []
@@ -164,12 +165,18 @@ async function checkReferences(
     if (await holds(state, isThere(models, fallback))) continue
     throw wrong(`fallbacks.${index}`, 'The catalog lists no such model')
   }
-  return [isThere(providers, providerId), ...fallbacks.map((fallback) => isThere(models, fallback))]
+  if (!shadow) return [isThere(providers, providerId), ...fallbacks.map((fallback) => isThere(models, fallback))]
+  const second = isThere(providers, shadow.provider_id)
+  if (!(await holds(state, second))) throw wrong('shadow.provider_id', 'There is no such provider')
+  if (shadow.provider_id === providerId && (shadow.upstream_model ?? upstreamModel) === upstreamModel) {
+    throw wrong('shadow', 'The shadow is the model itself: name another provider or another upstream_model')
+  }
+  return [second, isThere(providers, providerId), ...fallbacks.map((fallback) => isThere(models, fallback))]
 }
 
 /** The columns of the fields that are given. */
 function columns(given: Omit<ModelFields, 'provider_id'>) {
-  const { upstream_model, families: served, price, max_output_tokens, fallbacks, translation } = given
+  const { upstream_model, families: served, price, max_output_tokens, fallbacks, translation, shadow } = given
   return {
     ...(upstream_model === undefined ? {} : { upstreamModel: upstream_model }),
     ...(served === undefined ? {} : { families: jsonOrNull(served) }),
@@ -177,6 +184,7 @@ function columns(given: Omit<ModelFields, 'provider_id'>) {
     ...(max_output_tokens === undefined ? {} : { maxOutputTokens: max_output_tokens }),
     ...(fallbacks === undefined ? {} : { fallbacks: jsonOrNull(fallbacks) }),
     ...(translation === undefined ? {} : { translation }),
+    ...(shadow === undefined ? {} : { shadow: jsonOrNull(shadow) }),
   }
 }
 
@@ -196,6 +204,7 @@ const modelRecord = (row: ModelRow): ModelRecord => ({
   max_output_tokens: row.maxOutputTokens,
   fallbacks: modelSchema.shape.fallbacks.parse(JSON.parse(row.fallbacks ?? '[]')),
   translation: row.translation === 'strict' ? 'strict' : 'lenient',
+  shadow: row.shadow === null ? null : modelSchema.shape.shadow.parse(JSON.parse(row.shadow)),
   version: row.version,
   created_at: timestamp(row.createdAt),
 })

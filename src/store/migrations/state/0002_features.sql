@@ -1,3 +1,10 @@
+CREATE TABLE `cache_clears` (
+	`id` text PRIMARY KEY NOT NULL,
+	`version` integer NOT NULL,
+	`deleted` integer DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `cache_clears_version` ON `cache_clears` (`version`);--> statement-breakpoint
 CREATE TABLE `managed_settings` (
 	`id` text PRIMARY KEY NOT NULL,
 	`name` text NOT NULL,
@@ -30,4 +37,5 @@ CREATE TABLE `workload_identities` (
 );
 --> statement-breakpoint
 CREATE INDEX `workload_identities_version` ON `workload_identities` (`version`);--> statement-breakpoint
-CREATE INDEX `workload_identities_token` ON `workload_identities` (`token_id`);
+CREATE INDEX `workload_identities_token` ON `workload_identities` (`token_id`);--> statement-breakpoint
+ALTER TABLE `models` ADD `shadow` text;

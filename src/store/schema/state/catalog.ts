@@ -54,11 +54,20 @@ export const models = sqliteTable(
     maxOutputTokens: integer('max_output_tokens'),
     fallbacks: text('fallbacks'),
     translation: text('translation'),
+    shadow: text('shadow'),
     createdAt: integer('created_at').notNull(),
     ...versioned,
   },
   (table) => [versionIndex('models', table.version)],
 )
+
+/**
+ * When answers that gateways keep were last cleared: its version says when. The id is a model's, or `*` for all of
+ * them.
+ */
+export const cacheClears = sqliteTable('cache_clears', { id: text('id').primaryKey(), ...versioned }, (table) => [
+  versionIndex('cache_clears', table.version),
+])
 
 /** What policies do. The ledger has their names. */
 export const policies = sqliteTable(
