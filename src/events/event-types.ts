@@ -56,6 +56,10 @@ export const eventGroups = [
         .object({ provider_id: z.string(), model: z.string(), excess: z.number() })
         .optional()
         .describe('By how many US dollars the provider charged more than the request could cost by its list price'),
+      batch: z
+        .object({ id: z.string(), provider_id: z.string(), family: z.string(), lines: z.number().int() })
+        .optional()
+        .describe('The batch that the request made: it holds the most that it can cost until `usage.batch_settled`'),
       trimmed,
     }),
   ),
@@ -155,7 +159,14 @@ export const eventGroups = [
   ),
   group(
     'UsageEvent',
-    ['usage.lease_lost', 'usage.released', 'usage.bound_exceeded', 'usage.excess_forgotten', 'usage.claim_refused'],
+    [
+      'usage.lease_lost',
+      'usage.released',
+      'usage.bound_exceeded',
+      'usage.excess_forgotten',
+      'usage.claim_refused',
+      'usage.batch_settled',
+    ],
     () =>
       z.looseObject({
         worker: z.string().optional(),
@@ -163,6 +174,13 @@ export const eventGroups = [
         provider_id: anId,
         model: z.string().optional().describe("The provider's name of the model"),
         excess: z.number().optional().describe('US dollars that the provider charged beyond the bound of a request'),
+        hold: anId.describe('The exchange that made the batch'),
+        status: z.string().optional().describe('How the batch ended'),
+        requests: z.number().int().optional().describe('Lines of the batch that the provider answered'),
+        returned: z
+          .array(z.object({ account: z.string(), amount: z.number().int() }))
+          .optional()
+          .describe('What the batch gave back to each limit: requests, or nano-dollars'),
         actor,
       }),
   ),

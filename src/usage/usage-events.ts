@@ -155,7 +155,8 @@ export class UsageEvents {
       named.map(({ id }) => id),
     )
     const rows = await ledger.read<{ account: string; settled: number; exhausted_at: number | null }>(
-      `select account, settled, exhausted_at from usage_accounts
+      `select account, exhausted_at, settled - coalesce((select sum(value ->> 'amount') from batch_holds, json_each(held)
+         where settled_at is null and value ->> 'account' = usage_accounts.account), 0) as settled from usage_accounts
        where account in (select value from json_each(?))`,
       [JSON.stringify(accounts)],
     )

@@ -4,6 +4,7 @@ import { Failure, type FailureCode, failures } from '../../failure.ts'
 import { callFailure } from '../../lib/http/call-failure.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Fetch } from '../../providers/provider.ts'
+import { type BatchesReply, type BatchUse, batchesReplySchema } from '../../usage/batches/batch-protocol.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../../usage/lease/lease.ts'
 import { type SlotBalance, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
 import {
@@ -31,6 +32,7 @@ const credentialMs = 5000
 const revocationsMs = 15_000
 const deregisterTimeoutMs = 1000
 const offersMs = 15_000
+const batchesMs = 15_000
 
 export interface Heartbeat {
   worker: number
@@ -62,6 +64,10 @@ export interface ControlClient {
   deregister(session: string, body: { worker: number; stream_id: string }): Promise<void>
   leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
   mcpOffers(session: string, report: OfferReport): Promise<void>
+  batches(
+    session: string,
+    body: { worker: number; stream_id: string; settled: readonly BatchUse[] },
+  ): Promise<BatchesReply>
   /** Where the state is, with a new read credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
   /** Reports revocations that a restored primary may have lost. Resolves when the tokens are refused again. */
@@ -143,6 +149,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     async mcpOffers(session, report) {
       await post('mcp-offers', session, JSON.stringify(report), offersMs, {})
     },
+    batches: async (session, body) =>
+      batchesReplySchema.parse(await post('batches', session, JSON.stringify(body), batchesMs, {})),
     credential: async (session) =>
       credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),
     revocations: async (session, body) =>

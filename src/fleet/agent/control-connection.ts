@@ -19,6 +19,7 @@ import { asFailure, Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Head } from '../../store/propagation.ts'
+import type { BatchesReply, BatchUse } from '../../usage/batches/batch-protocol.ts'
 import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
 import type { SlotBalance, SlotsReply } from '../../usage/rate/rate-protocol.ts'
 import type { RevocationEntry } from '../coordinator/lost-revocations.ts'
@@ -225,6 +226,14 @@ export class ControlConnection {
   /** Reports what an MCP server offers. Rejects if the control plane cannot be reached. */
   async mcpOffers(report: OfferReport): Promise<void> {
     await this.#options.client.mcpOffers(await this.#session.ensure(), report)
+  }
+
+  /** Says what batches used that ended, and asks which ones to follow. Rejects if the control plane is out of reach. */
+  async batches(settled: readonly BatchUse[]): Promise<BatchesReply> {
+    const { client, worker } = this.#options
+    const streamId = this.#streamId
+    if (streamId === null) throw new Failure('dependency_unavailable')
+    return await client.batches(await this.#session.ensure(), { worker, stream_id: streamId, settled })
   }
 
   /** The head of the primary from the last message of the control plane. */

@@ -20,6 +20,7 @@ import type { Log } from '../../lib/log/log.ts'
 import { deriveKey } from '../../lib/seal.ts'
 import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { Fetch } from '../../providers/provider.ts'
+import type { BatchLedger } from '../../usage/batches/batch-protocol.ts'
 import { WorkerUsage } from '../../usage/lease/worker/worker-usage.ts'
 import { WorkerRates } from '../../usage/rate/worker-rates.ts'
 import { ChainContinuity } from '../outbox/continuity.ts'
@@ -107,6 +108,7 @@ class RunningWorker implements StartedWorker {
   readonly counters: WorkerCounters
   readonly usageLimits: WorkerUsage
   readonly rates: WorkerRates
+  readonly batches: BatchLedger
   readonly mcp: McpSource
   readonly #replica: WorkerReplica | null
   readonly #rateTimer: Timer
@@ -255,6 +257,7 @@ class RunningWorker implements StartedWorker {
       onChange: (listener) => this.view.mcp.onChange(listener),
       report: (report) => this.#session.mcpOffers(report),
     }
+    this.batches = { sync: (settled) => this.#session.batches(settled) }
     this.rates = new WorkerRates({
       clock: { monotonic: () => clock.monotonic(), host: this.#hostTime },
       process: options.newId(),

@@ -22,6 +22,7 @@ import type { FleetOptions } from './options.ts'
 import { Peers } from './peers.ts'
 import { propagate } from './propagation.ts'
 import { readinessWarning } from './readiness-warning.ts'
+import { batchesRoute } from './routes/batches.ts'
 import { bootstrapRoute } from './routes/bootstrap.ts'
 import { boundsRoutes } from './routes/bounds.ts'
 import { credentialRoute } from './routes/credential.ts'
@@ -255,6 +256,7 @@ function runtimeRoutes(
     eventsRoute({ options, registry, usage }),
     workersRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
+    batchesRoute({ registry, usage }),
     slotsRoute({ options, registry, limitRows, peers }),
   ]
 }

@@ -6,6 +6,8 @@ import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
 import type { Statement } from '../../store/statement.ts'
 import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
+import { BatchHolds } from '../../usage/batches/batch-holds.ts'
+import { holdStatements } from '../../usage/batches/hold-statements.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
 import { Allocator } from '../../usage/lease/allocator/allocator.ts'
@@ -28,6 +30,7 @@ import type { FleetOptions } from './options.ts'
 import type { WorkerRegistry } from './worker-registry.ts'
 
 export interface UsageControl {
+  readonly batches: BatchHolds
   readonly allocator: Allocator
   readonly limitEvents: UsageEvents
   /** The statements that book the settlements of a worker's new records, for the transaction that appends them. */
@@ -125,6 +128,13 @@ export function createUsage(
     if (used.length > 0) await limitEvents.used(used)
     if (offer) await limitEvents.offerChanged()
   }
+  const batches = new BatchHolds({
+    ...options,
+    onReturned(accounts) {
+      allocator.changed(accounts)
+      limitEvents.used(accounts).catch(failed)
+    },
+  })
   const compaction = new Compaction(ledger, clock, epoch)
   let restoreChecked = false
   const uses = (records: readonly LogRecord[]) =>
@@ -132,6 +142,7 @@ export function createUsage(
   const settlementsOf = (records: readonly LogRecord[]) => records.flatMap(({ settlements }) => settlements ?? [])
   return {
     allocator,
+    batches,
     compact: () => compaction.run(),
     reconcileIfRestored: () => reconcile(),
     async epoch() {
@@ -170,8 +181,9 @@ export function createUsage(
       const settlements = settlementsOf(records)
       const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
       const counted = totalStatements(records)
-      if (booked.length === 0) return counted
-      return [...counted, ...booked, ...excessStatements(records, clock.now()), epoch.count()]
+      const held = holdStatements(worker, records, clock.now())
+      if (booked.length === 0) return [...counted, ...held]
+      return [...counted, ...booked, ...held, ...excessStatements(records, clock.now()), epoch.count()]
     },
     onBooked(records) {
       if (uses(records)) epoch.made()

@@ -82,7 +82,10 @@ const smallDetails: Trim = (details) => ({
   ...noDetails(details),
 })
 
-/** Only what the control plane queues for a person. */
-const noDetails: Trim = ({ escalation }) => (escalation === undefined ? {} : { escalation })
+/** Only what the control plane acts on: what waits for a person, and a batch that holds what it may cost. */
+const noDetails: Trim = ({ escalation, batch }) => ({
+  ...(escalation !== undefined && { escalation }),
+  ...(batch !== undefined && { batch }),
+})
 
 const fits = (json: string, limit: number): boolean => json.length * 3 <= limit || Buffer.byteLength(json) <= limit

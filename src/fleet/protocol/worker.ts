@@ -13,6 +13,7 @@ import type { Price } from '../../providers/prices/price.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
+import type { BatchLedger } from '../../usage/batches/batch-protocol.ts'
 import type { LimitSet } from '../../usage/limits.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
@@ -190,6 +191,7 @@ export interface GatewayAgent {
   readonly status: GatewayStatus
   readonly usageLimits: UsageLimits
   readonly rates: Rates
+  readonly batches: BatchLedger
   readonly counters: WorkerCounters
   /** The gateway's own time: monotonic, corrected by answers of the control plane. */
   now(): number

@@ -14,6 +14,7 @@ import { Failure } from '../../failure.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
+import { everyBalance } from '../batches/batch-returns.ts'
 import { resume, workersPendingReconciliation } from '../lease/allocator/restored-ledger.ts'
 import { maxAmount, plainName } from '../lease/lease.ts'
 import { visibleAccounts } from './visible-limits.ts'
@@ -63,7 +64,7 @@ export const usageRoutes = (dependencies: UsageDependencies) => {
         const rows = await ledger.read<AccountRow>(
           `select c.account, min(sum(c.settled), ${maxAmount}) as settled, sum(c.granted - c.returned - c.settled) as held,
            sum(c.granted - c.returned - c.settled > 0) as workers, u.exhausted_at
-         from lease_balances c left join usage_accounts u on u.account = c.account
+         from ${everyBalance} c left join usage_accounts u on u.account = c.account
          where c.account > ? and substr(c.account, 1, length(?)) = ? and ${seen.sql}
          group by c.account order by c.account limit ?`,
           [

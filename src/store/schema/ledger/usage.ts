@@ -68,6 +68,38 @@ export const recallAnswers = sqliteTable(
   (table) => [primaryKey({ columns: [table.account, table.worker] })],
 )
 
+/**
+ * What batches hold (usage/batches/README.md): the limits were charged the most that a batch can cost when it was made,
+ * and get the rest back when it is settled, once. `held` is a list of {account, amount}; `attribution` is that of the
+ * request's event. A worker follows the batch until `claimed_until`.
+ */
+export const batchHolds = sqliteTable(
+  'batch_holds',
+  {
+    id: text('id').primaryKey(),
+    gatewayId: text('gateway_id').notNull(),
+    tokenId: text('token_id'),
+    attribution: text('attribution').notNull(),
+    requestId: text('request_id'),
+    batch: text('batch').notNull(),
+    held: text('held').notNull(),
+    createdAt: integer('created_at').notNull(),
+    claimedBy: text('claimed_by').notNull().default(''),
+    claimedUntil: integer('claimed_until').notNull().default(0),
+    settledAt: integer('settled_at'),
+  },
+  (table) => [
+    index('batch_holds_open').on(table.gatewayId, table.createdAt).where(sql`settled_at is null`),
+    index('batch_holds_settled').on(table.settledAt).where(sql`settled_at is not null`),
+  ],
+)
+
+/** What settled batches gave back to an account, in all; less than nothing where they cost more than they held. */
+export const batchReturns = sqliteTable('batch_returns', {
+  account: text('account').primaryKey(),
+  amount: integer('amount').notNull(),
+})
+
 /** What each token account has used, with a limit or without: requests that were sent on, and nano-dollars. */
 export const usageTotals = sqliteTable('usage_totals', {
   accountId: text('account_id').primaryKey(),

@@ -83,7 +83,7 @@ export function decide(need: Need, state: AccountState): Decision {
 
 /** The settled sum of an account, from the ledger or from reports that are ahead of it. */
 export const totalSettled = ({ balances, reports }: Pick<AccountState, 'balances' | 'reports'>): number =>
-  balances.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? 0), 0)
+  balances.reduce((sum, { worker, settled }) => sum + Math.max(settled, reports.get(worker)?.settled ?? settled), 0)
 
 /**
  * How much a worker may get. While others request too, it gets at most half of the account, and waits for them

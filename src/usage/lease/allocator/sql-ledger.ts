@@ -7,6 +7,7 @@ import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { type Database, databaseTime } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
+import { everyBalance, returnedTo } from '../../batches/batch-returns.ts'
 import { type Registration, roundSize } from '../lease.ts'
 import { isBehind, type LedgerEpoch } from '../ledger-epoch.ts'
 import type {
@@ -43,7 +44,7 @@ export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOp
   return {
     balances: (accounts) =>
       ledger.read<LedgerBalance>(
-        `select account, worker, rounds, granted, returned, settled from lease_balances
+        `select account, worker, rounds, granted, returned, settled from ${everyBalance}
          where account in (select value from json_each(?))`,
         [JSON.stringify(accounts)],
       ),
@@ -51,7 +52,7 @@ export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOp
       const rows = await ledger.read<LedgerBalance & { status: LedgerStatus }>(
         `select status, account, worker, rounds, granted, returned, settled from (
           select case when ${isBehind('?2')} then 'behind' when ${isReconciling} then 'awaiting' else 'whole' end as status)
-          left join lease_balances on account in (select value from json_each(?1))`,
+          left join ${everyBalance} on account in (select value from json_each(?1))`,
         [JSON.stringify(accounts), epoch.text],
       )
       const balances = rows.flatMap(({ status, ...balance }) => (balance.account === null ? [] : [balance]))
@@ -141,7 +142,7 @@ const missingGrantStatements = ({ increases, since }: MissingGrants): Statement[
     sql: `${raised} where value ->> 'limit' is null or (value ->> 'granted') - (value ->> 'returned') + coalesce((
       select sum(granted - returned) from lease_balances c where c.account = value ->> 'account'
         and c.worker <> value ->> 'worker' and not (select pending_reconciliation from workers where worker = value ->> 'worker')
-      ), 0) <= value ->> 'limit' ${increaseOnConflict}`,
+      ), 0) - ${returnedTo("value ->> 'account'")} <= value ->> 'limit' ${increaseOnConflict}`,
     args: [JSON.stringify(increases)],
   },
   startReconciliation(since),
@@ -160,7 +161,7 @@ const increaseStatements = ({ workers, increases, limits }: LedgerChange): State
   {
     sql: `insert into guards (holds) select 0 from json_each(?) asked where (
       select coalesce(sum(granted - returned), 0) from lease_balances where account = asked.value ->> 'account'
-    ) > asked.value ->> 'limit'`,
+    ) - ${returnedTo("asked.value ->> 'account'")} > asked.value ->> 'limit'`,
     args: [JSON.stringify(limits)],
   },
 ]
