@@ -31,6 +31,7 @@ export const attributionSchema = z.object({
   oauth_client_id: z.string().nullable(),
   session_id: z.string().nullable(),
   key_class: z.string().nullable(),
+  client: z.string().optional().describe('The known client that sent it, such as claude-code'),
 })
 
 export const costAttributionSchema = z.object({

@@ -16,7 +16,7 @@ const whole = {
   config_version: 18,
   event_attribution: {
     ...{ token_id: id, team_id: null, user_id: null, gateway_id: id },
-    ...{ oauth_client_id: null, session_id: null, key_class: 'durable' },
+    ...{ oauth_client_id: null, session_id: null, key_class: 'durable', client: 'codex' },
   },
   exchange_id: id,
   trace_id: 'a'.repeat(32),

@@ -136,6 +136,8 @@ function recordStart(exchange: Exchange, gateway: Gateway): string {
     ...(mcp === null ? { model: maskSecretsOrNull(requestedModel(exchange)) } : mcpTarget(exchange, mcp)),
     stream: facts?.stream ?? false,
   }
+  if (exchange.calledTools !== null)
+    start.details.called_tools = exchange.calledTools.map((name) => recordedText(exchange, name))
   return wellFormedJson(start).slice(0, -2)
 }
 
@@ -194,9 +196,9 @@ const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
 })
 
 function attribution(exchange: Exchange, gatewayId: string): Attribution {
-  const { token, sessionId } = exchange
+  const { token, sessionId, client } = exchange
   if (token === null) return { ...noAttribution, gateway_id: gatewayId }
-  return {
+  const known: Attribution = {
     token_id: token.id,
     team_id: token.eventTeamId,
     user_id: token.userId,
@@ -205,4 +207,6 @@ function attribution(exchange: Exchange, gatewayId: string): Attribution {
     session_id: recordedOrNull(exchange, sessionId),
     key_class: token.delegation === undefined ? token.keyClass : null,
   }
+  if (client !== null) known.client = client
+  return known
 }
