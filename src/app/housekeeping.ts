@@ -3,6 +3,7 @@ import { applyQueueChanges } from '../escalations/arrivals.ts'
 import { mergeSegments } from '../events/log/merge-segments.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
 import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
+import { removeOldSessions } from '../events/sessions/session-sums.ts'
 import type { Log } from '../lib/log/log.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
@@ -37,6 +38,7 @@ export async function housekeep(
     ['exports', async () => await (await exports()).tend()],
     ['sums for charts', () => foldRollups(shared.ledger)],
     ['old sums', () => removeOldRollups(shared.ledger, { now: shared.clock.now(), retention })],
+    ['old sessions', () => removeOldSessions(shared.ledger, { now: shared.clock.now(), retention })],
     ['runtime token', rotated],
     ['keys of issuers', issuerKeys],
     ['used-up limits', () => workers.usage.limitEvents.recordUsedUpLimits()],

@@ -45,6 +45,10 @@ export const eventGroups = [
         .optional()
         .describe('The request was sent on, so it counts towards the limits of its token'),
       policy_results: z.array(policyResult).optional(),
+      called_tools: z
+        .array(z.string())
+        .optional()
+        .describe('In a session: the tools that the model called last, whose results the request brings'),
       notes: z.array(z.string()).optional().describe('What the gateway did to the request beside its verdicts'),
       max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
       cache: z

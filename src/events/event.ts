@@ -33,6 +33,7 @@ export const attributionSchema = z.object({
   key_class: z.string().nullable(),
   workload_identity_id: z.string().optional().describe('The workload identity of a caller with a JWT'),
   workload_subject: z.string().optional().describe('The `sub` of that JWT'),
+  client: z.string().optional().describe('The known client that sent it, such as claude-code'),
 })
 
 export const costAttributionSchema = z.object({

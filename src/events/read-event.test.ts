@@ -16,7 +16,7 @@ const whole = {
   config_version: 18,
   event_attribution: {
     ...{ token_id: id, team_id: null, user_id: null, gateway_id: id },
-    ...{ oauth_client_id: null, session_id: null, key_class: 'durable' },
+    ...{ oauth_client_id: null, session_id: null, key_class: 'durable', client: 'codex' },
     ...{ workload_identity_id: '01990000-0000-7000-8000-00000000aa01', workload_subject: 'app' },
   },
   exchange_id: id,

@@ -89,7 +89,7 @@ const eventChecks = {
   config_version: isInteger,
   event_attribution: shape(attributionSchema, {
     ...{ token_id: isTextOrNull, team_id: isTextOrNull, user_id: isTextOrNull, gateway_id: isTextOrNull },
-    ...{ oauth_client_id: isTextOrNull, session_id: isTextOrNull, key_class: isTextOrNull },
+    ...{ oauth_client_id: isTextOrNull, session_id: isTextOrNull, key_class: isTextOrNull, client: isText },
     ...{ workload_identity_id: isText, workload_subject: isText },
   }),
   exchange_id: isUuid,

@@ -17,6 +17,7 @@ import { orders, readEventPage } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
 import { visibilityFor } from './query/visibility-filter.ts'
 import { seriesRoute } from './rollups/series-route.ts'
+import { sessionRoute } from './sessions/session-route.ts'
 
 /** Of CSV only: JSON has all of an event. */
 const columnsSchema = z
@@ -104,5 +105,6 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
       },
     )
     .use(seriesRoute(deps, visible))
+    .use(sessionRoute(deps, visible))
     .use(exportJobRoutes({ ...deps, visible }))
 }

@@ -162,6 +162,10 @@ export interface Exchange extends Placed {
   /** A policy changed members, so the sent body may be longer than the received one. */
   rewritten: boolean
   sessionId: string | null
+  /** The known client that sent it, by the name of `connect`; null for any other. */
+  client: string | null
+  /** Names of the tools that the model called last, in a session; null if it called none. */
+  calledTools: readonly string[] | null
   /** Stable notes of what the gateway changed in the request, recorded as `details.notes`. */
   readonly notes: string[]
   facts: RequestFacts | null
@@ -288,6 +292,8 @@ export const beginExchange = (
   edits: new Map(),
   rewritten: false,
   sessionId: null,
+  client: null,
+  calledTools: null,
   notes: [],
   facts: null,
   neutral: null,

@@ -52,13 +52,14 @@ export const eventLine = (event: ListedEvent): string =>
 /** Timestamp, event type, verdict, model, policy and reason. */
 export function wideEventLine(event: ListedEvent): string {
   const { model, policy_results: results = [event.details] } = event.details ?? {}
-  const policies = Array.isArray(results) ? results.map(policyOf).filter((id) => id !== null) : []
+  // A policy has a result for each of its stages.
+  const policies = new Set(Array.isArray(results) ? results.map(policyOf).filter((id) => id !== null) : [])
   const cells = [
     event.timestamp,
     event.event_type.padEnd(24),
     event.verdict.padEnd(10),
     typeof model === 'string' ? model : '-',
-    policies.join(',') || '-',
+    [...policies].join(',') || '-',
     event.reason_code,
   ]
   return cells.map(printable).join(' ')

@@ -55,7 +55,7 @@ test('prints a dash for a field that an event does not have', () => {
 })
 
 test('the wide line shows model, policy and reason', () => {
-  const details = { model: 'gpt-x', policy_results: [{ policy_id: 'p1' }, { policy_id: 'p2' }] }
+  const details = { model: 'gpt-x', policy_results: [{ policy_id: 'p1' }, { policy_id: 'p2' }, { policy_id: 'p1' }] }
   expect(wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details })).split(/ +/)).toEqual([
     '2026-01-01T00:00:00.000Z',
     'gateway.request.outcome',

@@ -9,6 +9,7 @@ export const filterFlags = {
   'request-id': { type: 'string', description: 'Only events of requests with this x-request-id' },
   'exchange-id': { type: 'string', description: 'Only events of this request', valueHint: 'UUID' },
   'session-id': { type: 'string', description: 'Only events of this session' },
+  client: { type: 'string', description: 'Only events of this known client, such as claude-code' },
   token: { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },
   'token-id': { type: 'string', description: 'Only events of this token', valueHint: 'UUID' },
   user: { type: 'string', description: 'Only events of this person', valueHint: 'EMAIL|UUID' },

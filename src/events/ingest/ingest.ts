@@ -22,6 +22,7 @@ import type { LogRecord } from '../log/record.ts'
 import type { NewRecord } from '../log/segment.ts'
 import { readChainRows } from '../log/segment-rows.ts'
 import { pendingRollups } from '../rollups/pending-rollups.ts'
+import { sessionStatements } from '../sessions/session-sums.ts'
 import { type ReceivedBatch, readBatch } from './read-batch.ts'
 
 interface Batch extends ReceivedBatch {
@@ -113,6 +114,7 @@ async function write(
   const statements = [
     ...appendStatements({ chain, head, records: fresh, digest, receivedAt }),
     ...pendingRollups(understood, receivedAt),
+    ...sessionStatements(understood, receivedAt),
     ...batch.bookingStatements(understood),
   ]
   // Grants and revocations go first: a worker keeps what is not acknowledged and can send it at any time.

@@ -77,6 +77,7 @@ export const facetNames = [
   'provider',
   'policy',
   'status',
+  'client',
 ] as const
 export type FacetName = (typeof facetNames)[number]
 
@@ -92,13 +93,14 @@ const isIndexed = (value: unknown): value is string =>
 export function visitFacets(record: LogRecord, visit: (facet: FacetName, value: string, events: number) => void): void {
   const { event_attribution: who, attempts, decisions } = record
   const events = eventsOf(record)
-  const shared = (facet: FacetName, value: string | null) => {
+  const shared = (facet: FacetName, value: string | null | undefined) => {
     if (isIndexed(value)) visit(facet, value, events)
   }
   shared('gateway', who.gateway_id)
   shared('team', who.team_id)
   shared('token', who.token_id)
   shared('user', who.user_id)
+  shared('client', who.client)
   const visitOwn = (own: OwnPart) => {
     for (const facet of ownFacets) {
       for (const value of ownValues(own, facet)) if (isIndexed(value)) visit(facet, value, 1)
@@ -131,6 +133,8 @@ export function facetValues(event: Event, facet: FacetName): readonly unknown[] 
       return [who.token_id]
     case 'user':
       return [who.user_id]
+    case 'client':
+      return [who.client]
     default:
       return ownValues(event, facet)
   }

@@ -85,6 +85,7 @@ const anyEvent = fc
         gateway_id: ids[which] ?? null,
         user_id: ids[1 - which] ?? null,
         session_id: `session-${which}`,
+        ...(which === 0 && { client: 'codex' }),
       },
       ...(cost !== null && {
         event_cost_attribution: {
@@ -107,6 +108,7 @@ const anyFilters: fc.Arbitrary<EventFilters> = fc.record(
     request_id: fc.constantFrom('one', 'none'),
     exchange_id: fc.constantFrom(...ids),
     session_id: fc.constantFrom('session-0', 'none'),
+    client: fc.constantFrom('codex', 'none'),
     token_id: fc.constantFrom(...ids),
     token: fc.constantFrom(...ids),
     user_id: fc.constantFrom(...ids),

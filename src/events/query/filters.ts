@@ -19,7 +19,8 @@ export const eventFilters = {
   until: untilSchema.optional().describe('RFC 3339, exclusive'),
   request_id: words().describe("The caller's label, which may repeat"),
   exchange_id: z.uuid().optional().describe("The gateway's own id of one request"),
-  session_id: words(500),
+  session_id: words(500).describe('Of a conversation of an agent, or of requests that name one'),
+  client: words().describe('The known client that sent it, such as claude-code'),
   token_id: z.uuid().optional(),
   token: words().describe('Its name or id'),
   user_id: z.uuid().optional(),
@@ -59,7 +60,7 @@ export type EventConditions = Pick<LogQuery, 'facets' | 'ids'> & { matches(event
 
 const facetOf = {
   ...{ event_type: 'type', gateway_id: 'gateway', verdict: 'verdict', token_id: 'token', user_id: 'user' },
-  ...{ model: 'model', provider: 'provider', reason_code: 'reason', status: 'status' },
+  ...{ model: 'model', provider: 'provider', reason_code: 'reason', status: 'status', client: 'client' },
 } as const satisfies Partial<Record<keyof EventFilters, FacetName>>
 
 /**

@@ -56,6 +56,7 @@ export async function emptyTestDatabases({ state, ledger }: TestDatabases): Prom
       'segment_facets',
       'segment_chains',
       'event_rollups',
+      'event_sessions',
       'pending_event_rollups',
       'chains',
       'secrets',

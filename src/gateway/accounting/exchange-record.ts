@@ -144,6 +144,8 @@ function recordStart(exchange: Exchange, gateway: Gateway): string {
     ...(mcp === null ? { model: maskSecretsOrNull(requestedModel(exchange)) } : mcpTarget(exchange, mcp)),
     stream: facts?.stream ?? false,
   }
+  if (exchange.calledTools !== null)
+    start.details.called_tools = exchange.calledTools.map((name) => recordedText(exchange, name))
   return wellFormedJson(start).slice(0, -2)
 }
 
@@ -213,9 +215,9 @@ const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
 })
 
 function attribution(exchange: Exchange, gatewayId: string): Attribution {
-  const { token, sessionId, workload } = exchange
+  const { token, sessionId, workload, client } = exchange
   if (token === null) return { ...noAttribution, gateway_id: gatewayId }
-  return {
+  const known: Attribution = {
     token_id: token.id,
     team_id: token.eventTeamId,
     user_id: token.userId,
@@ -223,9 +225,11 @@ function attribution(exchange: Exchange, gatewayId: string): Attribution {
     oauth_client_id: token.delegation?.clientId ?? null,
     session_id: recordedOrNull(exchange, sessionId),
     key_class: token.delegation === undefined ? token.keyClass : null,
-    ...(workload !== null && {
-      workload_identity_id: workload.identity.id,
-      workload_subject: recordedText(exchange, workload.subject).slice(0, 512),
-    }),
   }
+  if (workload !== null) {
+    known.workload_identity_id = workload.identity.id
+    known.workload_subject = recordedText(exchange, workload.subject).slice(0, 512)
+  }
+  if (client !== null) known.client = client
+  return known
 }

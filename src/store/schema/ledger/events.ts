@@ -1,6 +1,6 @@
 /** The event log, what proves it, its sums, and exports of it. */
 import { sql } from 'drizzle-orm'
-import { blob, check, index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { blob, check, index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /**
  * One row: the position of the next record, how often segments were merged (a reader that reads several times sees that
@@ -152,6 +152,41 @@ export const eventRollups = sqliteTable(
     primaryKey({ columns: [table.kind, table.step, table.scope, table.at, table.key, table.verdict] }),
     index('event_rollups_minutes').on(table.at).where(sql`step = 'minute'`),
     index('event_rollups_longer').on(table.at).where(sql`step <> 'minute'`),
+  ],
+)
+
+/**
+ * Sums of each session: one row for what one token did under one session id. Times in milliseconds since the epoch, cost
+ * in nano-dollars; `models` and `tools` are objects of names and how often each was used, as JSON. Each index after the
+ * first serves one filter of the list, the newest first.
+ */
+export const eventSessions = sqliteTable(
+  'event_sessions',
+  {
+    id: integer('id').primaryKey({ autoIncrement: true }),
+    sessionId: text('session_id').notNull(),
+    tokenId: text('token_id').notNull(),
+    teamId: text('team_id'),
+    userId: text('user_id'),
+    client: text('client'),
+    firstAt: integer('first_at').notNull(),
+    lastAt: integer('last_at').notNull(),
+    requests: integer('requests').notNull(),
+    errors: integer('errors').notNull(),
+    findings: integer('findings').notNull(),
+    inputTokens: integer('input_tokens').notNull(),
+    outputTokens: integer('output_tokens').notNull(),
+    cost: integer('cost').notNull(),
+    models: text('models').notNull(),
+    tools: text('tools').notNull(),
+  },
+  (table) => [
+    uniqueIndex('event_sessions_name').on(table.sessionId, table.tokenId),
+    index('event_sessions_all').on(table.lastAt, table.id),
+    index('event_sessions_team').on(table.teamId, table.lastAt, table.id),
+    index('event_sessions_user').on(table.userId, table.lastAt, table.id),
+    index('event_sessions_token').on(table.tokenId, table.lastAt, table.id),
+    index('event_sessions_client').on(table.client, table.lastAt, table.id),
   ],
 )
 
