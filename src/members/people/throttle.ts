@@ -89,10 +89,13 @@ export async function countAttempt(ledger: Database, key: string, rule: Throttle
 }
 
 /** After a success: forgets the account's attempts and takes this one back from the address. */
-export async function forgiveAttempt(ledger: Database, keys: { account: string; address: string }): Promise<void> {
+export async function forgiveAttempt(
+  ledger: Database,
+  keys: { account: string | null; address: string },
+): Promise<void> {
   const { attempts, key } = signInAttempts
   await ledger.write([
-    statement(remove(signInAttempts).where(eq(key, keys.account))),
+    ...(keys.account === null ? [] : [statement(remove(signInAttempts).where(eq(key, keys.account)))]),
     statement(
       update(signInAttempts)
         .set({ attempts: sql`max(${attempts} - 1, 0)`, blockedUntil: 0 })

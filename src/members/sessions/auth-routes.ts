@@ -172,7 +172,7 @@ async function signedIn(dependencies: MemberDependencies, userId: string, sessio
   }
 }
 
-const cookieOf = ({ settings, baseUrl }: MemberDependencies, { secret }: NewSession): string =>
+export const cookieOf = ({ settings, baseUrl }: MemberDependencies, { secret }: NewSession): string =>
   keepSession(secret, settings.session_lifetime_seconds, baseUrl())
 
 /** The session that makes this call. Throws `permission_denied` where an API token makes it. */
