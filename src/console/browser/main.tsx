@@ -16,6 +16,7 @@ import { applyTheme } from './preferences.ts'
 import { AccountChanged } from './screens/sign-in/account-changed.tsx'
 import { AuthorizeProgram } from './screens/sign-in/authorize-program.tsx'
 import { Consent } from './screens/sign-in/consent.tsx'
+import { takeRefusedSignIn } from './screens/sign-in/providers.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
 import { screenAt, screens } from './screens.tsx'
@@ -126,6 +127,7 @@ function Inside() {
 
 applyTheme()
 followLinks()
+takeRefusedSignIn()
 listenToKeys()
 listenToDrafts()
 listenToOtherPages(() => api('GET /v1/auth/session', {}))

@@ -33,6 +33,7 @@ const waysSchema = z.object({
   identity_providers: z.array(z.object({ id: z.uuid(), name: z.string() })),
   passwords: z.enum(['everybody', 'break_glass']).describe('Who may sign in by password'),
 })
+export type SignInWays = z.infer<typeof waysSchema>
 
 export const providerSignInRoutes = (dependencies: MemberDependencies) =>
   new Elysia({ name: 'provider-sign-in' })

@@ -213,3 +213,26 @@ test('a sign-in leaves an event that names the provider', async () => {
   const [event] = await recordedEvents(plane.store.ledger, 'auth.signed_in')
   expect(event?.details).toMatchObject({ identity_provider_id: id })
 })
+
+test('signing out can lead to the sign-out of the provider, and works while that is away', async () => {
+  const id = await addProviderRecord(plane, provider, { sign_out_at_provider: true })
+  const leave = async () => {
+    const { session } = await signInAt(plane, provider, id)
+    const cookie = session ?? ''
+    const { csrf_token } = (await plane.call('GET', '/v1/auth/session', { cookie })).json
+    const headers = plane.fromPage({ csrf: csrf_token })
+    return { cookie, out: () => plane.call('POST', '/v1/auth/logout', { cookie, headers, body: {} }) }
+  }
+  const first = await leave()
+  const address = new URL((await first.out()).json.redirect_to)
+  expect(address.origin + address.pathname).toBe(`${provider.issuer}/end`)
+  expect(Object.fromEntries(address.searchParams)).toEqual({
+    client_id: 'gatehouse',
+    post_logout_redirect_uri: 'http://127.0.0.1:7070/console',
+  })
+  expect(await whoIs(plane, first.cookie)).toBeNull()
+  const second = await leave()
+  await provider.stop()
+  plane.clock.advance(11 * 60_000)
+  expect((await second.out()).json).toEqual({ signed_out: true, redirect_to: null })
+})

@@ -60,6 +60,18 @@ export async function requireEnabled(sealed: Sealed, by: { id: string } | { issu
   return { id, name, issuer, clientId, version, clientSecret: await clientSecretOf(sealed, id), config: configOf(row) }
 }
 
+/** The enabled provider of an identity, if signing out here is signing out there; null otherwise. */
+export async function signOutProvider(sealed: Sealed, identityId: string): Promise<KnownProvider | null> {
+  const row = await query(sealed.ledger)
+    .select({ id: identityProviders.id, config: identityProviders.config })
+    .from(userIdentities)
+    .innerJoin(identityProviders, eq(identityProviders.issuer, userIdentities.issuer))
+    .where(and(eq(userIdentities.id, identityId), eq(identityProviders.enabled, 1)))
+    .get()
+  if (row === undefined || !configOf(row).sign_out_at_provider) return null
+  return await requireEnabled(sealed, { id: row.id })
+}
+
 export const clientSecretOf = ({ ledger, masterKey }: Sealed, id: string): Promise<string | null> =>
   openSecret(ledger, masterKey, secretName(id))
 
