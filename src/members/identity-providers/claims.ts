@@ -7,6 +7,8 @@ import type { KnownProvider } from './stored-identity-provider.ts'
 
 export interface Admission {
   role: UserRole
+  /** Whether any rule names a role. Otherwise that role is what a new account gets, and people set others by hand. */
+  governsRole: boolean
   /** The teams that the person's groups give. */
   teamIds: readonly string[]
   /** The teams that any rule names: in these the provider decides, in others it does not. */
@@ -26,6 +28,7 @@ export function admit({ issuer, config }: Pick<KnownProvider, 'issuer' | 'config
   if (role === null) throw new ProviderRefusal('no_role', 'No group of the person gives a role')
   return {
     role,
+    governsRole: config.groups.some((rule) => rule.role !== undefined),
     teamIds: [...new Set(fitting.flatMap(({ team_ids }) => team_ids))],
     governedTeamIds: [...new Set(config.groups.flatMap(({ team_ids }) => team_ids))],
   }

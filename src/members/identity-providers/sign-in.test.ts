@@ -87,6 +87,13 @@ test('a team that no rule names stays as an administrator has set it', async () 
   expect(await whoIs(plane, (await signInAt(plane, provider, id)).session)).toMatchObject({ team_ids: [own] })
 })
 
+test('where no rule has a role, a role that was set by hand stays', async () => {
+  const id = await addProviderRecord(plane, provider)
+  const person = await whoIs(plane, (await signInAt(plane, provider, id)).session)
+  await plane.call('PATCH', `/v1/users/${person.id}`, { body: { role: 'auditor' }, token: plane.adminToken })
+  expect(await whoIs(plane, (await signInAt(plane, provider, id)).session)).toMatchObject({ role: 'auditor' })
+})
+
 test('refuses a person to whom no group gives a role, and makes no account', async () => {
   const id = await addProviderRecord(plane, provider, { default_role: null, groups: [{ group: 'x', role: 'member' }] })
   expect(await signInAt(plane, provider, id)).toMatchObject({ refused: 'no_role', session: null })
@@ -161,7 +168,7 @@ test('the last active owner keeps the role when no group gives it', async () => 
   )
   const hash = await Bun.password.hash(testPassword)
   await plane.store.ledger.write([{ sql: 'update users set password_hash = ?', args: [hash] }])
-  const id = await addProviderRecord(plane, provider)
+  const id = await addProviderRecord(plane, provider, { groups: [{ group: 'x', role: 'admin' }] })
   const browser = await plane.signInAs('owner@localhost')
   const { url, cookie } = await beginAt(plane, id, '/', browser)
   const back = await comeBack(plane, provider.answerTo(url), [cookie, `gatehouse_session=${browser.cookie}`])

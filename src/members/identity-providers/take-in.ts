@@ -171,7 +171,7 @@ export const providerPrincipal = ({ id }: Pick<KnownProvider, 'id'>): Principal 
 })
 
 /**
- * Gives a person the role and the teams that their groups give. The last active owner keeps that role: otherwise
+ * Gives a person the role and the teams that their groups give, where groups give any. The last active owner keeps that role: otherwise
  * nobody could mend the mapping. Teams that no rule names are not the provider's to decide.
  */
 export async function followGroups(
@@ -180,7 +180,7 @@ export async function followGroups(
   { user, admission, requestId }: { user: UserRow; admission: Admission; requestId: string },
 ): Promise<void> {
   const { ledger, recorder, clock, delegations } = dependencies
-  const wanted = { ...user, role: admission.role }
+  const wanted = admission.governsRole ? { ...user, role: admission.role } : user
   const keepsOwner = losesOwner(user, wanted) && !(await hasOtherOwner(ledger, user.id))
   const after = keepsOwner ? user : wanted
   const present = (await teamsOfUsers(ledger, [user.id])).get(user.id) ?? []
