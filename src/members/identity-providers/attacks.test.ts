@@ -230,7 +230,9 @@ test('follows no redirect of a provider', async () => {
 
 test('metadata of another issuer is refused before anybody is sent anywhere', async () => {
   provider.behaviour.discovery = (document) => ({ ...document, issuer: 'https://other.example.com' })
-  const begun = await plane.call('POST', `/v1/auth/identity-providers/${id}/begin`, { body: {} })
+  const begun = await plane.call('POST', '/v1/auth/identity-providers/begin', {
+    body: { identity_provider_id: id },
+  })
   expect([begun.status, begun.json.error.code]).toEqual([503, 'dependency_unavailable'])
 })
 
@@ -285,7 +287,9 @@ test('open redirect: the browser goes on to the console and nowhere else', async
     '',
   ]
   for (const return_to of elsewhere) {
-    const { status } = await plane.call('POST', `/v1/auth/identity-providers/${id}/begin`, { body: { return_to } })
+    const { status } = await plane.call('POST', '/v1/auth/identity-providers/begin', {
+      body: { identity_provider_id: id, return_to },
+    })
     expect(status).toBe(422)
   }
   for (const returnTo of ['/../../evil', '/..//evil.example', '/%2e%2e/%2e%2e/v1/auth/logout', '/@evil.example']) {
@@ -314,7 +318,10 @@ test('login CSRF: an answer counts only in the browser that began, and only with
 
 test('login CSRF: another page cannot begin a sign-in', async () => {
   const headers = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
-  const begun = await plane.call('POST', `/v1/auth/identity-providers/${id}/begin`, { body: {}, headers })
+  const begun = await plane.call('POST', '/v1/auth/identity-providers/begin', {
+    body: { identity_provider_id: id },
+    headers,
+  })
   expect(begun.status).toBe(403)
 })
 

@@ -157,7 +157,9 @@ test('oidcc-client-test-discovery-openid-config, -jwks-uri-keys: finds endpoints
 
 test('oidcc-client-test-discovery-issuer-mismatch: rejects metadata of another issuer', async () => {
   provider.behaviour.discovery = (document) => ({ ...document, issuer: `${provider.issuer}/` })
-  const begun = await plane.call('POST', `/v1/auth/identity-providers/${id}/begin`, { body: {} })
+  const begun = await plane.call('POST', '/v1/auth/identity-providers/begin', {
+    body: { identity_provider_id: id },
+  })
   expect(begun.status).toBe(503)
   expect(begun.json.error.message).toContain(`The provider calls itself ${provider.issuer}/`)
 })

@@ -163,6 +163,6 @@ export const identityProviderResource = resource({
   flags: {
     issuer: { hint: 'URL' },
     scope: { words: true },
-    groups: { json: true },
+    groups: { json: '{"group": "staff", "role": "member"}' },
   },
 })

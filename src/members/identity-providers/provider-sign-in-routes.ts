@@ -24,6 +24,7 @@ import { enabledProviders, requireEnabled } from './stored-identity-provider.ts'
 import { takeIn } from './take-in.ts'
 
 const beginBody = z.strictObject({
+  identity_provider_id: z.uuid(),
   return_to: returnPath.default('/').describe('Where the console goes on afterwards'),
 })
 const params = z.object({ id: z.uuid() })
@@ -53,8 +54,8 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
       },
     )
     .post(
-      '/v1/auth/identity-providers/:id/begin',
-      async ({ params: { id }, body: { return_to }, request, set }) => {
+      '/v1/auth/identity-providers/begin',
+      async ({ body: { identity_provider_id: id, return_to }, request, set }) => {
         refuseForeignPage(request, dependencies)
         const { redirectTo, cookie } = await begin(dependencies, { providerId: id, returnTo: return_to, linkTo: null })
         set.headers['set-cookie'] = cookie
@@ -63,15 +64,14 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
       {
         access: 'public',
         failures: [403, 404, 503],
-        params,
         body: beginBody,
         response: begun,
         detail: { tags: ['Sessions'], summary: 'Begins a sign-in at an identity provider, from the sign-in page' },
       },
     )
     .post(
-      '/v1/auth/identity-providers/:id/link',
-      async ({ params: { id }, body: { return_to }, request, set }) => {
+      '/v1/auth/identity-providers/link',
+      async ({ body: { identity_provider_id: id, return_to }, request, set }) => {
         const { kind, userId } = await requireSession(request, dependencies)
         if (kind !== 'browser') {
           throw new Failure('permission_denied', { message: 'Only a person in a browser can link an account' })
@@ -84,7 +84,6 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
       {
         access: 'signed-in',
         failures: [404, 503],
-        params,
         body: beginBody,
         response: begun,
         detail: {

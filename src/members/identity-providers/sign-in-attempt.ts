@@ -18,10 +18,12 @@ const lifetimeSeconds = 600
 const longestReturn = 2000
 
 /** Where the console goes on after a sign-in: an address below its own, with its query. */
-export const returnPath = z
-  .string()
-  .max(longestReturn)
-  .regex(/^\/(?![/\\])[^\\\p{Cc}\p{Cs}]*$/u, 'Write a path of the console: /tokens')
+export const returnPath = z.string().max(longestReturn).refine(isPath, 'Write a path of the console: /tokens')
+
+/** Neither `//host` nor a backslash, which browsers take for a slash, nor what would end a header. */
+function isPath(text: string): boolean {
+  return text.startsWith('/') && !text.startsWith('//') && !/[\\\p{Cc}\p{Cs}]/u.test(text)
+}
 
 const attemptSchema = z.object({
   providerId: z.string(),

@@ -31,8 +31,8 @@ export async function addProviderRecord(
 
 /** Begins a sign-in in a browser: where it is sent, and the cookie that it keeps. */
 export async function beginAt(plane: TemporaryControlPlane, id: string, returnTo = '/', by?: Browser) {
-  const begun = await plane.call('POST', `/v1/auth/identity-providers/${id}/${by === undefined ? 'begin' : 'link'}`, {
-    body: { return_to: returnTo },
+  const begun = await plane.call('POST', `/v1/auth/identity-providers/${by === undefined ? 'begin' : 'link'}`, {
+    body: { identity_provider_id: id, return_to: returnTo },
     ...(by === undefined ? {} : { cookie: by.cookie, headers: plane.fromPage(by) }),
   })
   if (begun.status !== 200) throw new Error(`The sign-in did not begin: ${begun.text}`)

@@ -158,6 +158,11 @@ export type ConsentAnswer =
   | { error_page: { error: string; message: string }; redirect_to?: undefined }
   | { error_page?: undefined; redirect_to: string }
 
+interface BeginSignIn {
+  identity_provider_id: string
+  return_to: string
+}
+
 /** `METHOD /path` → what it takes and what it answers. */
 interface Routes {
   'GET /v1/auth/session': { reply: Caller }
@@ -167,16 +172,8 @@ interface Routes {
   'POST /v1/auth/setup': { body: { secret: string; email: string; name: string; password: string }; reply: SignedIn }
   'POST /v1/auth/logout': { reply: { signed_out: true; redirect_to: string | null } }
   'GET /v1/auth/identity-providers': { reply: SignInWays }
-  'POST /v1/auth/identity-providers/{id}/begin': {
-    params: Id
-    body: { return_to: string }
-    reply: { redirect_to: string }
-  }
-  'POST /v1/auth/identity-providers/{id}/link': {
-    params: Id
-    body: { return_to: string }
-    reply: { redirect_to: string }
-  }
+  'POST /v1/auth/identity-providers/begin': { body: BeginSignIn; reply: { redirect_to: string } }
+  'POST /v1/auth/identity-providers/link': { body: BeginSignIn; reply: { redirect_to: string } }
   'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean | undefined>; reply: ProgramDecision }

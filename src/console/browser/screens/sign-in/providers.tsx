@@ -77,10 +77,7 @@ interface ButtonProps {
 function ProviderButton({ provider: { id, name }, to, primary }: ButtonProps) {
   const { run, busy, refusal } = useAction(
     () =>
-      api(`POST /v1/auth/identity-providers/{id}/${to}`, {
-        params: { id },
-        body: { return_to: hereAndNow() },
-      }),
+      api(`POST /v1/auth/identity-providers/${to}`, { body: { identity_provider_id: id, return_to: hereAndNow() } }),
     ({ redirect_to }) => followRedirect(redirect_to),
   )
   return (
