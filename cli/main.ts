@@ -27,6 +27,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
       apply: async () => (await import('./commands/apply.ts')).applyCommand(terminal),
+      'identity-provider': async () =>
+        (await import('./commands/people/identity-provider.ts')).identityProviderCommands(terminal),
       team: async () => (await import('./commands/people/team.ts')).team(terminal),
       user: async () => (await import('./commands/people/user.ts')).user(terminal),
       'oauth-client': async () => (await import('./commands/people/oauth-client.ts')).oauthClientCommands(terminal),

@@ -82,6 +82,12 @@ const shape = {
   session_lifetime_seconds: whole(60, 365 * 86_400)
     .default(7 * 86_400)
     .describe("How long a person's session lives at most"),
+  break_glass_owner: text
+    .refine((written) => /^[^\s@]+@[^\s@]+$/.test(written), 'Write an e-mail address')
+    .optional()
+    .describe(
+      'The e-mail address of the only owner who may sign in by password; default: everybody with a password may',
+    ),
   oauth_scopes: text
     .refine((written) => written.split(' ').every(isDelegable), `Name scopes of ${delegableScopes.join(', ')}`)
     .default(delegableScopes.join(' '))

@@ -25,7 +25,7 @@ const create = z.strictObject({
 const flags = {
   arguments: { commas: true },
   scope: { words: true },
-  price: { json: true },
+  price: { json: '{"input_per_million": 1.5, "output_per_million": 6}' },
   internal: null,
 } as const
 const fields = fieldsOf(create, flags)

@@ -52,7 +52,7 @@ function walk(object: JsonSchema, flags: NonNullable<Resource['flags']>, parents
     const options = flags[path.join('.')]
     const schema = withoutNull(given)
     if (options === null || schema.const !== undefined) return []
-    if (schema.properties !== undefined && options?.json !== true) return walk(schema, flags, path)
+    if (schema.properties !== undefined && options?.json === undefined) return walk(schema, flags, path)
     const required = (object.required ?? []).includes(name)
     return [{ path, schema, options: options ?? {}, required, flag: flagOf(path, schema, options ?? {}) }]
   })
@@ -123,7 +123,7 @@ function hintOf(path: readonly string[], schema: JsonSchema, { hint, json }: Fla
   if (hint !== undefined) return hint
   if (isSecretMap(schema)) return 'NAME=VARIABLE'
   if (isSecret(schema)) return 'VARIABLE'
-  if (json) return 'JSON'
+  if (json !== undefined) return 'JSON'
   if (path.at(-1)?.endsWith('_seconds')) return 'SECONDS'
   const { type, format } = schema.items ?? schema
   if (recordOf(schema) !== undefined) return 'NAME|UUID'
@@ -190,7 +190,12 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
   if (schema.type === 'boolean' || typeof given !== 'string') return given
   if (isSecretMap(schema)) return pairsFromEnvironment(flag, given, sources.terminal)
   if (isSecret(schema)) return fromEnvironment(given, sources.terminal)
-  if (options.json) return readJson(flag, given, '{"input_per_million": 1.5, "output_per_million": 6}')
+  if (options.json !== undefined) {
+    const texts = schema.type === 'array' ? linesOf(given) : undefined
+    return texts === undefined
+      ? readJson(flag, given, options.json)
+      : texts.map((text) => readJson(flag, text, options.json ?? ''))
+  }
   const record = recordOf(schema)
   if (record !== undefined) return await idOf(flag, given, record, sources.api)
   if (options.words) return linesOf(given)?.join(' ')

@@ -13,6 +13,7 @@ import { ApiRefusal } from '../command/report.ts'
 import { readStructuredFile } from '../command/settings.ts'
 import { printable } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { identityProviders } from './apply-identity-providers.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
 import { policies } from './apply-policies.ts'
@@ -48,6 +49,7 @@ const plans: Readonly<Record<string, Plan>> = {
   [providers.member]: planOf(providers),
   [policies.member]: planOf(policies),
   [mcpServers.member]: planOf(mcpServers),
+  [identityProviders.member]: planOf(identityProviders),
 }
 
 export const applyCommand = (terminal: Terminal) =>

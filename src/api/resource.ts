@@ -19,8 +19,8 @@ export interface FlagOptions {
   name?: string
   /** What stands for the value in the help: `USD`. */
   hint?: string
-  /** The value is written as JSON instead of one flag for each member. */
-  json?: true
+  /** The value is written as JSON instead of one flag for each member, such as this example. */
+  json?: string
   /** A comma belongs to a value of the list, and does not separate two. */
   commas?: true
   /** A text of several words, separated by blanks: the flag is repeated, one word each. */

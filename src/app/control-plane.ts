@@ -18,7 +18,7 @@ import { createAuthenticator } from '../tokens/authenticate.ts'
 import { lookForRotation } from '../tokens/runtime/sealed-runtime-token.ts'
 import { keyRefresher } from '../workloads/refresh-keys.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
-import { finishInterruptedWork, housekeep, mergingRounds } from './housekeeping.ts'
+import { finishInterruptedWork, housekeep, mergingRounds, recheckingRounds } from './housekeeping.ts'
 import { openStore } from './store.ts'
 
 export interface ControlPlane {
@@ -155,11 +155,13 @@ function serve(
   housekeeping.start()
   const merging = mergingRounds(ledger, log)
   merging.start()
+  const rechecking = recheckingRounds(parts, log)
+  rechecking.start()
   proof.start()
   return {
     async drain() {
       draining = true
-      await Promise.all([housekeeping.stop(), merging.stop()])
+      await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop()])
       await (await exports()).stop()
       await proof.stop()
       await workers.close()

@@ -14,7 +14,6 @@ import { mcpOfferRoutes } from '../mcp/offers/offer-routes.ts'
 import { memberRoutes } from '../members/routes.ts'
 import { sessionOf } from '../members/sessions/authenticate-session.ts'
 import { ownerAwaitingSetup } from '../members/sessions/setup-link.ts'
-import { delegationsOf } from '../oauth/follow-person.ts'
 import { oauthRoutes } from '../oauth/routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
@@ -27,6 +26,7 @@ import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import type { Parts } from './control-plane-parts.ts'
+import { memberDependencies } from './member-dependencies.ts'
 
 /** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
 export async function features(
@@ -38,15 +38,7 @@ export async function features(
   return [
     ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
     ...workloadIdentityRoutes({ ...shared, fleet: workers.fleet, plainHttp, fetch }),
-    ...memberRoutes({
-      ...shared,
-      fleet: workers.fleet,
-      settings,
-      baseUrl: oauth.baseUrl,
-      consoleUrl: oauth.consoleUrl,
-      delegations: delegationsOf(oauth),
-      addressOf: (request) => callers.get(request) ?? 'unknown',
-    }),
+    ...memberRoutes(memberDependencies({ shared, settings, workers, callers, oauth })),
     ...oauthRoutes(oauth),
     ...limitRoutes(shared),
     ...catalogRoutes({ ...shared, plainHttp }),

@@ -1,4 +1,5 @@
 /** The background work of a control plane: at its start, and every few seconds. */
+import { lte } from 'drizzle-orm'
 import { applyQueueChanges } from '../escalations/arrivals.ts'
 import { mergeSegments } from '../events/log/merge-segments.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
@@ -8,9 +9,12 @@ import type { Log } from '../lib/log/log.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
 import type { Database } from '../store/open.ts'
+import { query } from '../store/query.ts'
+import { userIdentities } from '../store/schema/ledger/people.ts'
 import type { Parts } from './control-plane-parts.ts'
 
 const mergingMilliseconds = 5000
+const recheckingMilliseconds = 5000
 
 /** Finishes what an earlier process left incomplete, and what a start must know before it serves. */
 export const finishInterruptedWork = ({ shared, workers }: Parts, log: Log): Promise<void> =>
@@ -61,6 +65,29 @@ export function mergingRounds(ledger: Database, log: Log, restMilliseconds = mer
       return rounds.stop()
     },
   }
+}
+
+/**
+ * Asks identity providers again about people, apart from the other work, which must not wait for a provider that does
+ * not answer. What speaks to providers is loaded when the first question is due.
+ */
+export function recheckingRounds(parts: Parts, log: Log) {
+  const { ledger, clock } = parts.shared
+  const load = async () => {
+    const [{ recheckIdentities }, { memberDependencies }] = await Promise.all([
+      import('../members/identity-providers/recheck.ts'),
+      import('./member-dependencies.ts'),
+    ])
+    const dependencies = { ...memberDependencies(parts), log }
+    return () => recheckIdentities(dependencies)
+  }
+  let loaded: ReturnType<typeof load> | null = null
+  const recheck = async () => {
+    if ((await query(ledger).$count(userIdentities, lte(userIdentities.checkAt, clock.now()))) === 0) return
+    loaded ??= load()
+    await (await loaded)()
+  }
+  return new Rounds(recheckingMilliseconds, () => tryEach(log, [['identities', recheck]]))
 }
 
 /** A failure is logged, and the next run tries again. */

@@ -246,6 +246,17 @@ export const eventGroups = [
     () => z.looseObject({ user_id: anId, team_id: anId, role: z.string().optional(), changes, actor }),
   ),
   group(
+    'IdentityProviderEvent',
+    ['identity_provider.created', 'identity_provider.updated', 'identity_provider.deleted'],
+    () =>
+      z.looseObject({
+        identity_provider_id: z.string(),
+        issuer: z.string(),
+        fields: z.array(z.string()).optional().describe('What was changed'),
+        actor,
+      }),
+  ),
+  group(
     'SignInEvent',
     [
       'auth.signed_in',
@@ -254,6 +265,8 @@ export const eventGroups = [
       'auth.program_approved',
       'auth.session_started',
       'auth.session_ended',
+      'auth.identity_linked',
+      'auth.identity_lost',
       'auth.code_exchanged',
       'auth.code_replayed',
     ],
@@ -262,6 +275,7 @@ export const eventGroups = [
         user_id: z.string().nullish(),
         address: z.string().optional().describe('Where the attempt came from'),
         program: z.string().optional(),
+        identity_provider_id: anId.describe('Where the person signed in, or tried to'),
         permission: z.string().optional().describe('What was missing'),
         route: z.string().optional(),
         actor,

@@ -1,3 +1,7 @@
+/**
+ * What is known of one governed request, from its arrival to its outcome. Longer than most: every member of an exchange
+ * stands here, with what it means and when it is set.
+ */
 import type { CostAttribution, Verdict } from '../events/event.ts'
 import { Failure } from '../failure.ts'
 import type { CatalogModel } from '../fleet/protocol/worker.ts'

@@ -1,11 +1,14 @@
 /** What the routes of people need from the rest of the control plane. */
+import type { Settings } from '../config.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
 import type { TokenDependencies } from '../tokens/dependencies.ts'
+import type { RelyingParty } from './identity-providers/relying-party.ts'
 import type { SessionSettings } from './sessions/session.ts'
 
 export interface MemberDependencies extends TokenDependencies {
-  settings: SessionSettings
+  settings: SessionSettings & Pick<Settings, 'break_glass_owner'>
+  relyingParty: RelyingParty
   /** Addresses as people see them; functions, for a port may be chosen when the server listens. */
   baseUrl(): string
   consoleUrl(): string

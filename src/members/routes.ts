@@ -1,6 +1,8 @@
 /** All routes of people: users, teams, sign-in, sessions, programs. */
 import type { AnyElysia } from 'elysia'
 import type { MemberDependencies } from './dependencies.ts'
+import { identityProviderRoutes } from './identity-providers/identity-provider-routes.ts'
+import { providerSignInRoutes } from './identity-providers/provider-sign-in-routes.ts'
 import { userRoutes } from './people/user-routes.ts'
 import { exchangeRoutes } from './programs/exchange-routes.ts'
 import { programRoutes } from './programs/program-routes.ts'
@@ -14,6 +16,8 @@ export const memberRoutes = (dependencies: MemberDependencies): AnyElysia[] => [
   userRoutes(dependencies),
   teamRoutes(dependencies),
   membershipRoutes(dependencies),
+  identityProviderRoutes(dependencies),
+  providerSignInRoutes(dependencies),
   authRoutes(dependencies),
   setupLinkRoutes(dependencies),
   sessionRoutes(dependencies),

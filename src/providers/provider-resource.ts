@@ -134,6 +134,6 @@ export const providerResource = resource({
   flags: {
     ...timeoutFlags,
     base_url: { hint: 'URL' },
-    default_price: { json: true },
+    default_price: { json: '{"input_per_million": 1.5, "output_per_million": 6}' },
   },
 })

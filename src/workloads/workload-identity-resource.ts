@@ -113,8 +113,8 @@ export const workloadIdentityResource = resource({
   update: updateWorkloadIdentityBody,
   columns: ['id', 'name', 'issuer', 'audience', 'token_id', 'enabled'],
   flags: {
-    keys: { json: true },
-    attribution: { json: true },
+    keys: { json: '{"keys": [{"kty": "RSA", "n": "…", "e": "AQAB"}]}' },
+    attribution: { json: '{"repository": "repository"}' },
     longest_seconds: { hint: 'N' },
   },
 })

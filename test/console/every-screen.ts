@@ -50,6 +50,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/people', 'People'],
     ['/people?kind=teams', 'People'],
     ['/people?kind=members', 'People'],
+    ['/people?kind=providers', 'People'],
     ['/settings', 'Settings'],
     ['/search?q=looked', 'Search: looked'],
     ['/nowhere', 'Page not found'],
@@ -66,6 +67,13 @@ const makeRecords = (): Promise<unknown> =>
       base_url: 'https://bedrock-runtime.eu-central-1.amazonaws.com',
     }),
     make('/v1/catalog/mcp-servers', { name: 'finder', url: 'https://mcp.example.com/mcp', approval: 'required' }),
+    make('/v1/identity-providers', {
+      name: 'looked at',
+      issuer: 'https://id.example.com/realms/acme',
+      client_id: 'gatehouse',
+      default_role: 'member',
+      enabled: false,
+    }),
     make('/v1/budgets', { name: 'the company', max_budget: 500, window: 'month', scope: { kind: 'organization' } }),
     make('/v1/consumer-groups', {
       name: 'batch',

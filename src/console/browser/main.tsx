@@ -17,6 +17,7 @@ import { AccountChanged } from './screens/sign-in/account-changed.tsx'
 import { AuthorizeProgram } from './screens/sign-in/authorize-program.tsx'
 import { Consent } from './screens/sign-in/consent.tsx'
 import { Device } from './screens/sign-in/device.tsx'
+import { takeRefusedSignIn } from './screens/sign-in/providers.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
 import { screenAt, screens } from './screens.tsx'
@@ -128,6 +129,7 @@ function Inside() {
 
 applyTheme()
 followLinks()
+takeRefusedSignIn()
 listenToKeys()
 listenToDrafts()
 listenToOtherPages(() => api('GET /v1/auth/session', {}))

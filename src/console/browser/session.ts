@@ -13,6 +13,9 @@ export const caller = signal<Caller | null | undefined>(installation.signed_in =
 /** Why the sign-in is shown, where it was not the first thing. */
 export const sessionNote = signal<string | null>(null)
 
+/** Why a sign-in at an identity provider came to nothing, until something else is shown. */
+export const refusedSignIn = signal<string | null>(null)
+
 export const csrfToken = (): string | null => caller.peek()?.csrf_token ?? null
 
 /** Whether the session has ended under the screen, which stays below the sign-in with all that was typed. */

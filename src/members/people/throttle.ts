@@ -90,9 +90,13 @@ export async function countAttempt(ledger: Database, key: string, rule: Throttle
 }
 
 /** After a success: forgets the account's attempts and takes this one back from the address. */
-export async function forgiveAttempt(ledger: Database, keys: { account: string; address: string }): Promise<void> {
-  const ofAccount = statement(remove(signInAttempts).where(eq(signInAttempts.key, keys.account)))
-  await ledger.write([ofAccount, takeAttemptBack(keys.address)])
+export async function forgiveAttempt(
+  ledger: Database,
+  keys: { account: string | null; address: string },
+): Promise<void> {
+  const ofAccount =
+    keys.account === null ? [] : [statement(remove(signInAttempts).where(eq(signInAttempts.key, keys.account)))]
+  await ledger.write([...ofAccount, takeAttemptBack(keys.address)])
 }
 
 /** After a success: takes this attempt back, and none of those before it. */

@@ -35,8 +35,8 @@ export async function exchangeForSession(
   const { clock, recorder } = dependencies
   const approval = await approvalOf(dependencies, presented, requestId)
   if (approval.tokenName !== null) throw invalidCode()
-  const { userId, codeHash, clientId } = approval
-  const session = startSession({ ...dependencies, userId, kind: 'program', program: clientId })
+  const { userId, codeHash, clientId, identityId } = approval
+  const session = startSession({ ...dependencies, userId, kind: 'program', program: clientId, identityId })
   const event = await memberEvent(dependencies, {
     type: 'auth.session_started',
     principal: approver(approval),

@@ -81,10 +81,12 @@ export interface PresentedCode {
 export function makeCode(options: {
   request: ProgramRequest
   userId: string
+  /** That of the approving session: what the program gets ends with it. */
+  identityId: string | null
   now: number
   randomBytes(size: number): Uint8Array
 }): { code: string; statements: Statement[] } {
-  const { request, userId, now, randomBytes } = options
+  const { request, userId, identityId, now, randomBytes } = options
   const code = makeSecret('oauthCode', randomBytes)
   const { client_id, redirect_uri, code_challenge, token_name = null } = request
   return {
@@ -99,6 +101,7 @@ export function makeCode(options: {
           redirectUri: redirect_uri,
           codeChallenge: code_challenge,
           tokenName: token_name,
+          identityId,
           expiresAt: now + codeLifetimeMilliseconds,
         }),
       ),
@@ -112,6 +115,7 @@ export interface Approval {
   userId: string
   role: UserRole
   clientId: string
+  identityId: string | null
   /** The name the person saw on the page; null where the program asked for no token there. */
   tokenName: string | null
 }
@@ -147,8 +151,8 @@ export async function examineCode(
     row.status === 'active',
   ]
   if (fits.includes(false)) throw invalidCode()
-  const { userId, role, clientId, tokenName } = row
-  return { approval: { codeHash, userId, role, clientId, tokenName } }
+  const { userId, role, clientId, identityId, tokenName } = row
+  return { approval: { codeHash, userId, role, clientId, identityId, tokenName } }
 }
 
 export const invalidCode = (): Failure => new Failure('invalid_code', { param: 'code' })

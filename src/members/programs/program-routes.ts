@@ -95,7 +95,11 @@ async function approveProgram(
   requestId: string,
 ): Promise<string> {
   const { clock, randomBytes, recorder } = dependencies
-  const { code, statements } = makeCode({ request: asked, userId: session.userId, now: clock.now(), randomBytes })
+  const { code, statements } = makeCode({
+    ...{ request: asked, userId: session.userId, identityId: session.identityId },
+    now: clock.now(),
+    randomBytes,
+  })
   const event = await memberEvent(dependencies, {
     type: 'auth.program_approved',
     principal: sessionPrincipal(session),

@@ -5,6 +5,8 @@ import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import type { MemberDependencies } from '../dependencies.ts'
+import { ProviderRefusal } from '../identity-providers/provider-refusal.ts'
+import { signOutProvider } from '../identity-providers/stored-identity-provider.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
 import { nameUser } from '../people/stored-user.ts'
 import { displayName, emailSchema, userSchema } from '../people/user-resource.ts'
@@ -76,11 +78,17 @@ export const authRoutes = (dependencies: MemberDependencies) =>
         })
         await recordChange(dependencies.recorder, { event, ledger: [endSession(session.id, session.userId)] })
         set.headers['set-cookie'] = forgetSession(dependencies.baseUrl())
-        return { signed_out: true as const }
+        return { signed_out: true as const, redirect_to: await providerSignOut(dependencies, session) }
       },
       {
         access: 'signed-in',
-        response: z.object({ signed_out: z.literal(true) }),
+        response: z.object({
+          signed_out: z.literal(true),
+          redirect_to: z
+            .string()
+            .nullable()
+            .describe("Where a browser goes to sign out at the person's identity provider; null where it stays"),
+        }),
         detail: { tags: ['Sessions'], summary: 'Ends the session that makes this call' },
       },
     )
@@ -136,6 +144,19 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       },
     )
 
+/** Where the session came from a provider that wants it: its page for signing out. It must not keep anybody signed in. */
+async function providerSignOut(dependencies: MemberDependencies, session: LiveSession): Promise<string | null> {
+  if (session.kind !== 'browser' || session.identityId === null) return null
+  const provider = await signOutProvider(dependencies, session.identityId)
+  if (provider === null) return null
+  try {
+    return await dependencies.relyingParty.endSessionUrl(provider, dependencies.consoleUrl())
+  } catch (error) {
+    if (error instanceof ProviderRefusal) return null
+    throw error
+  }
+}
+
 /** Sets a person up by their link and starts a session. Throws `invalid_setup_link`, `invalid_parameter`, `conflict`. */
 export async function useSetup(
   dependencies: MemberDependencies,
@@ -172,7 +193,7 @@ async function signedIn(dependencies: MemberDependencies, userId: string, sessio
   }
 }
 
-const cookieOf = ({ settings, baseUrl }: MemberDependencies, { secret }: NewSession): string =>
+export const cookieOf = ({ settings, baseUrl }: MemberDependencies, { secret }: NewSession): string =>
   keepSession(secret, settings.session_lifetime_seconds, baseUrl())
 
 /** The session that makes this call. Throws `permission_denied` where an API token makes it. */

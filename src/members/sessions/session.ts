@@ -1,8 +1,8 @@
 /**
  * Sessions of people: a `gths_` secret, kept by a browser as a cookie or by a program as a Bearer credential, and here
  * as a SHA-256. One lives until it is ended, unused for `session_idle_seconds`, or `session_lifetime_seconds` old;
- * expiry is computed when read. Sessions do not depend on how a person signed in: another method (OpenID Connect)
- * would call `startSession` as the password does.
+ * expiry is computed when read. A session that began at an identity provider lives no longer than the provider vouches
+ * for its identity.
  */
 import { createHmac } from 'node:crypto'
 import { and, desc, eq, getTableColumns, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
@@ -12,7 +12,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
 import { insert, prepared, query, remove, statement, update } from '../../store/query.ts'
-import { programCodes, userSessions, users } from '../../store/schema/ledger/people.ts'
+import { programCodes, userIdentities, userSessions, users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { UserRow } from '../people/user.ts'
 
@@ -23,8 +23,8 @@ export type SessionKind = (typeof sessionKinds)[number]
 
 export type SessionRow = typeof userSessions.$inferSelect
 
-/** A session with what is needed of the person it belongs to. */
-export type LiveSession = SessionRow & Pick<UserRow, 'role' | 'status'>
+/** A session with what is needed of the person it belongs to. `vouchedUntil` is null where no provider has a say. */
+export type LiveSession = SessionRow & Pick<UserRow, 'role' | 'status'> & { vouchedUntil: number | null }
 
 export interface NewSession {
   id: string
@@ -38,12 +38,14 @@ export function startSession(options: {
   userId: string
   kind: SessionKind
   program: string | null
+  /** The identity by which the person signed in at a provider; null: by password. */
+  identityId: string | null
   settings: SessionSettings
   clock: Clock
   newId: NewId
   randomBytes(size: number): Uint8Array
 }): NewSession {
-  const { userId, kind, program, settings, clock, newId, randomBytes } = options
+  const { userId, kind, program, identityId, settings, clock, newId, randomBytes } = options
   const [id, secret, now] = [newId(), makeSecret('session', randomBytes), clock.now()]
   const expiresAt = now + settings.session_lifetime_seconds * 1000
   return {
@@ -57,6 +59,7 @@ export function startSession(options: {
         userId,
         kind,
         program,
+        identityId,
         createdAt: now,
         lastUsedAt: now,
         expiresAt,
@@ -68,9 +71,15 @@ export function startSession(options: {
 /** Prepared: every call of a signed-in person begins with it. */
 const sessionBySecret = prepared((query) =>
   query
-    .select({ ...getTableColumns(userSessions), role: users.role, status: users.status })
+    .select({
+      ...getTableColumns(userSessions),
+      role: users.role,
+      status: users.status,
+      vouchedUntil: userIdentities.vouchedUntil,
+    })
     .from(userSessions)
     .innerJoin(users, eq(users.id, userSessions.userId))
+    .leftJoin(userIdentities, eq(userIdentities.id, userSessions.identityId))
     .where(and(eq(userSessions.hash, sql.placeholder('hash')), eq(userSessions.kind, sql.placeholder('kind'))))
     .prepare(),
 )
@@ -87,7 +96,8 @@ export async function findSession(options: {
   if (secretKind(secret) !== 'session') return { session: null, known: false }
   const row = await sessionBySecret(ledger).get({ hash: hashSecret(secret), kind })
   if (row === undefined) return { session: null, known: false }
-  if (!isLive(row, settings, clock.now()) || row.status !== 'active') return { session: null, known: true }
+  const vouched = row.vouchedUntil === null || clock.now() < row.vouchedUntil
+  if (!vouched || !isLive(row, settings, clock.now()) || row.status !== 'active') return { session: null, known: true }
   await touch(ledger, row, clock.now())
   return { session: row, known: true }
 }

@@ -22,6 +22,7 @@ import {
   sweepAttempts,
 } from '../people/throttle.ts'
 import type { UserRow } from '../people/user.ts'
+import { normaliseEmail } from '../people/user-resource.ts'
 import { sessionPrincipal } from './authenticate-session.ts'
 import { endSessionsOf, type NewSession, startSession, sweepSessions } from './session.ts'
 import { endSetupLinks } from './setup-link.ts'
@@ -46,13 +47,17 @@ export async function signIn(
   await countAttempt(ledger, keys.account, accountRule, clock.now())
   const user = await findUserByEmail(ledger, attempt.email)
   const matches = await verifyPassword(attempt.password, user?.passwordHash ?? null)
-  if (user === null || !matches || user.status !== 'active') {
+  if (user === null || !matches || user.status !== 'active' || !mayUsePassword(dependencies, user)) {
     await recordRefusal(dependencies, user, attempt)
     throw new Failure('invalid_credentials')
   }
   await forgiveAttempt(ledger, keys)
   return { user, session: await startBrowserSession(dependencies, user, attempt) }
 }
+
+/** Whether passwords are for this person: for everybody, or for the one owner who comes in when no provider works. */
+const mayUsePassword = ({ settings }: MemberDependencies, { email, role }: UserRow): boolean =>
+  settings.break_glass_owner === undefined || (role === 'owner' && email === normaliseEmail(settings.break_glass_owner))
 
 /** Counts an attempt to prove a password within a session, by the same rules. Throws `invalid_credentials`. */
 export async function provePassword(
@@ -76,14 +81,16 @@ export async function startBrowserSession(
   dependencies: MemberDependencies,
   user: UserRow,
   { address, requestId }: { address: string; requestId: string },
+  by: { identityId: string; providerId: string } | null = null,
 ): Promise<NewSession> {
-  const session = startSession({ ...dependencies, userId: user.id, kind: 'browser', program: null })
+  const identityId = by?.identityId ?? null
+  const session = startSession({ ...dependencies, userId: user.id, kind: 'browser', program: null, identityId })
   const event = await memberEvent(dependencies, {
     type: 'auth.signed_in',
     principal: sessionPrincipal({ userId: user.id, role: user.role }),
     requestId,
     sessionId: session.id,
-    details: { address },
+    details: { address, ...(by === null ? {} : { identity_provider_id: by.providerId }) },
   })
   const samePassword =
     user.passwordHash === null ? isNull(users.passwordHash) : eq(users.passwordHash, user.passwordHash)

@@ -8,6 +8,7 @@ import { createAuthenticator } from '../../tokens/authenticate.ts'
 import { tokenRoutes } from '../../tokens/routes.ts'
 import { recordAccessRefusal } from '../access-refusal.ts'
 import type { MemberDependencies } from '../dependencies.ts'
+import { createRelyingParty } from '../identity-providers/relying-party.ts'
 import { hashPassword } from '../people/password.ts'
 import type { UserRole } from '../people/user-resource.ts'
 import { memberRoutes } from '../routes.ts'
@@ -57,6 +58,7 @@ export async function temporaryControlPlane(
     consoleUrl: () => `${baseUrl}/console`,
     addressOf: (request) => addresses.get(request) ?? '192.0.2.1',
     delegations: { mark: () => [], follow: async () => undefined },
+    relyingParty: createRelyingParty({ clock: installation.clock, fetch }),
   }
   const server = mountAll(installation, dependencies, baseUrl, moreRoutes(dependencies))
 

@@ -122,8 +122,8 @@ export const modelResource = resource({
   columns: ['id', 'provider_id', 'upstream_model', 'max_output_tokens', 'fallbacks'],
   flags: {
     provider_id: { name: 'provider' },
-    price: { json: true },
-    shadow: { json: true },
+    price: { json: '{"input_per_million": 1.5, "output_per_million": 6}' },
+    shadow: { json: '{"provider_id": "ID", "share": 5}' },
     fallbacks: { hint: 'ID' },
   },
 })

@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
 import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
@@ -17,7 +18,18 @@ import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../
 import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
-export type { Alert, CreatePolicyBody, Event, EventType, PolicyRecord, ProgramPreview, TokenRecord, User, Verdict }
+export type {
+  Alert,
+  CreatePolicyBody,
+  Event,
+  EventType,
+  PolicyRecord,
+  ProgramPreview,
+  SignInWays,
+  TokenRecord,
+  User,
+  Verdict,
+}
 export type Escalation = z.infer<typeof escalationSchema>
 
 interface SignedIn {
@@ -147,6 +159,11 @@ export type ConsentAnswer =
   | { error_page: { error: string; message: string }; redirect_to?: undefined }
   | { error_page?: undefined; redirect_to: string }
 
+interface BeginSignIn {
+  identity_provider_id: string
+  return_to: string
+}
+
 /** `METHOD /path` → what it takes and what it answers. */
 interface Routes {
   'GET /v1/auth/session': { reply: Caller }
@@ -154,7 +171,10 @@ interface Routes {
   'DELETE /v1/auth/sessions/{id}': { params: Id; reply: Session }
   'POST /v1/auth/login': { body: { email: string; password: string }; reply: SignedIn }
   'POST /v1/auth/setup': { body: { secret: string; email: string; name: string; password: string }; reply: SignedIn }
-  'POST /v1/auth/logout': { reply: { signed_out: true } }
+  'POST /v1/auth/logout': { reply: { signed_out: true; redirect_to: string | null } }
+  'GET /v1/auth/identity-providers': { reply: SignInWays }
+  'POST /v1/auth/identity-providers/begin': { body: BeginSignIn; reply: { redirect_to: string } }
+  'POST /v1/auth/identity-providers/link': { body: BeginSignIn; reply: { redirect_to: string } }
   'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean | undefined>; reply: ProgramDecision }

@@ -17,6 +17,7 @@ import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { showInvisible } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
+import { recordOptions } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
@@ -78,10 +79,33 @@ const teams: RecordKind = {
   ],
 }
 
+const providers: RecordKind = {
+  name: 'providers',
+  title: 'Identity providers',
+  one: 'identity provider',
+  path: '/v1/identity-providers',
+  write: 'members:write',
+  nameOf: (record) => text(record, 'name'),
+  deleting: 'The sessions of its people end, and nobody can sign in by it.',
+  about: 'Where people sign in by OpenID Connect. Only an owner can change them.',
+  command:
+    'gatehouse identity-provider create --name Acme --issuer https://id.example.com --client-id gatehouse --client-secret-env SECRET',
+  choices: { team_ids: () => recordOptions('/v1/teams', 'id') },
+  columns: [
+    { title: 'Name', cell: (record) => text(record, 'name') },
+    { title: 'Issuer', cell: (record) => text(record, 'issuer'), from: 'wide' },
+    { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
+    { title: 'Redirect URI', cell: (record) => text(record, 'redirect_uri'), from: 'wider' },
+  ],
+}
+
+const kinds: Readonly<Record<string, RecordKind>> = { people: users, teams, providers }
+
 const tabs = [
   ['people', 'People'],
   ['teams', 'Teams'],
   ['members', 'Members'],
+  ['providers', 'Identity providers'],
 ] as const
 
 export function People() {
@@ -90,7 +114,7 @@ export function People() {
     <>
       <PageHeader title="People" />
       <Tabs label="People and teams" path="/people" name="kind" tabs={tabs} shown={kind} />
-      {kind === 'members' ? <Members /> : <Records key={kind} kind={kind === 'teams' ? teams : users} />}
+      {kind === 'members' ? <Members /> : <Records key={kind} kind={kinds[kind] ?? users} />}
     </>
   )
 }

@@ -14,6 +14,7 @@ import { Empty, TableCard } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { applyTheme, type Theme, theme } from '../preferences.ts'
 import { caller } from '../session.ts'
+import { ProviderButtons, RefusedSignIn } from './sign-in/providers.tsx'
 import { signOut } from './sign-in/sign-out.ts'
 
 export function Settings() {
@@ -30,6 +31,7 @@ export function Settings() {
         </button>
       </PageHeader>
       {leaving.refusal !== null && <ErrorNote refusal={leaving.refusal} />}
+      <RefusedSignIn />
       <div class="cards">
         <section class="card stack">
           <h2>You</h2>
@@ -52,6 +54,7 @@ export function Settings() {
           />
         </section>
         <Password />
+        <Providers />
         <section class="card stack">
           <h2>This installation</h2>
           <Facts
@@ -123,6 +126,25 @@ function Password() {
           </button>
         </div>
       </form>
+    </section>
+  )
+}
+
+/** Where the person can have their identity at a provider linked to this account. */
+function Providers() {
+  const found = useLoaded('ways to sign in', (signal) => api('GET /v1/auth/identity-providers', { signal }))
+  const providers = found.value?.identity_providers ?? []
+  if (providers.length === 0) return null
+  return (
+    <section class="card stack">
+      <h2>Identity providers</h2>
+      <p>
+        Link your identity at a provider to this account. From then on you can sign in there, and your groups there
+        decide your role.
+      </p>
+      <div class="row">
+        <ProviderButtons providers={providers} to="link" />
+      </div>
     </section>
   )
 }

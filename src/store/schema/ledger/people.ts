@@ -1,9 +1,9 @@
 /**
- * People, teams, and how people sign in: sessions, codes for programs, links for a first sign-in, and what slows
- * guessing down. Secrets are here only as SHA-256.
+ * People, teams, and how people sign in: identity providers, sessions, codes for programs, links for a first sign-in,
+ * and what slows guessing down. Secrets are here only as SHA-256, or sealed.
  */
 import { sql } from 'drizzle-orm'
-import { check, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { check, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 export const organizations = sqliteTable(
   'organizations',
@@ -48,6 +48,45 @@ export const memberships = sqliteTable(
   (table) => [primaryKey({ columns: [table.teamId, table.userId] }), index('memberships_user').on(table.userId)],
 )
 
+/** An OpenID provider. `config` is JSON (identity-provider-resource.ts); the client secret is among the sealed secrets. */
+export const identityProviders = sqliteTable('identity_providers', {
+  id: text('id').primaryKey(),
+  name: text('name').notNull().unique(),
+  issuer: text('issuer').notNull().unique(),
+  clientId: text('client_id').notNull(),
+  config: text('config').notNull(),
+  enabled: integer('enabled').notNull().default(1),
+  createdAt: integer('created_at').notNull(),
+  version: integer('version').notNull().default(1),
+})
+
+/**
+ * A person as a provider names them: by issuer and subject, never by e-mail address. A session of this identity lives
+ * only until `vouched_until`. `check_at`: when the provider is asked again; null: it cannot be asked.
+ */
+export const userIdentities = sqliteTable(
+  'user_identities',
+  {
+    id: text('id').primaryKey(),
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    issuer: text('issuer').notNull(),
+    subject: text('subject').notNull(),
+    refreshToken: text('refresh_token'),
+    vouchedUntil: integer('vouched_until').notNull(),
+    checkAt: integer('check_at'),
+    lostAt: integer('lost_at'),
+    createdAt: integer('created_at').notNull(),
+    lastSignInAt: integer('last_sign_in_at').notNull(),
+  },
+  (table) => [
+    uniqueIndex('user_identities_subject').on(table.issuer, table.subject),
+    index('user_identities_user').on(table.userId),
+    index('user_identities_check').on(table.checkAt),
+  ],
+)
+
 /** kind: browser (a cookie) or program (a Bearer credential that `program` was given). */
 export const userSessions = sqliteTable(
   'user_sessions',
@@ -59,6 +98,7 @@ export const userSessions = sqliteTable(
       .references(() => users.id),
     kind: text('kind', { enum: ['browser', 'program'] }).notNull(),
     program: text('program'),
+    identityId: text('identity_id').references(() => userIdentities.id),
     createdAt: integer('created_at').notNull(),
     lastUsedAt: integer('last_used_at').notNull(),
     expiresAt: integer('expires_at').notNull(),
@@ -78,6 +118,7 @@ export const programCodes = sqliteTable(
     redirectUri: text('redirect_uri').notNull(),
     codeChallenge: text('code_challenge').notNull(),
     tokenName: text('token_name'),
+    identityId: text('identity_id').references(() => userIdentities.id),
     expiresAt: integer('expires_at').notNull(),
     usedAt: integer('used_at'),
     issuedKind: text('issued_kind', { enum: ['session', 'token'] }),
@@ -104,6 +145,9 @@ export const setupLinks = sqliteTable('setup_links', {
   userId: text('user_id')
     .notNull()
     .references(() => users.id),
+  kind: text('kind', { enum: ['setup', 'invitation'] })
+    .notNull()
+    .default('setup'),
   expiresAt: integer('expires_at').notNull(),
   usedAt: integer('used_at'),
 })

@@ -6,7 +6,8 @@ import { useLoaded } from '../../parts/loaded.tsx'
 import { SecretLine } from '../../parts/secret.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { caller } from '../../session.ts'
-import { DecisionButtons, DecisionPage, followRedirect } from './decision-page.tsx'
+import { DecisionButtons, DecisionPage } from './decision-page.tsx'
+import { followRedirect } from './follow-redirect.ts'
 
 export function AuthorizeProgram() {
   const asked = Object.fromEntries(address.value.query)

@@ -8,7 +8,8 @@ import { address } from '../../address.ts'
 import { api, type ConsentQuestion } from '../../api/routes.ts'
 import { useLoaded } from '../../parts/loaded.tsx'
 import { showInvisible, userText } from '../../parts/user-text.tsx'
-import { DecisionButtons, DecisionPage, followRedirect } from './decision-page.tsx'
+import { DecisionButtons, DecisionPage } from './decision-page.tsx'
+import { followRedirect } from './follow-redirect.ts'
 
 type Asked = Record<string, string | string[]>
 

@@ -1,8 +1,11 @@
-import { useState } from 'preact/hooks'
-import { api } from '../../api/routes.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { api, type SignInWays } from '../../api/routes.ts'
 import { useModal } from '../../parts/dialog.tsx'
 import { TextField } from '../../parts/field.tsx'
+import { Brand, StandalonePage } from '../../parts/frame.tsx'
+import { useLoaded } from '../../parts/loaded.tsx'
 import { sessionNote } from '../../session.ts'
+import { ProviderButtons, RefusedSignIn } from './providers.tsx'
 import { StandaloneForm } from './standalone-form.tsx'
 
 /** Over a screen whose session has ended: nothing of it can be seen or reached, and it is there again afterwards. */
@@ -15,8 +18,54 @@ export function SignInAgain() {
   )
 }
 
+/** Where the ways cannot be read, the password is one. */
+const passwordAlone: SignInWays = { identity_providers: [], passwords: 'everybody' }
+
 /** Stands in place of whatever the address names, which is shown once somebody has signed in. */
 export function SignIn() {
+  const found = useLoaded('ways to sign in', (signal) => api('GET /v1/auth/identity-providers', { signal }))
+  const [byPassword, setByPassword] = useState(false)
+  const ways = found.value ?? (found.refusal === null ? null : passwordAlone)
+  if (ways === null) return null
+  const hasProviders = ways.identity_providers.length > 0
+  return hasProviders && ways.passwords === 'break_glass' && !byPassword ? (
+    <ByProvider ways={ways} usePassword={() => setByPassword(true)} />
+  ) : (
+    <ByPassword ways={ways} />
+  )
+}
+
+const Notes = () => (
+  <>
+    {sessionNote.value !== null && <p class="note">{sessionNote.value}</p>}
+    <RefusedSignIn />
+  </>
+)
+
+/** Where passwords are for emergencies only. */
+function ByProvider({ ways, usePassword }: { ways: SignInWays; usePassword(): void }) {
+  useEffect(() => {
+    document.title = 'Sign in · Gatehouse'
+  }, [])
+  return (
+    <StandalonePage>
+      <Brand />
+      <div class="card form">
+        <h1>Sign in</h1>
+        <Notes />
+        <ProviderButtons providers={ways.identity_providers} to="begin" primary />
+      </div>
+      <p class="row between small">
+        <span class="quiet">Passwords are for the break-glass owner only.</span>
+        <button type="button" class="plain" onClick={usePassword}>
+          Use a password
+        </button>
+      </p>
+    </StandalonePage>
+  )
+}
+
+function ByPassword({ ways }: { ways: SignInWays }) {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   return (
@@ -34,7 +83,13 @@ export function SignIn() {
       {() => (
         <>
           <h1>Sign in</h1>
-          {sessionNote.value !== null && <p class="note">{sessionNote.value}</p>}
+          <Notes />
+          {ways.identity_providers.length > 0 && (
+            <>
+              <ProviderButtons providers={ways.identity_providers} to="begin" />
+              <p class="small quiet">Or by password:</p>
+            </>
+          )}
           <TextField
             label="E-mail address"
             type="email"
