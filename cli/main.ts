@@ -23,6 +23,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       'workload-identity': async () =>
         (await import('./commands/tokens/workload-identity.ts')).workloadIdentityCommands(terminal),
       cache: async () => (await import('./commands/catalog/cache.ts')).cacheCommands(terminal),
+      backup: async () => (await import('./commands/backup.ts')).backup(terminal),
+      restore: async () => (await import('./commands/backup.ts')).restore(terminal),
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),

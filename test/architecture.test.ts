@@ -12,7 +12,7 @@ const repository = resolve(import.meta.dir, '..')
 const floors: readonly (readonly string[])[] = [
   ['lib', 'failure.ts', 'version.ts'],
   ['clients', 'config.ts', 'handbook', 'store', 'languages'],
-  ['identity', 'inspection'],
+  ['backup', 'identity', 'inspection'],
   ['api'],
   ['events'],
   ['escalations', 'providers', 'telemetry', 'tokens'],

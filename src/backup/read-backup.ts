@@ -1,0 +1,59 @@
+/** Takes a backup apart into a directory, and checks that everything in it is what its manifest says. */
+import { createReadStream, createWriteStream } from 'node:fs'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createZstdDecompress } from 'node:zlib'
+import { extract } from 'tar-stream'
+import { Failure } from '../failure.ts'
+import { digestOf } from './make-backup.ts'
+import { type Manifest, manifestName, manifestSchema } from './manifest.ts'
+
+const longestManifest = 64 * 1024
+
+/** Throws `invalid_parameter` for a file that is no whole backup, or of a later format. */
+export async function readBackup(file: string, into: string): Promise<Manifest> {
+  let manifest: Manifest | null = null
+  const archive = extract()
+  const reading = pipeline(createReadStream(file), createZstdDecompress(), archive)
+  try {
+    for await (const entry of archive) {
+      if (manifest === null) {
+        if (entry.header.name !== manifestName) throw new Error('It does not begin with a manifest')
+        manifest = manifestSchema.parse(JSON.parse(await textOf(entry)))
+        continue
+      }
+      const { name } = entry.header
+      const known = manifest.files.find((each) => each.name === name)
+      if (known === undefined) throw new Error('It holds a file that its manifest does not name')
+      // The name is one of those that the schema of the manifest knows, so it leads nowhere else.
+      await pipeline(entry, createWriteStream(join(into, known.name), { mode: 0o600, flags: 'wx' }))
+    }
+    await reading
+    if (manifest === null) throw new Error('It is empty')
+    for (const { name, bytes, sha256 } of manifest.files) {
+      const found = await digestOf(join(into, name))
+      if (found.bytes !== bytes || found.sha256 !== sha256) throw new Error(`${name} is not what the manifest says`)
+    }
+    return manifest
+  } catch (cause) {
+    reading.catch(() => undefined)
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Failure('invalid_parameter', {
+      param: 'file',
+      message: `${file} is no whole backup of Gatehouse: ${why}`,
+      cause,
+    })
+  }
+}
+
+async function textOf(entry: AsyncIterable<unknown>): Promise<string> {
+  const pieces: Uint8Array[] = []
+  let length = 0
+  for await (const piece of entry) {
+    if (!(piece instanceof Uint8Array)) throw new TypeError('A piece of an archive is bytes')
+    length += piece.length
+    if (length > longestManifest) throw new Error('Its manifest is too long')
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString()
+}

@@ -1,0 +1,103 @@
+/**
+ * Puts a backup in the place of an installation that is stopped. Everything is checked and prepared beside the data
+ * directory's files first; then files are renamed. What was there is kept in a folder of its own.
+ */
+import { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Failure } from '../failure.ts'
+import { ledgerMigrations, requireReadable, stateMigrations } from '../store/schema/migrate.ts'
+import { databaseFiles } from './copy-pair.ts'
+import { keysName, type Manifest } from './manifest.ts'
+import { markRestored } from './mark-restored.ts'
+import { readBackup } from './read-backup.ts'
+import { type Keys, keyFiles, openKeys } from './sealed-keys.ts'
+
+export interface RestoreOptions {
+  /** The data directory, which the caller has locked. */
+  data: string
+  file: string
+  /** Opens the keys of the backup; null leaves the keys of the data directory. */
+  passphrase: string | null
+  /** The master key is given by a setting, so none is needed in a file. */
+  keyIsSet: boolean
+  now(): number
+}
+
+export interface Restored {
+  manifest: Manifest
+  /** Tokens that had ended since the backup and stay ended. */
+  endedAgain: number
+  /** Where the former files are; null where there were none. */
+  kept: string | null
+  keys: readonly string[]
+}
+
+/** What is moved away: databases with their logs, and what the control plane has last seen signed. */
+const replaced = [
+  ...databaseFiles.flatMap((name) => [name, `${name}-wal`, `${name}-shm`]),
+  'checkpoint.json',
+  'databases-in-use',
+]
+
+export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
+  const { data, file, now } = options
+  if (!existsSync(file)) throw new Failure('invalid_parameter', { param: 'file', message: `There is no file ${file}` })
+  mkdirSync(data, { recursive: true, mode: 0o700 })
+  const prepared = mkdtempSync(join(data, '.restore-'))
+  try {
+    const manifest = await readBackup(file, prepared)
+    const keys = keysOf(prepared, manifest, options)
+    await requireSound(prepared)
+    const { endedAgain } = markRestored(join(prepared, 'ledger.db'), join(data, 'ledger.db'), now())
+    const kept = moveAway(data, now())
+    for (const name of databaseFiles) renameSync(join(prepared, name), join(data, name))
+    for (const [name, content] of Object.entries(keys)) writeFileSync(join(data, name), content, { mode: 0o600 })
+    return { manifest, endedAgain, kept, keys: Object.keys(keys) }
+  } finally {
+    rmSync(prepared, { recursive: true, force: true })
+  }
+}
+
+function keysOf(prepared: string, { files }: Manifest, { data, passphrase, keyIsSet }: RestoreOptions): Keys {
+  const has = files.some(({ name }) => name === keysName)
+  if (passphrase !== null && !has) {
+    throw new Failure('invalid_parameter', {
+      param: 'passphrase',
+      message: 'This backup holds no keys: leave the passphrase out',
+    })
+  }
+  if (passphrase !== null) return openKeys(readFileSync(join(prepared, keysName), 'utf8'), passphrase)
+  if (keyIsSet || existsSync(join(data, keyFiles[0]))) return {}
+  throw new Failure('invalid_parameter', {
+    param: 'passphrase',
+    message: has
+      ? 'There is no master key here: give the passphrase of the backup, or SERVICE_MASTER_KEY'
+      : `There is no master key here, and this backup holds none: put the file ${keyFiles[0]} into ${data}, or set SERVICE_MASTER_KEY`,
+  })
+}
+
+/** Throws `data_incompatible` for what a later version made, and `data_damaged` for what is not sound. */
+async function requireSound(prepared: string): Promise<void> {
+  for (const name of databaseFiles) {
+    using database = new Database(join(prepared, name), { readonly: true })
+    const [found] = database.query<{ quick_check: string }, []>('pragma quick_check').all()
+    if (found?.quick_check !== 'ok') {
+      throw new Failure('data_damaged', { message: `${name} of this backup is damaged: ${found?.quick_check}` })
+    }
+    const reader = {
+      read: async <Shape>(sql: string) => database.query(sql).all() as Shape[],
+      readValues: async (sql: string) => database.query(sql).values(),
+    }
+    await requireReadable(reader, name === 'state.db' ? stateMigrations : ledgerMigrations)
+  }
+}
+
+function moveAway(data: string, now: number): string | null {
+  const present = replaced.filter((name) => existsSync(join(data, name)))
+  if (present.length === 0) return null
+  const kept = join(data, `before-restore-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`)
+  mkdirSync(kept, { mode: 0o700 })
+  for (const name of present) renameSync(join(data, name), join(kept, name))
+  return kept
+}

@@ -1,0 +1,124 @@
+/** Backups of a running installation, and what a restore must not give back. */
+import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { tokenPage } from '../support/answers.ts'
+import { api, chat, createToken, expectAnswer, revoke } from '../support/client.ts'
+import { until } from '../support/eventually.ts'
+import { type Gatehouse, run, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+
+setDefaultTimeout(120_000)
+
+const directories: string[] = []
+const directory = (): string => {
+  const made = temporaryDirectory()
+  directories.push(made)
+  return made
+}
+let running: Gatehouse | null = null
+afterEach(async () => {
+  await running?.stop()
+  running = null
+  for (const made of directories.splice(0)) rmSync(made, { recursive: true, force: true })
+})
+
+const model = 'simulator/echo'
+const passphrase = { BACKUP_PASSPHRASE: 'correct horse battery staple' }
+const sealed = ['--passphrase-env', 'BACKUP_PASSPHRASE']
+
+const start = async (data: string): Promise<Gatehouse> => {
+  running = await startGatehouse({ dataDirectory: data })
+  return running
+}
+const stop = async () => {
+  await running?.stop()
+  running = null
+}
+const statusOf = async (gatehouse: Gatehouse, token: string) => (await chat(gatehouse, { token, model })).status
+
+test('a restore under the same gateway revives no token, refills no limit, and keeps what was made before', async () => {
+  const data = directory()
+  const file = join(directory(), 'backup')
+  let gatehouse = await start(data)
+  const limited = await createToken(gatehouse, { name: 'limited', max_requests: 10 })
+  const revoked = await createToken(gatehouse, { name: 'revoked later' })
+  for (let used = 0; used < 3; used++) expect(await statusOf(gatehouse, limited.token_value)).toBe(200)
+  const load = Promise.all(
+    Array.from({ length: 40 }, () =>
+      chat(gatehouse, { token: gatehouse.adminToken, model }).then((each) => each.text()),
+    ),
+  )
+  const made = await run(['backup', file, '--data', data])
+  await load
+  expect(made).toMatchObject({ code: 0 })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  for (let used = 0; used < 4; used++) expect(await statusOf(gatehouse, limited.token_value)).toBe(200)
+  await createToken(gatehouse, { name: 'made later' })
+  await revoke(gatehouse, revoked.id)
+  const { adminToken } = gatehouse
+  await stop()
+
+  const restored = await run(['restore', file, '--data', data])
+  expect(restored).toMatchObject({ code: 0 })
+  expect(restored.stdout).toContain('1 tokens that ended since then stay ended')
+
+  gatehouse = await start(data)
+  expect(await statusOf(gatehouse, revoked.token_value)).toBe(401)
+  await until('limits are granted from again', async () => (await statusOf(gatehouse, limited.token_value)) === 200)
+  const statuses: number[] = []
+  for (let used = 0; used < 8; used++) statuses.push(await statusOf(gatehouse, limited.token_value))
+  // Ten in all: three before the backup, four after it, one that waited, and two more.
+  expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+  const answer = await api({ ...gatehouse, adminToken }, '/v1/tokens')
+  expect(expectAnswer(answer, 200, tokenPage).tokens.map(({ name }) => name)).toContain('limited')
+})
+
+test('a backup with keys starts on another host, and without them or with another passphrase it does not', async () => {
+  const data = directory()
+  const file = join(directory(), 'backup')
+  const gatehouse = await start(data)
+  const token = await createToken(gatehouse, { name: 'moved' })
+  expect(await run(['backup', file, '--data', data, ...sealed], { env: passphrase })).toMatchObject({ code: 0 })
+  expect(readFileSync(file).includes(readFileSync(join(data, 'master-key')))).toBe(false)
+  await stop()
+
+  const elsewhere = join(directory(), 'data')
+  const without = await run(['restore', file, '--data', elsewhere])
+  expect([without.code, without.stderr.includes('There is no master key here')]).toEqual([2, true])
+  const wrong = await run(['restore', file, '--data', elsewhere, ...sealed], {
+    env: { BACKUP_PASSPHRASE: 'another passphrase' },
+  })
+  expect([wrong.code, wrong.stderr.includes('does not open the keys')]).toEqual([2, true])
+  const right = await run(['restore', file, '--data', elsewhere, ...sealed], { env: passphrase })
+  expect(right).toMatchObject({ code: 0 })
+  const moved = await start(elsewhere)
+  await until('the token is accepted', async () => (await statusOf(moved, token.token_value)) === 200)
+})
+
+test('a restore is refused while Gatehouse runs, and a damaged or cut backup changes nothing', async () => {
+  const data = directory()
+  const file = join(directory(), 'backup')
+  await start(data)
+  expect(await run(['backup', file, '--data', data])).toMatchObject({ code: 0 })
+  const again = await run(['backup', file, '--data', data])
+  expect([again.code, again.stderr.includes('exists already')]).toEqual([1, true])
+  const busy = await run(['restore', file, '--data', data])
+  expect([busy.code, busy.stderr.includes('is in use')]).toEqual([1, true])
+  await stop()
+  const present = () =>
+    readdirSync(data)
+      .filter((name) => name !== 'lock-journal')
+      .toSorted()
+  const before = present()
+  const whole = readFileSync(file)
+  truncateSync(file, Math.floor(whole.length / 2))
+  const cut = await run(['restore', file, '--data', data])
+  expect([cut.code, cut.stderr.includes('is no whole backup')]).toEqual([2, true])
+  writeFileSync(file, 'not a backup')
+  const other = await run(['restore', file, '--data', data])
+  expect([other.code, other.stderr.includes('is no whole backup')]).toEqual([2, true])
+  expect(present()).toEqual(before)
+  expect(existsSync(join(data, 'state.db'))).toBe(true)
+  const nowhere = await run(['backup', join(directory(), 'b'), '--data', directory()])
+  expect([nowhere.code, nowhere.stderr.includes('holds no state.db')]).toEqual([2, true])
+})
