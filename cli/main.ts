@@ -25,6 +25,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
       apply: async () => (await import('./commands/apply.ts')).applyCommand(terminal),
       team: async () => (await import('./commands/people/team.ts')).team(terminal),
+      'managed-settings': async () =>
+        (await import('./commands/people/managed-settings.ts')).managedSettingsCommands(terminal),
       user: async () => (await import('./commands/people/user.ts')).user(terminal),
       'oauth-client': async () => (await import('./commands/people/oauth-client.ts')).oauthClientCommands(terminal),
       budget: async () => (await import('./commands/limits/budget.ts')).budget(terminal),

@@ -14,6 +14,7 @@ import { readStructuredFile } from '../command/settings.ts'
 import { printable } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
+import { managedSettings } from './apply-managed-settings.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
 import { policies } from './apply-policies.ts'
 
@@ -46,6 +47,7 @@ interface PlanOptions {
 const plans: Readonly<Record<string, Plan>> = {
   [policies.member]: planOf(policies),
   [mcpServers.member]: planOf(mcpServers),
+  [managedSettings.member]: planOf(managedSettings),
 }
 
 export const applyCommand = (terminal: Terminal) =>

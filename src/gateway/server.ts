@@ -24,6 +24,7 @@ import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
+import { type AskControlPlane, SignIn } from './agent-protocol/sign-in.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
@@ -62,6 +63,8 @@ export interface GatewayOptions {
   /** Where spans are exported; by default nowhere. */
   tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
+  /** Asks the control plane for whoever signs in at the gateway; by default nobody can. */
+  askControlPlane?: AskControlPlane
   /** Counts input with the model's tokenizer; by default in a thread of its own. */
   tokenCounter?: TokenCounter
   /** The metrics of all processes that share the port; by default of this one. */
@@ -109,6 +112,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     mcp: mcpServers = noMcpServers,
     siblings = noSiblings,
     allMetrics,
+    askControlPlane: ask = () => Promise.reject(new Failure('dependency_unavailable')),
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
@@ -183,6 +187,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     frameLimit: gateway.settings.answer_limit_bytes,
     itself,
     govern: (governed, arrival) => govern(gateway, governed, arrival),
+    signIn: new SignIn({ gatewayUrl: () => worker.status.gatewayUrl, ask, running }),
     mcp: ({ request, connection, requestId }) => mcp.fetch(request, connection, requestId),
     untracked,
   })

@@ -7,7 +7,15 @@ import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import { eventsOf, expandRecord, type LogRecord } from '../../events/log/record.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { CatalogModel, GatewayStatus, Grant, Journal, JsonOf, StateView } from '../../fleet/protocol/worker.ts'
+import type {
+  CatalogModel,
+  GatewayStatus,
+  Grant,
+  Journal,
+  JsonOf,
+  ManagedSettings,
+  StateView,
+} from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
@@ -80,6 +88,7 @@ export interface TestWorker extends GatewayWorker {
   readonly closedProviders: string[]
   policies: PolicySet
   readonly grants: (Grant & { tokenId: string; digest: string })[]
+  readonly managedSettings: ManagedSettings[]
   /** Set to make the state unusable. */
   stale: FailureCode | null
   /** Set to make reads of the state fail. */
@@ -114,6 +123,7 @@ export function createTestWorker(): TestWorker {
     grant: (tokenId, digest, now) =>
       worker.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
       null,
+    managedSettings: () => worker.managedSettings,
     limits: noLimits,
     gateway: { spendOwner: null, promptCaching: false },
   }
@@ -129,6 +139,7 @@ export function createTestWorker(): TestWorker {
     closedProviders,
     policies: noPolicies,
     grants: [],
+    managedSettings: [],
     stale: null,
     broken: false,
     counters: {
