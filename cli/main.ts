@@ -32,6 +32,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       'identity-provider': async () =>
         (await import('./commands/people/identity-provider.ts')).identityProviderCommands(terminal),
       team: async () => (await import('./commands/people/team.ts')).team(terminal),
+      'managed-settings': async () =>
+        (await import('./commands/people/managed-settings.ts')).managedSettingsCommands(terminal),
       user: async () => (await import('./commands/people/user.ts')).user(terminal),
       'oauth-client': async () => (await import('./commands/people/oauth-client.ts')).oauthClientCommands(terminal),
       budget: async () => (await import('./commands/limits/budget.ts')).budget(terminal),

@@ -15,6 +15,7 @@ import { printable } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { identityProviders } from './apply-identity-providers.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
+import { managedSettings } from './apply-managed-settings.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
 import { policies } from './apply-policies.ts'
 import { providers } from './apply-providers.ts'
@@ -50,6 +51,7 @@ const plans: Readonly<Record<string, Plan>> = {
   [policies.member]: planOf(policies),
   [mcpServers.member]: planOf(mcpServers),
   [identityProviders.member]: planOf(identityProviders),
+  [managedSettings.member]: planOf(managedSettings),
 }
 
 export const applyCommand = (terminal: Terminal) =>

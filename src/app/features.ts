@@ -9,6 +9,7 @@ import { escalationRoutes } from '../escalations/routes.ts'
 import { rollupRebuildRoute } from '../events/rollups/rebuild-route.ts'
 import { eventRoutes } from '../events/routes.ts'
 import { verifyRoutes } from '../events/verify/verify-route.ts'
+import { managedSettingsRoutes } from '../managed-settings/managed-settings-routes.ts'
 import { mcpServerRoutes } from '../mcp/catalog/server-routes.ts'
 import { mcpOfferRoutes } from '../mcp/offers/offer-routes.ts'
 import { memberRoutes } from '../members/routes.ts'
@@ -44,6 +45,7 @@ export async function features(
     ...catalogRoutes({ ...shared, plainHttp }),
     mcpServerRoutes({ ...shared, plainHttp }),
     mcpOfferRoutes(shared),
+    managedSettingsRoutes(shared),
     priceRoutes(shared),
     eventRoutes({ ...shared, exports: await exports() }),
     verifyRoutes({ ...shared, settings, seen: proof.seen }),

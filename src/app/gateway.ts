@@ -9,6 +9,7 @@ import { Failure } from '../failure.ts'
 import { startWorker, type WorkerOptions } from '../fleet/agent/gateway-agent.ts'
 import { type ReplicatorCommand, replicaFile } from '../fleet/agent/worker-replica.ts'
 import { compileSecrets } from '../gateway/accounting/redaction.ts'
+import { type AskControlPlane, answerMilliseconds } from '../gateway/agent-protocol/sign-in.ts'
 import { createGateway } from '../gateway/server.ts'
 import type { Clock } from '../lib/clock.ts'
 import { listenOn, localUrl } from '../lib/http/listen.ts'
@@ -110,6 +111,7 @@ export async function gateway({
     log,
     documents: { openapi: publicDescription(apiUrl) },
     cacheFile: join(directory, 'answers.db'),
+    askControlPlane: formsTo(apiUrl),
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
   worker.onEndRequests((hashes) => handler.cutTokens(hashes))
@@ -177,6 +179,18 @@ function required(settings: Settings, name: SettingName & ('api_url' | 'api_toke
     param: name,
   })
 }
+
+/** Passes the forms of those who sign in here on to the control plane. */
+const formsTo =
+  (apiUrl: string): AskControlPlane =>
+  (path, body, requestId) =>
+    fetch(new URL(path, apiUrl), {
+      method: 'POST',
+      body,
+      headers: { 'x-request-id': requestId },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(answerMilliseconds),
+    })
 
 /** The control plane's API description, which has the gateway's routes too; fetched once and kept. */
 function publicDescription(apiUrl: string): () => Promise<unknown> {

@@ -14,6 +14,7 @@ import { takeRates } from './admission/rate-limit.ts'
 import { reserveUsage } from './admission/reserve.ts'
 import { matchSession } from './admission/session/match-session.ts'
 import { requireTokenCount } from './admission/token-count.ts'
+import { answerManagedSettings } from './agent-protocol/managed-settings.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
@@ -109,6 +110,9 @@ export function* frameStages(conversation: Conversation | null): Generator<Stage
 
 /** Model discovery calls no provider; the same stages decide who may see what. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, checkDepletion, answerModels]
+
+/** Settings of a coding agent call no provider either. */
+export const managedSettingsStages: readonly Stage[] = [authenticate, admitToken, answerManagedSettings]
 
 /**
  * A request to an MCP server: the same stages without those for models. The MCP endpoint has authenticated the sender

@@ -16,13 +16,15 @@ import { countTokens, countTokensPath } from '../languages/messages/count-tokens
 import { messages } from '../languages/messages/dialect.ts'
 import { compact, compactPath, storedObjects } from '../languages/responses/stored.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
+import { managedSettingsPath } from './agent-protocol/managed-settings.ts'
+import { type SignIn, signInPaths } from './agent-protocol/sign-in.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, inferenceStages, storedStages, tokenCountStages } from './pipeline.ts'
+import { discoveryStages, inferenceStages, managedSettingsStages, storedStages, tokenCountStages } from './pipeline.ts'
 import {
   answerProcessEndpoint,
   type ProcessEndpoint,
@@ -45,6 +47,7 @@ export interface RouteHandlers {
   itself: ProcessEndpoint
   govern(route: GovernedRoute, arrival: Arrival): Promise<Response>
   mcp(arrival: Arrival): Promise<Response>
+  signIn: SignIn
   /** Sends what no exchange answers. */
   untracked(request: Request, answer: Promise<Response> | Response): Promise<Response>
 }
@@ -114,12 +117,20 @@ function discoveryFor({ headers, url }: Request): GovernedRoute {
 const isOfGemini = (headers: Headers, path: string): boolean =>
   path.startsWith('/v1beta/') || headers.has('x-goog-api-key') || headers.has('x-goog-api-client')
 
+const managedSettings: GovernedRoute = {
+  route: `GET ${managedSettingsPath}`,
+  family: 'managed_settings',
+  dialect: messages,
+  stages: managedSettingsStages,
+}
+
 /** Takes an arrival to its route. */
 export function createRoutes({
   frameLimit,
   itself,
   govern,
   mcp,
+  signIn,
   untracked,
 }: RouteHandlers): (arrival: Arrival) => Response | Promise<Response> {
   const arrivals = new WeakMap<Request, Arrival>()
@@ -169,6 +180,12 @@ export function createRoutes({
     .onError(({ request, error }) => refused(request, asFailure(error)))
     // Agents try the connection with it. It answers for nothing else.
     .head('/', ({ request }) => untracked(arrivalOf(request).request, new Response(null)), raw)
+    .all(
+      managedSettingsPath,
+      ({ request }) =>
+        request.method === 'GET' ? govern(managedSettings, arrivalOf(request)) : notAllowed(request, 'GET'),
+      raw,
+    )
     .all(mcpPath, ({ request }) => mcp(arrivalOf(request)), raw)
     .all('/*', ({ request }) => notFound(request), raw)
   for (const path of [modelsPath, geminiModelsPath]) {
@@ -186,6 +203,17 @@ export function createRoutes({
       ({ request }) => {
         const route = byMethod.get(request.method)
         return route === undefined ? notAllowed(request, allow) : govern(route, arrivalOf(request))
+      },
+      raw,
+    )
+  }
+  for (const [path, method] of Object.entries(signInPaths)) {
+    routes.all(
+      path,
+      ({ request }) => {
+        const { request: arrived, requestId } = arrivalOf(request)
+        if (arrived.method !== method) return notAllowed(request, method)
+        return untracked(arrived, signIn.answer(path, arrived, requestId))
       },
       raw,
     )
@@ -237,6 +265,7 @@ const isBelow = (path: string, above: string): boolean => path === above || path
 /** At a family's path, and below it where nothing is, a caller is answered in the language of the family. */
 export function dialectOf(path: string): Dialect {
   if (path === mcpPath) return withoutRequest
+  if (path === managedSettingsPath) return messages
   if (path.startsWith('/v1beta/')) return gemini
   const route = inferenceRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
   return route?.dialect ?? chat

@@ -25,6 +25,7 @@ import type { UsageLimits } from '../usage/usage-limits.ts'
 import { JwtCallers } from '../workloads/jwt-callers.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
+import { type AskControlPlane, SignIn } from './agent-protocol/sign-in.ts'
 import { AnswerCache } from './cache/answer-cache.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
@@ -65,6 +66,8 @@ export interface GatewayOptions {
   /** Where spans are exported; by default nowhere. */
   tracer?: Tracer
   documents: { openapi(): Promise<unknown> }
+  /** Asks the control plane for whoever signs in at the gateway; by default nobody can. */
+  askControlPlane?: AskControlPlane
   /** Counts input with the model's tokenizer; by default in a thread of its own. */
   tokenCounter?: TokenCounter
   /** The metrics of all processes that share the port; by default of this one. */
@@ -115,6 +118,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     siblings = noSiblings,
     allMetrics,
     cacheFile = null,
+    askControlPlane: ask = () => Promise.reject(new Failure('dependency_unavailable')),
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
@@ -195,6 +199,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     frameLimit: gateway.settings.answer_limit_bytes,
     itself,
     govern: (governed, arrival) => govern(gateway, governed, arrival),
+    signIn: new SignIn({ gatewayUrl: () => worker.status.gatewayUrl, ask, running }),
     mcp: ({ request, connection, requestId }) => mcp.fetch(request, connection, requestId),
     untracked,
   })

@@ -13,6 +13,8 @@ export interface Delegation {
   permissions: readonly Permission[]
   /** The resources it is valid for (RFC 8707); empty for all. */
   resources: readonly string[]
+  /** The person's teams. */
+  teamIds: readonly string[]
 }
 
 /** Throws `invalid_api_token` for an access token of other resources (RFC 8707 section 2). */

@@ -97,6 +97,16 @@ export interface Grant {
   expiresAt: number
 }
 
+/** What coding agents get as their settings (managed-settings/README.md). */
+export interface ManagedSettings {
+  id: string
+  /** Empty for everybody. */
+  teamIds: readonly string[]
+  /** JSON with the members of each object in order. */
+  settings: string
+  checksum: string
+}
+
 /** The state that decisions use, as of `version`. */
 export interface StateView {
   readonly version: number
@@ -119,6 +129,8 @@ export interface StateView {
   readonly policies: PolicySet
   /** One indexed read, only for requests that a policy escalates. */
   grant(tokenId: string, digest: string, now: number): Grant | null
+  /** One read, only for agents that ask for their settings; those that count first come first. */
+  managedSettings(): readonly ManagedSettings[]
   /** Budgets, consumer groups and access policies, by id and by owner. */
   readonly limits: LimitSet
   readonly gateway: GatewayRecord

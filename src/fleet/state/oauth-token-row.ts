@@ -62,6 +62,7 @@ export function compileDelegated(row: unknown): GovernedToken {
       scope: read.scope,
       permissions: read.permissions,
       resources: read.resources,
+      teamIds: read.team_ids,
     },
   }
 }

@@ -22,9 +22,10 @@ import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { type LimitSet, noLimits } from '../../usage/limits.ts'
 import { version as productVersion } from '../../version.ts'
 import type { StatePosition } from '../outbox/record.ts'
-import type { CatalogModel, GatewayRecord, Grant, StateView } from '../protocol/worker.ts'
+import type { CatalogModel, GatewayRecord, Grant, ManagedSettings, StateView } from '../protocol/worker.ts'
 import { type Catalog, CatalogView, type DataKeys, emptyCatalog } from './catalog-view.ts'
 import { LimitsView } from './limits-view.ts'
+import { readManagedSettings } from './managed-settings-rows.ts'
 import { McpView } from './mcp-view.ts'
 import { compileDelegated, delegatedColumns } from './oauth-token-row.ts'
 import { PolicyView, readGrant } from './policy-view.ts'
@@ -143,6 +144,10 @@ export class FileStateView implements StateView {
 
   grant(tokenId: string, digest: string, now: number): Grant | null {
     return this.#reading(({ database }) => readGrant(database, tokenId, digest, now))
+  }
+
+  managedSettings(): readonly ManagedSettings[] {
+    return this.#reading(({ database }) => readManagedSettings(database))
   }
 
   get limits(): LimitSet {

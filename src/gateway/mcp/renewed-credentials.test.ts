@@ -15,7 +15,10 @@ afterEach(() => gateway.stop())
 const account = (id: string) => ({ id, maxRequests: null, maxBudget: null, rateLimitRpm: null, rateLimitTpm: null })
 const granted = (grantId: string): Partial<GovernedToken> => {
   const scope = ['mcp:invoke'] as const
-  return { userId: 'ann', delegation: { clientId: 'c', grantId, scope, permissions: scope, resources: [] } }
+  return {
+    userId: 'ann',
+    delegation: { clientId: 'c', grantId, scope, permissions: scope, resources: [], teamIds: [] },
+  }
 }
 
 /** Tokens of one owner, the next in turn, and of others. */

@@ -5,6 +5,7 @@ import { type Family, families, modelFamilies } from '../../languages/families.t
 import { geminiModelsPath } from '../../languages/gemini/request-form.ts'
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
+import { agentRouteDescriptions } from './agent-routes.ts'
 import { geminiStream, geminiTokenCount } from './gemini-schemas.ts'
 import { familySchemas, tokenCount } from './route-schemas.ts'
 import { storedRouteDescriptions } from './stored-routes.ts'
@@ -151,6 +152,7 @@ export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
     takesApiKey: 'x-api-key',
   },
   ...geminiRouteDescriptions,
+  ...agentRouteDescriptions,
   posted('mcp'),
   {
     method: 'GET',

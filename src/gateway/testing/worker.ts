@@ -7,7 +7,15 @@ import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import { eventsOf, expandRecord, type LogRecord } from '../../events/log/record.ts'
 import { Failure, type FailureCode } from '../../failure.ts'
-import type { CatalogModel, GatewayStatus, Grant, Journal, JsonOf, StateView } from '../../fleet/protocol/worker.ts'
+import type {
+  CatalogModel,
+  GatewayStatus,
+  Grant,
+  Journal,
+  JsonOf,
+  ManagedSettings,
+  StateView,
+} from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
@@ -82,6 +90,7 @@ export interface TestWorker extends GatewayWorker {
   policies: PolicySet
   workloadIdentities: ReadonlyMap<string, WorkloadIdentity>
   readonly grants: (Grant & { tokenId: string; digest: string })[]
+  readonly managedSettings: ManagedSettings[]
   /** Set to make the state unusable. */
   stale: FailureCode | null
   /** Set to make reads of the state fail. */
@@ -117,6 +126,7 @@ export function createTestWorker(): TestWorker {
     grant: (tokenId, digest, now) =>
       worker.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
       null,
+    managedSettings: () => worker.managedSettings,
     limits: noLimits,
     gateway: { spendOwner: null, promptCaching: false },
     get workloadIdentities() {
@@ -136,6 +146,7 @@ export function createTestWorker(): TestWorker {
     policies: noPolicies,
     workloadIdentities: new Map(),
     grants: [],
+    managedSettings: [],
     stale: null,
     broken: false,
     counters: {

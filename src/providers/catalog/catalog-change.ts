@@ -12,7 +12,7 @@ import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
 import { condition, hasRow, query } from '../../store/query.ts'
-import type { gateways, mcpServers, models, providers } from '../../store/schema/state/catalog.ts'
+import type { gateways, managedSettings, mcpServers, models, providers } from '../../store/schema/state/catalog.ts'
 import { stateHead } from '../../store/schema/state/head.ts'
 import type { Statement } from '../../store/statement.ts'
 
@@ -45,7 +45,7 @@ interface CatalogChange {
 
 /** Makes a change and its event. Throws `conflict` if its guard no longer holds. */
 export async function changeCatalog(
-  { recorder, clock, newId }: CatalogDependencies,
+  { recorder, clock, newId }: Pick<CatalogDependencies, 'recorder' | 'clock' | 'newId'>,
   { principal, requestId }: CatalogCall,
   { type, details, guard, state, ledger = [] }: CatalogChange,
 ): Promise<void> {
@@ -69,7 +69,7 @@ export function changeable<Kept extends { version: number }>({ headers }: Record
   return row
 }
 
-type CatalogTable = typeof providers | typeof models | typeof gateways | typeof mcpServers
+type CatalogTable = typeof providers | typeof models | typeof gateways | typeof mcpServers | typeof managedSettings
 
 /** The condition that a record is there. */
 export const isThere = (table: CatalogTable, id: string): SQL =>

@@ -135,7 +135,7 @@ export const mcpBaselines = sqliteTable(
 )
 
 /**
- * Settings that coding agents fetch from a gateway. `settings` is JSON with the members of
+ * Settings that coding agents fetch from a gateway (managed-settings/README.md). `settings` is JSON with the members of
  * each object in order, `checksum` its SHA-256. No `team_ids` means everybody.
  */
 export const managedSettings = sqliteTable(

@@ -1,0 +1,23 @@
+/** What coding agents ask beside models, in `/v1/openapi.json`. The control plane describes its own OAuth routes. */
+import { z } from 'zod'
+import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
+import { managedSettingsPath } from '../agent-protocol/managed-settings.ts'
+
+export const agentRouteDescriptions: readonly GatewayRouteDescription[] = [
+  {
+    method: 'GET',
+    path: managedSettingsPath,
+    family: 'managed_settings',
+    summary: 'Returns the managed settings for the owner of the token; 404 where there are none',
+    permission: 'gateway:invoke',
+    policyStages: [],
+    reply: z.object({
+      uuid: z.string(),
+      checksum: z.string().describe('SHA-256 of the settings with the members of each object in order; also the ETag'),
+      settings: z.record(z.string(), z.unknown()),
+    }),
+    otherSuccess: { 304: 'The settings are those that If-None-Match names' },
+    failures: [400, 401, 403, 404, 405, 503],
+    errors: 'messages',
+  },
+]
