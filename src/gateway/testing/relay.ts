@@ -14,6 +14,7 @@ import { PriceBook } from '../../providers/prices/price-book.ts'
 import { noTracer } from '../../telemetry/tracer.ts'
 import { interruptedRecord } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
+import { BatchFollower } from '../batches/end/batch-follower.ts'
 import type { Gateway } from '../context.ts'
 import { answerFailure } from '../error-response.ts'
 import { beginExchange, type Exchange } from '../exchange.ts'
@@ -106,6 +107,8 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     circuits: new Circuits(settings),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
+    batches: new BatchFollower(() => gateway),
+    spoolDirectory: '',
     mcp: {
       servers: noMcpServers,
       sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),
