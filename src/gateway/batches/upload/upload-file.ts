@@ -43,6 +43,10 @@ export async function uploadFile(exchange: Exchange, gateway: Gateway): Promise<
   if (boundary === null) {
     throw new Failure('unsupported_media_type', { message: 'Send the file as multipart/form-data with its boundary' })
   }
+  const encoding = exchange.request.headers.get('content-encoding') ?? 'identity'
+  if (encoding.trim().toLowerCase() !== 'identity') {
+    throw new Failure('unsupported_media_type', { message: 'Send the file without a Content-Encoding' })
+  }
   const leave = enter(exchange, gateway)
   try {
     await exchange.memory.admit(gateway.settings.body_limit_bytes)
@@ -112,13 +116,14 @@ class Upload {
     const { request } = exchange
     liftIdleTimeout(exchange)
     const reader = (request.body ?? new Blob([]).stream()).getReader()
-    const cut = Promise.withResolvers<never>()
-    cut.promise.catch(() => undefined)
-    exchange.onCut = () => cut.reject(exchange.cut?.failure)
+    // A cancelled read ends.
+    const end = () => void reader.cancel().catch(() => undefined)
+    exchange.onCut = end
     try {
       for (;;) {
         this.#awaitMore()
-        const { done, value } = await Promise.race([this.#next(reader), cut.promise])
+        const { done, value } = await this.#next(reader)
+        if (exchange.cut !== null) throw exchange.cut.failure
         if (done) break
         exchange.bodyDeadline = null
         await this.#take(form, value)
@@ -126,7 +131,7 @@ class Upload {
     } finally {
       exchange.onCut = null
       exchange.bodyDeadline = null
-      void reader.cancel().catch(() => undefined)
+      end()
     }
     if (!form.isWhole) throw invalidForm('it does not end with its closing boundary')
     await this.#end()
