@@ -114,6 +114,10 @@ const shape = {
   upload_limit_bytes: whole(1024, 1024 * mebibyte)
     .default(25 * mebibyte)
     .describe('The largest file in a form, such as audio to transcribe'),
+  batch_file_limit_bytes: whole(1024, 1024 * mebibyte)
+    .default(200 * mebibyte)
+    .describe('The largest file of requests for a batch; it is kept on disk while its lines are checked'),
+  batch_line_limit: whole(1, 1_000_000).default(50_000).describe('The most requests in a file for a batch'),
   body_timeout_seconds: whole(1, 3600).default(60).describe('How long the body of a request may take to arrive'),
   memory_bytes: whole(4 * mebibyte, 1024 * 1024 * mebibyte)
     .optional()

@@ -167,13 +167,24 @@ export const failures = {
   stored_object_not_found: row(
     404,
     'invalid_request_error',
-    'No such response or conversation is stored for the owner of this token',
+    'No such response, conversation, file or batch is stored for the owner of this token',
   ),
   stored_responses_unsupported: row(
     501,
     'invalid_request_error',
     'The provider stores no responses: leave background, previous_response_id and conversation out, or use a model whose provider does',
   ),
+  batches_unsupported: row(
+    501,
+    'invalid_request_error',
+    "The model's provider takes no batches of this family: send the requests one by one, or name another model",
+  ),
+  batch_file_outdated: row(
+    409,
+    'invalid_request_error',
+    'The policies or the price of the model have changed since this file was uploaded: upload it again',
+  ),
+  uploads_full: row(503, 'service_unavailable', 'This gateway reads as many files as it may at once: retry shortly'),
   background_full: row(503, 'service_unavailable', 'This gateway runs as many responses in the background as it may'),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   'mcp.unknown_name': row(

@@ -10,6 +10,7 @@ import { startWorker, type WorkerOptions } from '../fleet/agent/gateway-agent.ts
 import { type ReplicatorCommand, replicaFile } from '../fleet/agent/worker-replica.ts'
 import { compileSecrets } from '../gateway/accounting/redaction.ts'
 import { type AskControlPlane, answerMilliseconds } from '../gateway/agent-protocol/sign-in.ts'
+import { emptySpool } from '../gateway/batches/upload/spool.ts'
 import { createGateway } from '../gateway/server.ts'
 import type { Clock } from '../lib/clock.ts'
 import { listenOn, localUrl } from '../lib/http/listen.ts'
@@ -80,6 +81,8 @@ export async function gateway({
     onFenced: () => over.resolve(new Failure('worker_fenced', { message: takenOver })),
     onRetired: () => process.exit(1),
   })
+  const spoolDirectory = join(workerDirectory(directory, position.index), 'uploads')
+  emptySpool(spoolDirectory)
   const tracer = tracerOf(settings, clock, log)
   const workerClock: Clock = { now: () => worker.now(), monotonic: () => clock.monotonic() }
   const mcp = new GatewayMcpServers({
@@ -112,6 +115,7 @@ export async function gateway({
     documents: { openapi: publicDescription(apiUrl) },
     cacheFile: join(directory, 'answers.db'),
     askControlPlane: formsTo(apiUrl),
+    spoolDirectory,
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
   worker.onEndRequests((hashes) => handler.cutTokens(hashes))

@@ -19,12 +19,14 @@ export function watchForDisconnect(exchange: Exchange, gateway: Gateway): void {
 }
 
 /**
- * Cancels the upstream call at once and records the disconnect in the same tick. A provider goes on with a response in
- * the background. Its call is never cancelled: the stages end as if the caller were still there, and the relay of its
+ * Cancels the upstream call at once and records the disconnect in the same tick. A provider goes on with a batch, and
+ * with a response in the background. Its call is never cancelled: the stages end as if the caller were still there, and the relay of its
  * stream follows it (`stored/background.ts`).
  */
 export function cancelForDisconnect(exchange: Exchange, gateway: Gateway): void {
-  const isAwaited = exchange.opened && exchange.stored?.isBackground === true && !exchange.streaming
+  const { stored } = exchange
+  const makes = stored !== null && (stored.isBackground || stored.batch !== null)
+  const isAwaited = exchange.opened && makes && !exchange.streaming
   if (exchange.outcomeCommitted !== null || isAwaited || isUnseen(exchange)) return
   cutExchange(exchange, 'client.left', new Failure('client_left'))
   if (exchange.opened) finishInBackground(exchange, gateway, { verdict: 'error', reason: 'client.left', status: null })

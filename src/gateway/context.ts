@@ -10,6 +10,7 @@ import type { OfferedModels } from '../providers/catalog/offered-models.ts'
 import type { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import type { Tracer } from '../telemetry/tracer.ts'
+import type { BatchLedger, OpenBatch } from '../usage/batches/batch-protocol.ts'
 import type { TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
@@ -28,6 +29,7 @@ export interface Gateway {
     readonly status: GatewayStatus
     readonly usageLimits: UsageLimits
     readonly rates: Rates
+    readonly batches: BatchLedger
   }
   readonly prices: PriceBook
   readonly tokenCounter: TokenCounter
@@ -48,12 +50,26 @@ export interface Gateway {
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
   readonly jwtCallers: JwtCallers
+  readonly batches: FollowedBatches
+  /** The directory for files that are being read. */
+  readonly spoolDirectory: string
 }
 
 /** Sends requests a second time (gateway/shadow/README.md). */
 export interface ShadowRunner {
   /** Prepares it, if this request is one of the share. It is sent when the outcome of the exchange is known. */
   prepare(exchange: Exchange, gateway: Gateway, shadow: ShadowTarget): void
+}
+
+/** The batches that this gateway follows to their end. */
+export interface FollowedBatches {
+  /** Begins to ask the control plane. Without it only what callers ask about is settled. */
+  start(): void
+  /** A batch was made. */
+  made(): void
+  /** A caller's request showed a batch, with this status; null if it showed only that there is output. */
+  seen(batch: OpenBatch, status: unknown): void
+  stop(): void
 }
 
 export interface InFlight extends Iterable<Exchange> {

@@ -15,6 +15,10 @@ import { reserveUsage } from './admission/reserve.ts'
 import { matchSession } from './admission/session/match-session.ts'
 import { requireTokenCount } from './admission/token-count.ts'
 import { answerManagedSettings } from './agent-protocol/managed-settings.ts'
+import { loadPrices, openBatchCall } from './batches/batch-call.ts'
+import { holdBatch } from './batches/hold-batch.ts'
+import type { BatchRoute } from './batches/routes.ts'
+import { uploadFile } from './batches/upload/upload-file.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
@@ -96,6 +100,23 @@ export const storedStages = (route: StoredRoute): readonly Stage[] => [
   takeRates,
   evaluateRequest,
   keepOwnMembers,
+  openRecord,
+  dispatch,
+]
+
+/** A file whose lines are requests: each is checked before anything is sent. */
+export const uploadStages: readonly Stage[] = [authenticate, admitToken, checkDepletion, uploadFile]
+
+/** A call for a file or a batch. One that makes a batch holds the most that all of its lines can cost. */
+export const batchStages = (route: BatchRoute): readonly Stage[] => [
+  authenticate,
+  readStoredCall(route),
+  admitToken,
+  checkDepletion,
+  ...(route.about === 'new batch' ? [loadPrices] : []),
+  openBatchCall(route),
+  takeRates,
+  ...(route.about === 'new batch' ? [holdBatch] : []),
   openRecord,
   dispatch,
 ]

@@ -42,7 +42,7 @@ test('hints at a missing or a doubled /v1 in the message of the 404, in the lang
   )
   expect(await message('/v1/v1/messages')).toStartWith('This path has /v1 twice: send the request to /v1/messages')
   expect(await message('/models/a')).toContain('send the request to /v1/models,')
-  for (const path of ['/v1/files', '/files', '/v1/v1/files']) {
+  for (const path of ['/v1/vector_stores', '/vector_stores', '/v1/v1/vector_stores']) {
     expect(await message(path)).toBe('There is nothing at this path: see /v1/openapi.json')
   }
   const answer = await fetch(`${running.url}/messages`, { method: 'POST' })
@@ -95,7 +95,7 @@ test('records an outcome for model discovery', async () => {
 
 test('answers 404 to an unknown path and 405 to another method, and forwards nothing', async () => {
   const forwarded = running.seen.length
-  for (const path of ['/', '/v1/files', '/v1/models/', '/v1/chat/completions/']) {
+  for (const path of ['/', '/v1/vector_stores', '/v1/models/', '/v1/chat/completions/']) {
     const response = await get(path)
     expect([path, response.status]).toEqual([path, 404])
     expect(await response.json()).toMatchObject({ error: { code: 'not_found' } })

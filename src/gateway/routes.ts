@@ -18,13 +18,23 @@ import { compact, compactPath, storedObjects } from '../languages/responses/stor
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { managedSettingsPath } from './agent-protocol/managed-settings.ts'
 import { type SignIn, signInPaths } from './agent-protocol/sign-in.ts'
+import { batchObjects } from './batches/batch-dialect.ts'
+import { batchesPath, batchRoutes, filesPath, uploadRoute } from './batches/routes.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, inferenceStages, managedSettingsStages, storedStages, tokenCountStages } from './pipeline.ts'
+import {
+  batchStages,
+  discoveryStages,
+  inferenceStages,
+  managedSettingsStages,
+  storedStages,
+  tokenCountStages,
+  uploadStages,
+} from './pipeline.ts'
 import {
   answerProcessEndpoint,
   type ProcessEndpoint,
@@ -81,12 +91,20 @@ const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
   },
 ]
 
-/** The routes of stored objects by their path, and in it by their method. */
+/** The routes of stored objects, files and batches by their path, and in it by their method. */
 const storedByPath = new Map<string, Map<string, GovernedRoute>>()
 for (const stored of storedRoutes) {
   const { method, path } = stored
   const route = `${method} ${describedPath(stored)}`
   const governed = { route, family: 'responses', dialect: storedObjects, stages: storedStages(stored) }
+  storedByPath.set(path, (storedByPath.get(path) ?? new Map<string, GovernedRoute>()).set(method, governed))
+}
+
+for (const { method, path, stages } of [
+  { ...uploadRoute, stages: uploadStages },
+  ...batchRoutes.map((route) => ({ ...route, stages: batchStages(route) })),
+]) {
+  const governed = { route: `${method} ${describedPath({ path })}`, family: 'batches', dialect: batchObjects, stages }
   storedByPath.set(path, (storedByPath.get(path) ?? new Map<string, GovernedRoute>()).set(method, governed))
 }
 
@@ -256,7 +274,7 @@ function meantPath(path: string): string | null {
   if (meant === path) return null
   if (meant === modelsPath || meant.startsWith(`${modelsPath}/`)) return modelsPath
   if (isBelow(meant, families.responses.path)) return families.responses.path
-  if (isBelow(meant, conversationsPath)) return conversationsPath
+  for (const path of [conversationsPath, filesPath, batchesPath]) if (isBelow(meant, path)) return path
   return versionedPaths.has(meant) ? meant : null
 }
 

@@ -2,6 +2,8 @@
  * The gateway as one fetch handler for `Bun.serve`. WebSockets are upgraded here, by Bun's server itself, because
  * Elysia parses frames; every other request goes to its route in `routes.ts`.
  */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
@@ -19,6 +21,7 @@ import { PriceBook } from '../providers/prices/price-book.ts'
 import type { Fetch } from '../providers/provider.ts'
 import { simulator } from '../providers/simulator/simulator.ts'
 import { noTracer, type Tracer } from '../telemetry/tracer.ts'
+import type { BatchLedger } from '../usage/batches/batch-protocol.ts'
 import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-counter.ts'
 import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
@@ -26,6 +29,7 @@ import { JwtCallers } from '../workloads/jwt-callers.ts'
 import { createMeter } from './accounting/metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { type AskControlPlane, SignIn } from './agent-protocol/sign-in.ts'
+import { BatchFollower } from './batches/end/batch-follower.ts'
 import { AnswerCache } from './cache/answer-cache.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
@@ -51,6 +55,7 @@ export interface GatewayWorker {
   readonly status: GatewayStatus
   readonly usageLimits: UsageLimits
   readonly rates: Rates
+  readonly batches: BatchLedger
   ready(): Readiness
   /** Gauges for `/metrics`, read when it is requested. */
   readonly counters: WorkerCounters
@@ -78,6 +83,8 @@ export interface GatewayOptions {
   mcp?: McpServers
   /** The processes that share the port and may own the requested MCP session; by default none. */
   siblings?: SiblingWorkers
+  /** The directory for files that are being read; by default one for temporary files. */
+  spoolDirectory?: string
 }
 
 /** A server that accepts requests and that a drain stops. */
@@ -119,11 +126,14 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     allMetrics,
     cacheFile = null,
     askControlPlane: ask = () => Promise.reject(new Failure('dependency_unavailable')),
+    spoolDirectory = join(tmpdir(), 'gatehouse-uploads'),
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
   const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
   const gateway: Gateway = {
+    batches: new BatchFollower(() => gateway),
+    spoolDirectory,
     worker,
     prices: new PriceBook(),
     tokenCounter,
@@ -238,10 +248,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       return await mcp.fetch(request, server, requestIdOf(request, newId))
     },
     async warm() {
+      gateway.batches.start()
       if (worker.view.providers().some(({ kind }) => kind !== simulator.kind)) await gateway.prices.load()
     },
     async drain() {
       gateway.draining = true
+      gateway.batches.stop()
       const until = clock.monotonic() + 1000 * settings.drain_seconds
       const closing = sockets.drain(1000 * settings.drain_seconds + closeGraceMilliseconds)
       await running.drain(1000 * settings.drain_seconds)

@@ -103,6 +103,8 @@ export interface ProviderKind {
   countsTokens?: true
   /** It stores responses and conversations of the responses family, and gives them again (`UpstreamCall.endpoint`). */
   storesResponses?: true
+  /** The families of which it takes batches of requests, by files and batches as OpenAI has them; absent: none. */
+  batches?: readonly Family[]
   /** For a kind that translates a family itself: throws for a field that the model does not support, and names it. */
   check?(family: Family, body: Readonly<Record<string, unknown>>, model: string): void
   /** The URL whose host is connected to; absent for a kind that answers within the process. */

@@ -11,6 +11,8 @@
  *
  * A read error is `dependency_unavailable`, never "no such token". Revocations ahead of the state are kept until it has
  * reached them.
+ *
+ * Longer than most: all that a gateway reads of the state is brought to one version in one place.
  */
 import { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'

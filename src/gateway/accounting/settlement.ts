@@ -22,6 +22,7 @@ import { maxAmount, plainName } from '../../usage/lease/lease.ts'
 import { costOf } from '../../usage/pricing/cost.ts'
 import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { ReservedAmount } from '../../usage/usage-limits.ts'
+import { chargedByBatch } from '../batches/batch-hold.ts'
 import type { Gateway } from '../context.ts'
 import type { Attempt, Exchange, PricedPath, ReasonCode, ResolvedModel } from '../exchange.ts'
 import { isUnseen } from '../stored/stored-state.ts'
@@ -124,6 +125,11 @@ export function bookLimits(exchange: Exchange, end: BookedEnd, spent: Spent | nu
     return
   }
   const { held } = reservation
+  const batch = exchange.stored?.batch ?? null
+  if (batch !== null) {
+    end.members.settlements = [...reservation.book(chargedByBatch(batch, held))]
+    return
+  }
   const cost = spent?.cost ?? 0
   const used: ReservedAmount[] = []
   for (let index = 0; index < held.length; index++) {

@@ -6,6 +6,7 @@ import { geminiModelsPath } from '../../languages/gemini/request-form.ts'
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
 import { agentRouteDescriptions } from './agent-routes.ts'
+import { batchRouteDescriptions } from './batch-routes.ts'
 import { geminiStream, geminiTokenCount } from './gemini-schemas.ts'
 import { familySchemas, tokenCount } from './route-schemas.ts'
 import { storedRouteDescriptions } from './stored-routes.ts'
@@ -120,6 +121,7 @@ const geminiRouteDescriptions: readonly GatewayRouteDescription[] = [
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
   ...modelFamilies.map(posted),
   ...storedRouteDescriptions,
+  ...batchRouteDescriptions,
   {
     method: 'POST',
     path: countTokensPath,

@@ -35,6 +35,8 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 export function relayAnswer(exchange: Exchange, gateway: Gateway): Promise<void> {
   const upstream = required(exchange.call.upstream)
   if (upstream.status >= 400) return passError(exchange, gateway, upstream)
+  const relay = exchange.stored?.call?.relay
+  if (relay !== undefined && upstream.status === 200) return relay(upstream)
   const type = (upstream.headers.get('content-type') ?? '').toLowerCase()
   const isEventStream = type.startsWith('text/event-stream')
   if (upstream.status < 200 || upstream.status >= 300 || isEventStream !== required(exchange.facts).stream) {

@@ -24,8 +24,13 @@ import { discardAnswer } from '../upstream/provider-failure.ts'
 export const isTranscript = ({ dialect }: Exchange): boolean => families[dialect.family].takes === 'audio'
 
 /** Makes the answer once its second piece, or its end, has arrived. */
-export async function relayBinary(exchange: Exchange, gateway: Gateway, upstream: Response): Promise<void> {
-  const relay = new BinaryRelay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader())
+export async function relayBinary(
+  exchange: Exchange,
+  gateway: Gateway,
+  upstream: Response,
+  limit = gateway.settings.answer_limit_bytes,
+): Promise<void> {
+  const relay = new BinaryRelay(exchange, gateway, (upstream.body ?? new Blob([]).stream()).getReader(), limit)
   const failed = await relay.begin()
   if (exchange.cut !== null) throw exchange.cut.failure
   if (failed !== null) throw discardAnswer(exchange, gateway, failed)
@@ -49,6 +54,7 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
   readonly #exchange: Exchange
   readonly #gateway: Gateway
   readonly #reader: ByteReader
+  readonly #limit: number
   /** The whole answer, if it came in one piece. */
   whole: Uint8Array | null = null
   #first: Uint8Array | null = null
@@ -57,7 +63,8 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
   #received = 0
   #ended = false
 
-  constructor(exchange: Exchange, gateway: Gateway, reader: ByteReader) {
+  constructor(exchange: Exchange, gateway: Gateway, reader: ByteReader, limit: number) {
+    this.#limit = limit
     this.#exchange = exchange
     this.#gateway = gateway
     this.#reader = reader
@@ -114,7 +121,7 @@ class BinaryRelay implements Bun.UnderlyingSource<Uint8Array> {
       if (done) return null
       this.#received += value.length
       if (isTranscript(exchange)) exchange.relayedCharacters += value.length
-      return this.#received > this.#gateway.settings.answer_limit_bytes ? 'provider.answer_too_large' : value
+      return this.#received > this.#limit ? 'provider.answer_too_large' : value
     } catch {
       // A cut has its reason on the exchange; otherwise the connection broke.
       return 'provider.interrupted'

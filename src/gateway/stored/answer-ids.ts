@@ -104,6 +104,7 @@ function editsOf(exchange: Exchange, gateway: Gateway, body: Readonly<JsonObject
   // Whatever else answers is a response.
   const kind = call === null ? 'resp' : call.gives
   if (call !== null) checkAnswered(call, body)
+  if (call?.editsOf !== undefined) return call.editsOf(body)
   if (kind === null) return edits
   const replace = (name: string, as: StoredKind, id: string, json = (sealed: string): unknown => sealed): void => {
     const sealed = nameOf(exchange, gateway, as, id)

@@ -7,7 +7,8 @@ import { newStoredState, type StoredKind } from './stored-state.ts'
 
 /** Whether the answer may hold ids that are replaced. */
 export const mayHoldIds = (exchange: Exchange): boolean =>
-  sealsIds(exchange) || (exchange.stored !== null && exchange.stored.names.size > 0)
+  sealsIds(exchange) ||
+  (exchange.stored !== null && (exchange.stored.names.size > 0 || exchange.stored.call?.editsOf !== undefined))
 
 /** Whether new ids in the answer are sealed: the provider speaks the language itself and stores the response. */
 function sealsIds(exchange: Exchange): boolean {
@@ -27,7 +28,7 @@ export function nameOf(exchange: Exchange, gateway: Gateway, kind: StoredKind, i
   if (known !== undefined) return known
   if (!isProviderId(id) || !sealsIds(exchange)) return id
   const { provider, id: model } = required(exchange.model)
-  const place = { providerId: provider.id, model: kind === 'conv' ? '' : model, id }
+  const place = { providerId: provider.id, model: kind === 'conv' ? '' : model, id, more: [] }
   const name = sealId(kind, place, required(exchange.token), gateway)
   exchange.stored ??= newStoredState()
   exchange.stored.names.set(id, name)

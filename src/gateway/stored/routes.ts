@@ -168,4 +168,4 @@ export const storedRoutes: readonly StoredRoute[] = [
 ]
 
 /** The path as documents and events write it: with `{name}` for its parts. */
-export const describedPath = ({ path }: StoredRoute): string => path.replace(/:(\w+)/g, '{$1}')
+export const describedPath = ({ path }: Pick<StoredRoute, 'path'>): string => path.replace(/:(\w+)/g, '{$1}')

@@ -19,6 +19,8 @@ export interface StoredPlace {
   readonly model: string
   /** The provider's own id. */
   readonly id: string
+  /** What else is known of the object; none of a response and a conversation. */
+  readonly more: readonly string[]
 }
 
 /** Longer ids are none of the gateway's. */
@@ -34,7 +36,7 @@ const contextOf = (kind: StoredKind, { ownerKind, ownerId }: Owner, { worker }: 
   [kind, worker.status.organizationId, ownerKind, ownerId].join('\n')
 
 export function sealId(kind: StoredKind, place: StoredPlace, owner: Owner, gateway: Pick<Gateway, 'worker'>): string {
-  const plain = JSON.stringify([place.providerId, place.model, place.id])
+  const plain = JSON.stringify([place.providerId, place.model, place.id, ...place.more])
   return `${kind}_${sealSame(gateway.worker.status.storedIdKey, plain, contextOf(kind, owner, gateway))}`
 }
 
@@ -49,6 +51,6 @@ export function openId(
   const text = sealed.slice(kind.length + 1)
   const plain = unsealSame(gateway.worker.status.storedIdKey, text, contextOf(kind, owner, gateway))
   if (plain === null) return null
-  const [provider, model, id] = JSON.parse(plain)
-  return { providerId: String(provider), model: String(model), id: String(id) }
+  const [providerId = '', model = '', id = '', ...more]: string[] = JSON.parse(plain)
+  return { providerId, model, id, more }
 }

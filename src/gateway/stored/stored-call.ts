@@ -7,7 +7,7 @@ import { Failure } from '../../failure.ts'
 import { textOf } from '../../languages/reading/json-value.ts'
 import { pathOf } from '../../lib/http/request-path.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
-import type { Provider } from '../../providers/provider.ts'
+import type { Provider, ProviderKind } from '../../providers/provider.ts'
 import { modelAllowed } from '../../tokens/governed-token.ts'
 import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import { resolveModel } from '../admission/model-routing.ts'
@@ -21,7 +21,7 @@ import { newStoredState } from './stored-state.ts'
 const encoder = new TextEncoder()
 /** Reads the body, or for a call without one what stands in its place. Nothing of the path is opened yet. */
 export const readStoredCall =
-  (route: StoredRoute) =>
+  (route: Pick<StoredRoute, 'method' | 'query' | 'body'>) =>
   (exchange: Exchange, gateway: Gateway): Promise<void> | void => {
     const { request } = exchange
     const query = readQuery(request.url, route.query)
@@ -63,7 +63,7 @@ export const openStoredCall =
     const [, , , name = '', , item = ''] = pathOf(request.url).split('/')
     const query = readQuery(request.url, route.query)
     const place = route.kind === null ? null : openPlace(exchange, gateway, route, name)
-    const model = place === null ? maker(exchange, gateway) : holder(exchange, gateway, place)
+    const model = place === null ? maker(exchange, gateway) : holderOf(exchange, gateway, place, storesResponses)
     if (route.hasItem && !isProviderId(item)) throw notFound()
     exchange.model = model
     exchange.paths = [model]
@@ -78,7 +78,7 @@ export const openStoredCall =
     if (place !== null) exchange.stored.names.set(id, name)
   }
 
-const notFound = (): Failure => new Failure('stored_object_not_found')
+export const notFound = (): Failure => new Failure('stored_object_not_found')
 
 function openPlace(exchange: Exchange, gateway: Gateway, { kind }: StoredRoute, name: string): StoredPlace {
   const place = kind === null ? null : openId(kind, name, required(exchange.token), gateway)
@@ -86,8 +86,18 @@ function openPlace(exchange: Exchange, gateway: Gateway, { kind }: StoredRoute, 
   return place
 }
 
+/** Whether a kind of provider has objects of the sort that a call is about. */
+export type HasObjects = (kind: ProviderKind) => boolean
+
+const storesResponses: HasObjects = (kind) => kind.storesResponses === true
+
 /** The provider of a stored object, as a path to call. What the token may not use any more is refused as a model is. */
-function holder(exchange: Exchange, { worker }: Gateway, { providerId, model }: StoredPlace): ResolvedModel {
+export function holderOf(
+  exchange: Exchange,
+  { worker }: Gateway,
+  { providerId, model }: StoredPlace,
+  hasObjects: HasObjects,
+): ResolvedModel {
   const known = worker.view.providers().find(({ id }) => id === providerId)
   if (known === undefined) throw notFound()
   const provider = worker.view.provider(providerId)
@@ -97,7 +107,7 @@ function holder(exchange: Exchange, { worker }: Gateway, { providerId, model }: 
   }
   const forbidden = forbiddenPart(exchange, worker.view.limits, provider, model)
   if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`)
-  return pathTo(provider, model, worker.view.model(model)?.upstreamModel ?? model)
+  return pathTo(provider, model, worker.view.model(model)?.upstreamModel ?? model, hasObjects)
 }
 
 /** The provider that makes a conversation. */
@@ -133,9 +143,9 @@ function forbiddenPart(exchange: Exchange, limits: Limits, provider: Provider, m
   return null
 }
 
-function pathTo(provider: Provider, id: string, upstreamModel: string): ResolvedModel {
+function pathTo(provider: Provider, id: string, upstreamModel: string, hasObjects = storesResponses): ResolvedModel {
   const kind = providerKinds.get(provider.kind)
-  if (kind?.storesResponses !== true) throw notFound()
+  if (kind === undefined || !hasObjects(kind)) throw notFound()
   const aliases = id === '' ? [] : (kind.modelNames?.(id)?.aliases ?? [])
   return { id, aliases, upstreamModel, provider, kind, listed: null }
 }

@@ -1,6 +1,9 @@
 /** What an exchange knows of objects that a provider stores. */
 
-export type StoredKind = 'resp' | 'conv'
+import type { JsonObject } from '../../languages/reading/json-value.ts'
+import type { BatchHold } from '../batches/batch-hold.ts'
+
+export type StoredKind = 'resp' | 'conv' | 'file' | 'batch'
 
 /** A call for a stored object, instead of a request to a model. */
 export interface StoredCall {
@@ -11,6 +14,14 @@ export interface StoredCall {
   readonly gives: StoredKind | null
   /** The provider's id that the answer must have; null where the call creates an object or lists others. */
   readonly answersWith: string | null
+  /** What is sent in place of the caller's body; absent: that body. */
+  readonly body?: Uint8Array
+  /** It must not be sent again, because the provider would make a second object. */
+  readonly isOnce?: true
+  /** The members of the answer to replace, as JSON texts; absent for responses and conversations. */
+  editsOf?(answer: Readonly<JsonObject>): Map<string, string>
+  /** Passes a successful answer on in place of the gateway's usual ways; absent: those. */
+  relay?(upstream: Response): Promise<void>
 }
 
 export interface StoredState {
@@ -19,6 +30,8 @@ export interface StoredState {
   providerId: string | null
   /** Provider's id → the id that the caller knows. */
   readonly names: Map<string, string>
+  /** What the batch that it makes holds; null if it makes none. */
+  batch: BatchHold | null
   /** The request was admitted to make a response in the background. */
   isBackground: boolean
   /** The gateway waits for the end of that response (`background.ts`). */
@@ -37,6 +50,7 @@ export const newStoredState = (): StoredState => ({
   call: null,
   providerId: null,
   names: new Map(),
+  batch: null,
   isBackground: false,
   isFollowed: false,
 })

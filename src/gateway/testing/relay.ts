@@ -15,6 +15,7 @@ import { noTracer } from '../../telemetry/tracer.ts'
 import { JwtCallers } from '../../workloads/jwt-callers.ts'
 import { interruptedRecord } from '../accounting/exchange-record.ts'
 import { createMeter } from '../accounting/metrics.ts'
+import { BatchFollower } from '../batches/end/batch-follower.ts'
 import { AnswerCache } from '../cache/answer-cache.ts'
 import type { Gateway } from '../context.ts'
 import { answerFailure } from '../error-response.ts'
@@ -111,6 +112,8 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
     jwtCallers: new JwtCallers(),
+    batches: new BatchFollower(() => gateway),
+    spoolDirectory: '',
     mcp: {
       servers: noMcpServers,
       sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),

@@ -21,6 +21,7 @@ import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
+import type { BatchesReply, BatchLedger, BatchUse, OpenBatch } from '../../usage/batches/batch-protocol.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
 import type { WorkloadIdentity } from '../../workloads/workload-identity.ts'
@@ -78,7 +79,20 @@ export class TestJournal implements Journal {
   }
 }
 
+/** A ledger that believes what it is told, and lists the batches that a test puts there. */
+export class TestBatches implements BatchLedger {
+  readonly open: OpenBatch[] = []
+  readonly settled: BatchUse[] = []
+
+  async sync(settled: readonly BatchUse[]): Promise<BatchesReply> {
+    this.settled.push(...settled)
+    const holds = new Set(this.settled.map(({ hold }) => hold))
+    return { open: this.open.filter(({ hold }) => !holds.has(hold)), settled: [...holds] }
+  }
+}
+
 export interface TestWorker extends GatewayWorker {
+  readonly batches: TestBatches
   readonly journal: TestJournal
   /** The gateway id may be emptied, as before a first bootstrap. */
   readonly status: GatewayStatus & { gatewayId: string }
@@ -138,6 +152,7 @@ export function createTestWorker(): TestWorker {
     view,
     usageLimits: unlimited,
     rates: unlimitedRates,
+    batches: new TestBatches(),
     tokens,
     revocations,
     catalog,

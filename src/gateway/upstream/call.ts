@@ -20,6 +20,7 @@ import { InvalidStatus } from '../../providers/send-request.ts'
 import { endAttempt } from '../accounting/exchange-record.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
 import { noUsage } from '../accounting/usage.ts'
+import { wasNeverSent } from '../batches/batch-hold.ts'
 import { sendAndReceive } from '../cache/keep-answer.ts'
 import type { Gateway } from '../context.ts'
 import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
@@ -65,6 +66,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
       endAttempt(exchange, gateway, 'gateway.file_descriptors_exhausted')
       throw new Failure('file_descriptors_exhausted', { cause: thrown })
     }
+    if (exchange.stored?.batch) exchange.stored.batch.isRefused = wasNeverSent(thrown)
     // A deadline that ended the call has set the reason already.
     const isInvalid = thrown instanceof InvalidStatus
     endAttempt(exchange, gateway, isInvalid ? 'provider.invalid_answer' : 'provider.unreachable')
@@ -73,6 +75,7 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
     return { status: null, thrown: failure, advice: noAdvice }
   }
   const upstream = required(exchange.call.upstream)
+  if (exchange.stored?.batch) exchange.stored.batch.isRefused = upstream.status >= 400
   exchange.call.silentSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
@@ -284,9 +287,12 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
 
 const noBody = new Uint8Array(0)
 
-function ownBody(exchange: Exchange): Uint8Array {
+/** The caller's body as its own provider gets it. */
+export function ownBody(exchange: Exchange): Uint8Array {
   // A call for a stored object may have none; its bytes then only stand for it in events.
-  if (exchange.stored?.call && exchange.members === null) return noBody
+  const call = exchange.stored?.call
+  if (call?.body !== undefined) return call.body
+  if (call && exchange.members === null) return noBody
   const body = required(exchange.body)
   const { upstreamModel } = required(exchange.model)
   const { dialect } = exchange

@@ -97,7 +97,7 @@ function nextPath({ left }: Search, { circuits, clock }: Gateway): ResolvedModel
 
 /** Prepares the next attempt, after a wait on the same path; false when there is none. */
 async function findNext(course: Search, exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<boolean> {
-  if (!coversAttempt(exchange)) return false
+  if (exchange.stored?.call?.isOnce === true || !coversAttempt(exchange)) return false
   const wait = retryWait(course, exchange, gateway, failed)
   if (wait !== null) {
     discardAttempt(exchange, gateway)

@@ -12,7 +12,7 @@ import { responses } from './dialect.ts'
 import { itemTexts, roleOf } from './texts.ts'
 
 /** What a request that generates nothing asks for. */
-const nothingGenerated: RequestFacts = {
+export const nothingGenerated: RequestFacts = {
   model: '',
   stream: false,
   inputEstimate: 0,

@@ -6,7 +6,7 @@
  * the start of a line, every part must have `Content-Disposition: form-data` with a name, a body must end with its
  * closing boundary, and parts and their header lines are limited in number.
  */
-interface FormPart {
+export interface FormPart {
   readonly name: string
   /** Null for a plain field. */
   readonly filename: string | null
@@ -24,8 +24,8 @@ export interface FormParts {
   readonly close: number
 }
 
-const maxParts = 64
-const maxPartHeaderBytes = 4096
+export const maxParts = 64
+export const maxPartHeaderBytes = 4096
 /** RFC 2046 section 5.1.1: bchars, at most 70, not ending with a space. */
 const boundaryForm = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
@@ -64,7 +64,7 @@ export function formParts(body: Uint8Array, boundary: string): FormParts {
     // RFC 2046 allows a part of headers alone, which no client of a form sends.
     if (next < contentStart) throw new RangeError('a part of the form has no content')
     parts.push({
-      ...describe(bytes.subarray(headersStart, headersEnd).toString('utf8')),
+      ...describePart(bytes.subarray(headersStart, headersEnd).toString('utf8')),
       span: [contentStart, next],
       start: at + 2,
     })
@@ -112,7 +112,8 @@ function endOfHeaders(bytes: Buffer, from: number): number {
   return from + end
 }
 
-function describe(headers: string): Pick<FormPart, 'name' | 'filename' | 'contentType'> {
+/** What the headers of a part say. Throws `RangeError` for what two parsers could read differently. */
+export function describePart(headers: string): Pick<FormPart, 'name' | 'filename' | 'contentType'> {
   let disposition: string | null = null
   let contentType: string | null = null
   for (const line of headers.split('\r\n')) {

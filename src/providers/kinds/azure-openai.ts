@@ -57,6 +57,7 @@ export const azureOpenai: ProviderKind = {
   ],
   language: 'chat',
   storesResponses: true,
+  batches: ['chat', 'responses', 'embeddings', 'completions'],
   // The address does not show which deployments speak it.
   further: { language: 'responses', of: () => false },
   address: ({ baseUrl }) => baseUrl,
@@ -72,6 +73,7 @@ function azureUrl({ base, unified, version }: AzureAddress, call: UpstreamCall):
   const query = (present: string | null) =>
     present === null ? '' : `${path.includes('?') ? '&' : '?'}api-version=${encodeURIComponent(present)}`
   if (unified) return base + path + query(version)
-  if (family === 'responses') return base + unifiedPath + path
+  // What belongs to the resource has no path by deployment either.
+  if (family === 'responses' || /^\/(?:files|batches)\b/.test(path)) return base + unifiedPath + path
   return addressUnder(base, 'openai', 'deployments', model) + path + query(version ?? defaultVersion)
 }

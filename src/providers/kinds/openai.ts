@@ -48,6 +48,7 @@ export const openai: ProviderKind = {
   // Not responses: most servers that imitate OpenAI speak chat, and only few speak responses.
   language: 'chat',
   storesResponses: true,
+  batches: ['chat', 'responses', 'embeddings', 'completions', 'moderations'],
   further: { language: 'responses', of: (provider) => addressOf(provider).base === defaultBase },
   address: (provider) => addressOf(provider).base,
   // Google's service in OpenAI's language takes both names.

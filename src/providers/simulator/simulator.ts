@@ -6,8 +6,9 @@
  */
 import { type Family, type ModelFamily, modelFamilies } from '../../languages/families.ts'
 import { isGiven, type JsonObject } from '../../languages/reading/json-value.ts'
-import type { Provider, ProviderKind, UpstreamCall } from '../provider.ts'
+import type { Fetch, Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { answerSpeech, answerTranscription } from './audio.ts'
+import { answerBatchCall, isBatchCall } from './batches.ts'
 import { answerChat, answerCompletion } from './chat.ts'
 import { answerGemini, countContents } from './gemini.ts'
 import { answerImageEdit, answerImages } from './images.ts'
@@ -42,7 +43,9 @@ export const simulator: ProviderKind = {
   addressProblem: () => null,
   families: modelFamilies,
   countsTokens: true,
-  async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
+  batches: ['chat', 'responses', 'embeddings', 'completions', 'moderations'],
+  async send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response> {
+    if (isBatchCall(call)) return await answerBatchCall(call, (line) => simulator.send(provider, line, fetch))
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
     if (call.family === 'transcriptions' || call.family === 'translations') return answerTranscription(call, model)

@@ -72,7 +72,7 @@ const recordOf = (id: string, settlements: LogRecord['settlements'] = []): LogRe
   details: {
     batch: {
       ...{ id: 'batch_1', provider_id: 'p', provider: 'upstream', model: 'gpt-test', upstream_model: 'gpt-test' },
-      ...{ family: 'chat', lines: 4 },
+      ...{ family: 'chat', lines: 4, bound: 1000, spend_owner: 'team:t' },
     },
   },
 })

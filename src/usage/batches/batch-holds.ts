@@ -122,7 +122,6 @@ export class BatchHolds {
   async #eventOf(gatewayId: string, row: HoldRow, use: BatchUse, returns: readonly Held[]): Promise<Event> {
     const { state, clock, newId } = this.#options
     const batch = readBatch(row.batch)
-    const { spend_owner: owner = null, ...who } = JSON.parse(row.attribution)
     const { hold, status, requests, whole, notes } = use
     const event = controlPlaneEvent({
       type: 'usage.batch_settled',
@@ -138,15 +137,15 @@ export class BatchHolds {
     })
     return {
       ...event,
-      event_attribution: attributionSchema.parse(who),
-      event_cost_attribution: costOf(batch, use, owner),
+      event_attribution: attributionSchema.parse(JSON.parse(row.attribution)),
+      event_cost_attribution: costOf(batch, use),
     }
   }
 }
 
 const readBatch = (json: string): MadeBatch => madeBatchSchema.parse(JSON.parse(json))
 
-const costOf = ({ provider, model }: MadeBatch, use: BatchUse, owner: string | null): CostAttribution => ({
+const costOf = ({ provider, model, spend_owner }: MadeBatch, use: BatchUse): CostAttribution => ({
   currency: 'USD',
   cost: use.cost === null ? null : fromNano(use.cost),
   estimated: use.estimated,
@@ -157,7 +156,7 @@ const costOf = ({ provider, model }: MadeBatch, use: BatchUse, owner: string | n
   provider,
   model,
   price_source: use.price_source,
-  spend_owner: owner,
+  spend_owner,
 })
 
 function settleStatements(

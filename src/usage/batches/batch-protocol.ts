@@ -14,11 +14,15 @@ export const madeBatchSchema = z.object({
   upstream_model: z.string().max(300),
   family: z.string().max(40),
   lines: z.number().int().min(1),
+  bound: z.number().int().nullable().describe('The most that all lines can cost, in nano-dollars; null if unknown'),
+  spend_owner: z.string().max(100).nullable(),
 })
 export type MadeBatch = z.infer<typeof madeBatchSchema>
 
 /** A batch that is not settled. `hold` is the id of the exchange that made it. */
 export const openBatchSchema = madeBatchSchema.extend({ hold: z.string(), created_at: z.number().int() })
+
+export type OpenBatch = z.infer<typeof openBatchSchema>
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER)
 

@@ -15,7 +15,6 @@ export const holdStatements = (worker: string, records: readonly LogRecord[], no
     if (made === undefined || type !== 'gateway.request.outcome' || id === undefined) return []
     const batch = madeBatchSchema.safeParse(made)
     if (!batch.success) return []
-    const { spend_owner: owner = null } = record.event_cost_attribution ?? {}
     const held = [...sumByAccount(record.settlements ?? [])].map(([account, amount]) => ({ account, amount }))
     return [
       {
@@ -28,7 +27,7 @@ export const holdStatements = (worker: string, records: readonly LogRecord[], no
           id,
           worker.split('/')[0] ?? '',
           who.token_id,
-          JSON.stringify({ ...who, spend_owner: owner }),
+          JSON.stringify(who),
           requestId,
           JSON.stringify(batch.data),
           now,
