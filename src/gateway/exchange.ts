@@ -11,7 +11,7 @@ import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { PolicyContext } from '../policies/conditions/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
 import type { ModelTerms } from '../providers/prices/price-book.ts'
-import type { Provider, ProviderKind } from '../providers/provider.ts'
+import type { Provider, ProviderKind, UpstreamCall } from '../providers/provider.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
@@ -187,6 +187,8 @@ export interface Exchange extends Placed {
   /** The open record is in the outbox. From then on there must be exactly one outcome. */
   opened: boolean
   readonly attempts: Attempt[]
+  /** Sends its calls in place of the provider's kind: a realtime session; null elsewhere. */
+  transport: ((call: UpstreamCall) => Promise<Response>) | null
   /** What it has to do with objects that the provider stores; null if nothing. */
   stored: StoredState | null
   /** The MCP request; null on all other routes. */
@@ -286,6 +288,7 @@ export const beginExchange = (
   attempts: [],
   mcp: beginning.mcp ?? null,
   stored: null,
+  transport: null,
   beginInspection: null,
   relayedCharacters: 0,
   firstTokenMs: null,

@@ -6,6 +6,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
 import type { GatewayStatus, Journal, Readiness, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
+import { dialects } from '../languages/index.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -33,7 +34,7 @@ import { govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
 import { noSiblings, type SiblingWorkers } from './mcp/sibling-workers.ts'
 import { createMcpSurface } from './mcp/surface.ts'
-import { frameStages } from './pipeline.ts'
+import { frameStages, sessionEventStages, turnStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
@@ -77,7 +78,7 @@ export type Listener = Connection & Pick<Bun.Server<unknown>, 'stop' | 'pendingR
 
 export interface GatewayServer {
   /** `undefined` when the connection became a WebSocket. */
-  fetch(request: Request, server?: Listener & SocketListener): Promise<Response> | Response | undefined
+  fetch(request: Request, server?: Listener & SocketListener): Promise<Response | undefined> | Response | undefined
   /** A request to `/mcp`, possibly forwarded by a worker that shares the port. */
   answerMcp(request: Request, server: Listener): Promise<Response>
   readonly websocket: SocketHandlers
@@ -139,13 +140,21 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
   }
   const mcp = createMcpSurface(gateway)
-  const sockets = createSockets(gateway, ({ route, frames }, arrival, conversation) =>
-    govern(
-      gateway,
-      { route, family: frames.family, dialect: frames, stages: frameStages(conversation) },
-      { ...arrival, connection: null },
-    ),
-  )
+  const ofSession = { route: 'GET /v1/realtime', family: 'realtime', dialect: dialects.realtime }
+  const sockets = createSockets(gateway, {
+    frame: ({ route, frames }, arrival, conversation) =>
+      govern(
+        gateway,
+        { route, family: frames.family, dialect: frames, stages: frameStages(conversation) },
+        { ...arrival, connection: null },
+      ),
+    session: {
+      turn: (arrival, session, turn) =>
+        govern(gateway, { ...ofSession, stages: turnStages(session, turn) }, { ...arrival, connection: null }),
+      event: (arrival, session, pass) =>
+        govern(gateway, { ...ofSession, stages: sessionEventStages(session, pass) }, { ...arrival, connection: null }),
+    },
+  })
 
   /** The servers that accept requests: from clients, and from sibling workers if there are any. */
   const listeners = new Set<Listener>()
@@ -179,6 +188,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     return gateway.draining ? await closeAfterAnswer(request, answer) : answer
   }
 
+  /** The answer to a handshake; `undefined` where its connection became a WebSocket. */
+  const refused = async (request: Request, refusal: Promise<Response | undefined> | Response) => {
+    const answer = await refusal
+    return answer === undefined ? undefined : untracked(request, answer)
+  }
+
   const route = createRoutes({
     frameLimit: gateway.settings.answer_limit_bytes,
     itself,
@@ -199,7 +214,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       const socketRoute = sockets.routeOf(path, request)
       if (socketRoute !== null) {
         const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
-        return refusal === undefined ? undefined : untracked(request, refusal)
+        return refusal === undefined ? undefined : refused(request, refusal)
       }
       return route({ request, connection: server ?? null, requestId })
     },

@@ -192,6 +192,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     answerLimit: gateway.settings.answer_limit_bytes,
     counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
   }
+  if (exchange.transport !== null) return exchange.transport(call)
   return language === null
     ? kind.send(provider, call, gateway.fetch)
     : sendTranslated(exchange, gateway, call, language)

@@ -12,6 +12,7 @@ import { answerChat, answerCompletion } from './chat.ts'
 import { answerGemini, countContents } from './gemini.ts'
 import { answerImageEdit, answerImages } from './images.ts'
 import { answerMessages, countMessages } from './messages.ts'
+import { simulateSession } from './realtime.ts'
 import { answerRerank } from './rerank.ts'
 import { answerResponses } from './responses.ts'
 import { parsedBody, refusal, type SimulatedModel, simulatedModel } from './text.ts'
@@ -20,7 +21,9 @@ import { answerEmbeddings, answerModerations } from './vectors.ts'
 type Answer = (call: UpstreamCall, body: JsonObject, model: SimulatedModel) => Response
 
 /** All that take JSON. */
-const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions' | 'translations' | 'image_edits'>, Answer>> = {
+const answers: Readonly<
+  Record<Exclude<ModelFamily, 'transcriptions' | 'translations' | 'image_edits' | 'realtime'>, Answer>
+> = {
   chat: answerChat,
   responses: answerResponses,
   messages: answerMessages,
@@ -42,12 +45,13 @@ export const simulator: ProviderKind = {
   addressProblem: () => null,
   families: modelFamilies,
   countsTokens: true,
+  openSession: (_provider, { model: name }, handlers) => simulateSession(simulatedModel(name) ?? 'echo', handlers),
   async send(_provider: Provider, call: UpstreamCall): Promise<Response> {
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
     if (call.family === 'transcriptions' || call.family === 'translations') return answerTranscription(call, model)
     if (call.family === 'image_edits') return answerImageEdit(call)
-    if (call.family === 'mcp') return noSuchModel(call.family)
+    if (call.family === 'mcp' || call.family === 'realtime') return noSuchModel(call.family)
     const body = parsedBody(call)
     if (body === null) return refusal(400, 'invalid_request_body', 'The body is not an object')
     const wrong = wrongInput(call.family, body)
