@@ -22,6 +22,7 @@ import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
 import { limitRequestTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
 import { evaluateRequest } from './policy/evaluate-request.ts'
+import { awaitTranscript, readSpeech, type Speech, writtenBySession } from './realtime/speech.ts'
 import { addContext, callSession, keepSession, passEvent, type SessionFacts } from './realtime/stages.ts'
 import type { Turn } from './realtime/turn.ts'
 import { translateFields } from './request/gateway-fields.ts'
@@ -138,6 +139,18 @@ export const sessionEventStages = (session: SessionFacts, pass: (body: JsonObjec
   selectChain,
   evaluateRequest,
   passEvent(pass),
+]
+
+/** The transcript of something that was said in a realtime session. */
+export const speechStages = (session: SessionFacts, speech: Speech): readonly Stage[] => [
+  authenticate,
+  readSpeech(speech),
+  admitToken,
+  resolveModel,
+  writtenBySession(session),
+  reserveUsage,
+  openRecord,
+  awaitTranscript(speech),
 ]
 
 /** Model discovery calls no provider; the same stages decide who may see what. */

@@ -34,7 +34,7 @@ import { govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
 import { noSiblings, type SiblingWorkers } from './mcp/sibling-workers.ts'
 import { createMcpSurface } from './mcp/surface.ts'
-import { frameStages, sessionEventStages, turnStages } from './pipeline.ts'
+import { frameStages, sessionEventStages, speechStages, turnStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
@@ -141,6 +141,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   }
   const mcp = createMcpSurface(gateway)
   const ofSession = { route: 'GET /v1/realtime', family: 'realtime', dialect: dialects.realtime }
+  const ofSpeech = { ...ofSession, family: 'transcriptions', dialect: dialects.transcriptions }
   const sockets = createSockets(gateway, {
     frame: ({ route, frames }, arrival, conversation) =>
       govern(
@@ -153,6 +154,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
         govern(gateway, { ...ofSession, stages: turnStages(session, turn) }, { ...arrival, connection: null }),
       event: (arrival, session, pass) =>
         govern(gateway, { ...ofSession, stages: sessionEventStages(session, pass) }, { ...arrival, connection: null }),
+      speech: (arrival, session, speech) =>
+        govern(gateway, { ...ofSpeech, stages: speechStages(session, speech) }, { ...arrival, connection: null }),
     },
   })
 

@@ -36,6 +36,8 @@ interface FamilyRow {
    */
   readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
   readonly takes: 'text' | 'audio'
+  /** Its input may be sound that no body shows. */
+  readonly hears?: true
   /** The fields of its form that are files; absent if it takes JSON. */
   readonly files?: readonly string[]
   /** `numbers`: vectors and verdicts, whose output is not billed. */
@@ -215,6 +217,7 @@ const rows = {
     policyStages,
     webSockets: [{ path: '/v1/realtime' }],
     takes: 'text',
+    hears: true,
     gives: 'text',
     operation: 'chat',
     members: realtimeMembers,

@@ -16,12 +16,18 @@ import { estimateTokens } from '../../languages/dialect.ts'
 import { isObject, type JsonObject, parseObject, textOf } from '../../languages/reading/json-value.ts'
 import { textLength } from '../../languages/reading/texts/texts.ts'
 import { heardTokens, soundFormat, soundSeconds } from '../../languages/realtime/events.ts'
-import { answersTurns, checkSettings, withResponses } from '../../languages/realtime/session-settings.ts'
+import {
+  answersTurns,
+  checkSettings,
+  transcriptionModel,
+  withResponses,
+} from '../../languages/realtime/session-settings.ts'
 import { endingOf } from '../websocket/endings.ts'
 import { passEvents } from '../websocket/outlet.ts'
 import type { Guards } from './admission.ts'
 import { EventRate } from './event-rate.ts'
 import type { LiveSession } from './live-session.ts'
+import { checkTranscriber } from './speech.ts'
 import { Turn } from './turn.ts'
 
 /** Events that are sent as they are. */
@@ -129,6 +135,7 @@ export class ClientEvents {
       throw new Failure('invalid_parameter', { param: 'type', message })
     }
     if (type === 'input_audio_buffer.commit') this.commits += 1
+    if (type === 'input_audio_buffer.clear') session.heardSeconds = 0
     session.toProvider(event)
   }
 
@@ -141,7 +148,9 @@ export class ClientEvents {
     }
     const audio = textOf(event.audio)
     if (audio === null) throw new Failure('invalid_parameter', { param: 'audio', message: 'audio must be base64' })
-    const tokens = heardTokens(soundSeconds(audio, soundFormat(session.settings, 'input')))
+    const seconds = soundSeconds(audio, soundFormat(session.settings, 'input'))
+    session.heardSeconds += seconds
+    const tokens = heardTokens(seconds)
     session.facts.context.tokens += tokens
     session.facts.context.sound += tokens
     session.toProvider(event)
@@ -159,6 +168,8 @@ export class ClientEvents {
       const message = 'A session keeps its model: open another session for another one'
       throw new Failure('invalid_parameter', { param: 'session.model', message })
     }
+    const transcriber = transcriptionModel(others)
+    if (transcriber !== null) checkTranscriber(session.exchange, session.gateway, transcriber)
     const answers = answersTurns(others)
     await this.#pass(event, others, guards, (governed) => {
       if (answers !== null) session.answersTurns = answers

@@ -5,6 +5,7 @@ import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Ending } from '../websocket/endings.ts'
 import type { Guards } from './admission.ts'
+import type { Speech } from './speech.ts'
 import type { SessionFacts } from './stages.ts'
 import type { Turn, TurnSession } from './turn.ts'
 import type { Turns } from './turns.ts'
@@ -19,6 +20,7 @@ export interface SessionArrival {
 export interface GovernSession {
   turn(arrival: SessionArrival, session: SessionFacts, turn: Turn): Promise<Response>
   event(arrival: SessionArrival, session: SessionFacts, pass: (body: JsonObject) => void): Promise<Response>
+  speech(arrival: SessionArrival, session: SessionFacts, speech: Speech): Promise<Response>
 }
 
 export interface LiveSession extends TurnSession {
@@ -33,6 +35,8 @@ export interface LiveSession extends TurnSession {
   readonly ownItems: OwnItems
   /** Aborted when the client has gone. */
   readonly left: AbortController
+  /** Seconds of sound that were sent and not taken into the conversation. */
+  heardSeconds: number
   /** The settings of the session as the provider stated them last. */
   settings: JsonObject
   /** The client wants each turn of speech to be answered by itself. */
@@ -65,6 +69,10 @@ export interface Reading {
   await(itemId: string): Promise<boolean>
   /** Resolves when everything that was said is read. */
   read(): Promise<void>
+  /** Sound entered the conversation, whose transcript the provider begins to write. */
+  begin(itemId: string): void
+  /** The last event of a transcript came: its cost is known. */
+  ended(event: JsonObject): void
   /** The provider has written a transcript, which `event` tells. */
   written(event: JsonObject, text: string): Promise<void>
   /** There is no transcript. */

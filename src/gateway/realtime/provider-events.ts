@@ -127,6 +127,7 @@ export class ProviderEvents {
   #transcript(event: JsonObject, text: string, { onRequests }: Guards): void {
     const { transcripts } = this.#session
     const kind = textOf(event.type)?.split('.').at(-1)
+    if (kind === 'completed' || kind === 'failed') transcripts.ended(event)
     if (!onRequests) return void this.#session.tell(text)
     if (kind === 'completed') return void transcripts.written(event, text)
     if (kind !== 'failed') return
@@ -143,6 +144,7 @@ export class ProviderEvents {
     if (isOfClient) this.#client.commits -= 1
     const reading = readText ? session.transcripts.await(itemId) : Promise.resolve(true)
     if (readText && session.transcriptionModel === null) session.transcripts.unreadable(itemId)
+    session.transcripts.begin(itemId)
     if (isOfClient || !session.answersTurns) return
     void reading.then(async (stays) => {
       await session.turns.whenIdle()

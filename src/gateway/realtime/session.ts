@@ -54,6 +54,7 @@ export class RealtimeSession implements LiveSession {
   readonly ownItems = new RecentIds()
   /** Aborted when the client has gone. */
   readonly left = new AbortController()
+  heardSeconds = 0
   /** The settings of the session as the provider stated them last. */
   settings: JsonObject = {}
   /** The client wants each turn of speech to be answered by itself. */

@@ -21,6 +21,8 @@ export class Transcripts {
   readonly #session: LiveSession
   readonly #unread = new Map<string, Unread>()
   readonly #removed = new RecentIds()
+  /** What the provider writes a transcript of; called with its last event. */
+  readonly #writing = new Map<string, (event: JsonObject | null) => void>()
 
   constructor(session: LiveSession) {
     this.#session = session
@@ -73,7 +75,29 @@ export class Transcripts {
     this.#settle(itemId, false)
   }
 
+  begin(itemId: string): void {
+    const session = this.#session
+    const { transcriptionModel: model, heardSeconds: seconds } = session
+    session.heardSeconds = 0
+    if (model === null) return
+    const { promise, resolve } = Promise.withResolvers<JsonObject | null>()
+    this.#writing.set(itemId, resolve)
+    const arrival = session.arrivalOf({})
+    void session.govern.speech(arrival, session.facts, { model, seconds, written: promise }).then(async (answer) => {
+      this.#writing.delete(itemId)
+      if (answer.status === 204 || session.isEnding) return
+      const refusal: unknown = await answer.json()
+      if (isObject(refusal)) session.tellError({ ...refusal, type: 'error' }, null)
+      session.endWith({ code: 1008, reason: 'The transcript of what was said was refused' })
+    })
+  }
+
+  ended(event: JsonObject): void {
+    this.#writing.get(textOf(event.item_id) ?? '')?.(event)
+  }
+
   clear(): void {
+    for (const resolve of this.#writing.values()) resolve(null)
     for (const itemId of [...this.#unread.keys()]) this.#settle(itemId, true)
   }
 

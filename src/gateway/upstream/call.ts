@@ -252,7 +252,8 @@ function noteEventUsage(exchange: Exchange, event: NeutralEvent): void {
   exchange.call.charactersSinceUsage = 0
 }
 
-function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
+/** Begins a call to the provider of the exchange's model. */
+export function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
   const { provider, upstreamModel } = required(exchange.model)
   const attempt: Attempt = {
     eventId: newId(),
