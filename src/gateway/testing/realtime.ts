@@ -58,7 +58,15 @@ export const speechDetection = {
   audio: { input: { turn_detection: { type: 'server_vad', create_response: true, idle_timeout_ms: null } } },
 }
 
-export async function startRealtime(settings: Partial<Settings> = {}): Promise<RealtimeGateway> {
+export interface RealtimeProvider {
+  baseUrl: string
+  /** Its sessions, in order. */
+  sessions: ProviderSession[]
+  script: RealtimeScript
+  stop(): Promise<void>
+}
+
+export function startRealtimeProvider(): RealtimeProvider {
   const sessions: ProviderSession[] = []
   const script: RealtimeScript = {}
   const provider = Bun.serve<ProviderSession>({
@@ -94,8 +102,14 @@ export async function startRealtime(settings: Partial<Settings> = {}): Promise<R
       },
     },
   })
+  return { baseUrl: `http://127.0.0.1:${provider.port}`, sessions, script, stop: () => provider.stop(true) }
+}
+
+export async function startRealtime(settings: Partial<Settings> = {}): Promise<RealtimeGateway> {
+  const provider = startRealtimeProvider()
+  const { sessions, script } = provider
   const worker = createTestWorker()
-  worker.upstreams.push(testProvider({ baseUrl: `http://127.0.0.1:${provider.port}` }))
+  worker.upstreams.push(testProvider({ baseUrl: provider.baseUrl }))
   const gateway = createGateway({
     worker,
     settings: testSettings(settings),
@@ -128,12 +142,13 @@ export async function startRealtime(settings: Partial<Settings> = {}): Promise<R
     async stop() {
       await gateway.drain()
       await server.stop(true)
-      await provider.stop(true)
+      await provider.stop()
     },
   }
 }
 
-function clientOf(socket: TestSocket): RealtimeClient {
+/** A connection as a client of realtime sessions. */
+export function clientOf(socket: TestSocket): RealtimeClient {
   const until = async (type: string) => {
     const events: JsonObject[] = []
     for (;;) {
