@@ -189,6 +189,22 @@ const shape = {
       'How many MCP sessions each worker keeps; an account or OAuth grant may hold a tenth of them, and its oldest are ended first',
     ),
   mcp_session_idle_seconds: whole(10, 86_400).default(1800).describe('How long an MCP session lives unused'),
+  realtime_sessions: whole(0, 100_000)
+    .default(500)
+    .describe('How many realtime sessions each worker serves at once; 0 refuses them'),
+  realtime_session_seconds: whole(1, 86_400).default(3600).describe('How long a realtime session may last'),
+  realtime_idle_seconds: whole(1, 86_400)
+    .default(600)
+    .describe('How long a realtime session may go without an event of its client while no response runs'),
+  realtime_frame_bytes: whole(1024, 16 * mebibyte)
+    .default(mebibyte)
+    .describe('The largest event of a realtime session, in either direction'),
+  realtime_buffer_bytes: whole(4096, 64 * mebibyte)
+    .default(2 * mebibyte)
+    .describe('How much of a realtime session waits in each direction before the sender is paused'),
+  realtime_events_per_second: whole(1, 100_000)
+    .default(200)
+    .describe('How many events a second the client of a realtime session may send'),
   escalation_expiry_seconds: whole(60, 30 * 86_400)
     .default(86_400)
     .describe('How long a request waits for a person before it counts as refused'),

@@ -159,6 +159,27 @@ export const failures = {
     'invalid_request_error',
     "The model's provider has no equivalent of this field: leave it out, or use another model",
   ),
+  realtime_secret_refused: row(
+    501,
+    'invalid_request_error',
+    'A client secret or a call would connect an application to the provider past this gateway: open a WebSocket to /v1/realtime with a token of the gateway',
+  ),
+  realtime_session_ended: row(503, 'service_unavailable', 'The realtime session has ended: open another one'),
+  realtime_sessions_exhausted: row(
+    503,
+    'service_unavailable',
+    'The gateway serves as many realtime sessions as realtime_sessions allows: try again later',
+  ),
+  realtime_rate_exceeded: row(
+    429,
+    'rate_limit_exceeded',
+    'The client sends more events a second than the gateway allows',
+  ),
+  transcription_required: row(
+    400,
+    'invalid_request_error',
+    'A policy must read what is said: set audio.input.transcription with session.update before sending sound',
+  ),
   token_count_unsupported: row(
     501,
     'invalid_request_error',

@@ -15,7 +15,7 @@ import type { PolicyChain, PolicyResult } from '../policies/chain.ts'
 import type { PolicyContext } from '../policies/conditions/context.ts'
 import type { Placeholders } from '../policies/redaction.ts'
 import type { ModelTerms } from '../providers/prices/price-book.ts'
-import type { Provider, ProviderKind } from '../providers/provider.ts'
+import type { Provider, ProviderKind, UpstreamCall } from '../providers/provider.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
@@ -224,6 +224,8 @@ export interface Exchange extends Placed {
   shadow: PendingShadow | null
   /** Of a second sending: the answer that the caller got; null for every other exchange. */
   shadowed: ShadowedAnswer | null
+  /** Sends its calls in place of the provider's kind: a realtime session; null elsewhere. */
+  transport: ((call: UpstreamCall) => Promise<Response>) | null
   /** What it has to do with objects that the provider stores; null if nothing. */
   stored: StoredState | null
   /** The MCP request; null on all other routes. */
@@ -329,6 +331,7 @@ export const beginExchange = (
   shadow: null,
   shadowed: null,
   stored: null,
+  transport: null,
   beginInspection: null,
   relayedCharacters: 0,
   firstTokenMs: null,

@@ -122,3 +122,12 @@ test('lists the rest when a provider does not answer with a list, and names it w
   // A failure is remembered for a while.
   expect(lookups()).toHaveLength(3)
 })
+
+test('gives Codex an empty list in its own form, which leaves it its own catalog', async () => {
+  const list = async (query: string) => {
+    const headers = { authorization: `Bearer ${running.secret}` }
+    return await (await fetch(`${running.url}/v1/models${query}`, { headers })).json()
+  }
+  expect(await list('?client_version=0.169.0')).toMatchObject({ models: [], data: [{ id: 'own' }, {}, {}, {}] })
+  expect(await list('')).not.toHaveProperty('models')
+})

@@ -3,6 +3,10 @@
  * the catalog does not list (providers/catalog/offered-models.ts). No model is called, so there is no open record; the
  * outcome is recorded. Anthropic's and Google's clients get their own forms, all others one page that any client reads
  * (gateway/README.md).
+ *
+ * Codex asks with `client_version` and reads a list `models` of its own form (openai/codex, protocol/openai_models.rs).
+ * Such an entry replaces all that Codex knows of a model, its instructions and tools included, which only its own
+ * release has. So the list is empty: Codex then keeps its own catalog, and has no error.
  */
 import { Failure } from '../failure.ts'
 import type { StateView } from '../fleet/protocol/worker.ts'
@@ -33,9 +37,11 @@ export async function answerModels(exchange: Exchange, gateway: Gateway): Promis
   exchange.answer = Response.json(body, { headers })
 }
 
-function openBody({ dialect }: Exchange, listing: Listing, id: string | null) {
+function openBody({ dialect, request }: Exchange, listing: Listing, id: string | null) {
   const shown = dialect.family === 'messages' ? anthropicModel : model
-  return id === null ? page(modelsOf(listing), shown) : shown(oneModel(listing, id))
+  if (id !== null) return shown(oneModel(listing, id))
+  const isForCodex = new URL(request.url).searchParams.has('client_version')
+  return { ...page(modelsOf(listing), shown), ...(isForCodex && { models: [] }) }
 }
 
 /** All models are on the first page of Google's form. */

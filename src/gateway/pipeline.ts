@@ -4,6 +4,7 @@
  * wait returns nothing, so that the common path does not yield to the event loop.
  */
 
+import type { JsonObject } from '../languages/reading/json-value.ts'
 import { openRecord } from './accounting/open-record.ts'
 import { authenticate, authenticateDraining } from './admission/authenticate.ts'
 import { admitToken } from './admission/authorize.ts'
@@ -26,6 +27,9 @@ import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
 import { limitRequestTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
 import { evaluateRequest } from './policy/evaluate-request.ts'
+import { awaitTranscript, readSpeech, type Speech, writtenBySession } from './realtime/speech.ts'
+import { addContext, callSession, keepSession, passEvent, type SessionFacts } from './realtime/stages.ts'
+import type { Turn } from './realtime/turn.ts'
 import { translateFields } from './request/gateway-fields.ts'
 import { readRequest } from './request/read-request.ts'
 import { translateRequest } from './request/translate.ts'
@@ -128,6 +132,48 @@ export function* frameStages(conversation: Conversation | null): Generator<Stage
   yield (exchange, gateway) => readFrame(exchange, gateway, conversation)
   yield* conversation?.isWarmUp === true ? warmUpStages : inferenceStages.slice(1)
 }
+
+/** A response of a realtime session: a request whose provider is the session. */
+export const turnStages = (session: SessionFacts, turn: Turn): readonly Stage[] => [
+  authenticate,
+  readRequest,
+  admitToken,
+  resolveModel,
+  keepSession(session),
+  selectChain,
+  addContext(session),
+  takeRates,
+  evaluateRequest,
+  reserveUsage,
+  openRecord,
+  callSession(turn),
+  dispatch,
+]
+
+/** An event of a realtime session that generates nothing and costs nothing: policies read its text. */
+export const sessionEventStages = (session: SessionFacts, pass: (body: JsonObject) => void): readonly Stage[] => [
+  authenticate,
+  readRequest,
+  admitToken,
+  checkDepletion,
+  resolveModel,
+  keepSession(session),
+  selectChain,
+  evaluateRequest,
+  passEvent(pass),
+]
+
+/** The transcript of something that was said in a realtime session. */
+export const speechStages = (session: SessionFacts, speech: Speech): readonly Stage[] => [
+  authenticate,
+  readSpeech(speech),
+  admitToken,
+  resolveModel,
+  writtenBySession(session),
+  reserveUsage,
+  openRecord,
+  awaitTranscript(speech),
+]
 
 /** Model discovery calls no provider; the same stages decide who may see what. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, checkDepletion, answerModels]

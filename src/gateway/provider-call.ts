@@ -28,6 +28,8 @@ export interface Call {
   unreportedInputTokens: number | null
   /** The characters of a stream since its last usage report. */
   charactersSinceUsage: number
+  /** Tokens of sound in a stream, by its length. */
+  soundTokens: number
   /** The answer attributes of its span; null when the exchange is not traced or has no answer. */
   tracedAnswer: TracedAnswer | null
   /**
@@ -49,6 +51,7 @@ export const newCall = (): Call => ({
   usage: null,
   unreportedInputTokens: null,
   charactersSinceUsage: 0,
+  soundTokens: 0,
   tracedAnswer: null,
   silentSince: null,
   background: null,

@@ -122,9 +122,9 @@ test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
 })
 
 test('serves exactly the described routes', async () => {
-  for (const { method, path, permission } of gatewayRouteDescriptions) {
+  for (const { method, path, permission, errorFrame } of gatewayRouteDescriptions) {
     const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })
-    const refusal = path.endsWith('/ws') ? 426 : 401
+    const refusal = errorFrame === undefined ? 401 : 426
     expect([path, response.status]).toEqual([path, permission === null ? 200 : refusal])
   }
 })

@@ -7,7 +7,7 @@ import { Elysia } from 'elysia'
 import { asFailure, Failure } from '../failure.ts'
 import { chat } from '../languages/chat/dialect.ts'
 import type { Dialect } from '../languages/dialect.ts'
-import { families, type ModelFamily, modelFamilies, routeOf } from '../languages/families.ts'
+import { families, isPosted, type ModelFamily, modelFamilies, routeOf } from '../languages/families.ts'
 import { gemini } from '../languages/gemini/dialect.ts'
 import { geminiModelsPath } from '../languages/gemini/request-form.ts'
 import { dialects } from '../languages/index.ts'
@@ -62,9 +62,9 @@ export interface RouteHandlers {
   untracked(request: Request, answer: Promise<Response> | Response): Promise<Response>
 }
 
-/** The addresses of Gemini's language name the model (`gemini-routes.ts`). */
+/** The addresses of Gemini's language name the model (`gemini-routes.ts`); nothing is posted to a realtime session. */
 function isAtOnePath(family: ModelFamily): boolean {
-  return family !== 'gemini'
+  return family !== 'gemini' && isPosted(family)
 }
 
 const inferenceRoutes: readonly (GovernedRoute & { path: string })[] = [
@@ -205,6 +205,8 @@ export function createRoutes({
       raw,
     )
     .all(mcpPath, ({ request }) => mcp(arrivalOf(request)), raw)
+    // Client secrets and calls, which connect an application to the provider itself.
+    .all(`${families.realtime.path}/*`, ({ request }) => refused(request, new Failure('realtime_secret_refused')), raw)
     .all('/*', ({ request }) => notFound(request), raw)
   for (const path of [modelsPath, geminiModelsPath]) {
     routes.all(path, ({ request }) => discover(request), raw)

@@ -8,6 +8,7 @@ import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
 import type { GatewayStatus, Journal, Readiness, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
+import { dialects } from '../languages/index.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -36,11 +37,11 @@ import { closeAfterAnswer } from './connection-close.ts'
 import type { Gateway } from './context.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
-import { govern } from './govern.ts'
+import { type Arrival, type GovernedRoute, govern } from './govern.ts'
 import { createInFlight } from './in-flight.ts'
 import { noSiblings, type SiblingWorkers } from './mcp/sibling-workers.ts'
 import { createMcpSurface } from './mcp/surface.ts'
-import { frameStages } from './pipeline.ts'
+import { frameStages, sessionEventStages, speechStages, turnStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
@@ -166,10 +167,21 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     },
   }
   const mcp = createMcpSurface(gateway)
-  const sockets = createSockets(gateway, async ({ route, frames }, arrival, conversation) => {
+  /** What a WebSocket brings is authenticated each time, also when it is an hour old. */
+  const onSocket = async (governed: GovernedRoute, arrival: Omit<Arrival, 'connection'>) => {
     await gateway.jwtCallers.admit(arrival.request, gateway)
-    const governed = { route, family: frames.family, dialect: frames, stages: frameStages(conversation) }
     return await govern(gateway, governed, { ...arrival, connection: null })
+  }
+  const ofSession = { route: 'GET /v1/realtime', family: 'realtime', dialect: dialects.realtime }
+  const ofSpeech = { ...ofSession, family: 'transcriptions', dialect: dialects.transcriptions }
+  const sockets = createSockets(gateway, {
+    frame: ({ route, frames }, arrival, conversation) =>
+      onSocket({ route, family: frames.family, dialect: frames, stages: frameStages(conversation) }, arrival),
+    session: {
+      turn: (arrival, session, turn) => onSocket({ ...ofSession, stages: turnStages(session, turn) }, arrival),
+      event: (arrival, session, pass) => onSocket({ ...ofSession, stages: sessionEventStages(session, pass) }, arrival),
+      speech: (arrival, session, speech) => onSocket({ ...ofSpeech, stages: speechStages(session, speech) }, arrival),
+    },
   })
 
   /** The servers that accept requests: from clients, and from sibling workers if there are any. */
@@ -205,6 +217,12 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     return gateway.draining ? await closeAfterAnswer(request, answer) : answer
   }
 
+  /** The answer to a handshake; `undefined` where its connection became a WebSocket. */
+  const refused = async (request: Request, refusal: Promise<Response | undefined> | Response) => {
+    const answer = await refusal
+    return answer === undefined ? undefined : untracked(request, answer)
+  }
+
   const route = createRoutes({
     frameLimit: gateway.settings.answer_limit_bytes,
     itself,
@@ -223,7 +241,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     const socketRoute = sockets.routeOf(path, request)
     if (socketRoute !== null) {
       const refusal = sockets.open(socketRoute, request, { server: server ?? null, requestId })
-      return refusal === undefined ? undefined : untracked(request, refusal)
+      return refusal === undefined ? undefined : refused(request, refusal)
     }
     return route({ request, connection: server ?? null, requestId })
   }

@@ -16,6 +16,8 @@ export interface RequestFacts {
   stream: boolean
   /** The input in tokens, estimated from its text, for events of answers that report no usage. */
   inputEstimate: number
+  /** How many of them are sound; absent if none are. */
+  soundEstimate?: number
   /**
    * The most output tokens that the caller allows for each choice; null where it sets no limit or the family has none.
    */
@@ -77,6 +79,8 @@ export interface FrameFacts {
   terminal: boolean
   /** Characters of generated text in the frame, for estimates. */
   textLength: number
+  /** Tokens of generated sound in the frame, for estimates; absent if there are none. */
+  soundTokens?: number
   /** The latest cumulative usage of the stream. */
   usage: Usage | null
   /**

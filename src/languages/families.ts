@@ -16,6 +16,7 @@ import { imageEditMembers, imageFiles, imageMembers } from './images/members.ts'
 import { type MemberRole, type MemberTable, membersWhere } from './member-table.ts'
 import { messagesMembers } from './messages/members.ts'
 import { moderationsMembers } from './moderations/members.ts'
+import { realtimeMembers } from './realtime/members.ts'
 import { rerankMembers } from './rerank/members.ts'
 import { responsesMembers } from './responses/members.ts'
 
@@ -23,7 +24,7 @@ export const policyStages = ['pre_request', 'post_request', 'pre_response'] as c
 export type PolicyStage = (typeof policyStages)[number]
 
 interface FamilyRow {
-  /** The path of its `POST` requests. */
+  /** The path of its `POST` requests; of realtime, of its WebSocket. */
   readonly path: string
   /** Further paths of such requests. */
   readonly alsoAt?: readonly string[]
@@ -35,6 +36,8 @@ interface FamilyRow {
    */
   readonly webSockets?: readonly { readonly path: string; readonly shared?: true }[]
   readonly takes: 'text' | 'audio'
+  /** Its input may be sound that no body shows. */
+  readonly hears?: true
   /** The fields of its form that are files; absent if it takes JSON. */
   readonly files?: readonly string[]
   /** `numbers`: vectors and verdicts, whose output is not billed. */
@@ -207,6 +210,18 @@ const rows = {
     answerList: { member: 'results', mayBeEmpty: true },
     members: rerankMembers,
   },
+  /** Sessions over a WebSocket alone: nothing is posted. */
+  realtime: {
+    path: '/v1/realtime',
+    permission: 'gateway:invoke',
+    policyStages,
+    webSockets: [{ path: '/v1/realtime' }],
+    takes: 'text',
+    hears: true,
+    gives: 'text',
+    operation: 'chat',
+    members: realtimeMembers,
+  },
   /** Tools, prompts and resources, which do not come from a model. */
   mcp: { path: '/mcp', permission: 'mcp:invoke', policyStages, takes: 'text', gives: 'text', members: {} },
 } as const satisfies Readonly<Record<string, FamilyRow>>
@@ -217,6 +232,9 @@ export type Family = keyof Rows
 
 /** Families that models answer. */
 export type ModelFamily = Exclude<Family, 'mcp'>
+
+/** Families whose requests are posted to a path of their own. */
+export type PostedFamily = Exclude<ModelFamily, 'realtime'>
 
 /** Families whose row has this member. */
 type FamilyWith<Member extends keyof FamilyRow> = {
@@ -230,6 +248,7 @@ export const families: Readonly<Record<Family, FamilyRow>> = rows
 
 export const isFamily = (name: string): name is Family => Object.hasOwn(rows, name)
 export const isModelFamily = (name: string): name is ModelFamily => isFamily(name) && name !== 'mcp'
+export const isPosted = (family: Family): family is PostedFamily => family !== 'mcp' && family !== 'realtime'
 export const isTranslated = (family: Family): family is TranslatedFamily => families[family].translated === true
 export const hasSockets = (family: Family): family is SocketFamily => families[family].webSockets !== undefined
 

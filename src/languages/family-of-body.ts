@@ -17,6 +17,8 @@ const mainMembers = {
   images: ['prompt'],
   image_edits: ['image', 'image[]'],
   rerank: ['documents'],
+  // The body that a policy is tried with; the events of a session have members of other families.
+  realtime: ['output_modalities'],
 } as const satisfies Record<Exclude<Family, 'mcp'>, readonly string[]>
 
 /** Parts of conversations that only the messages language has. */

@@ -13,6 +13,7 @@ import { imageEdits, images } from './images/dialect.ts'
 import { mcp } from './mcp/dialect.ts'
 import { messages } from './messages/dialect.ts'
 import { moderations } from './moderations/dialect.ts'
+import { realtime } from './realtime/dialect.ts'
 import { rerank } from './rerank/dialect.ts'
 import { responses } from './responses/dialect.ts'
 
@@ -30,5 +31,6 @@ export const dialects: Readonly<Record<Family, Dialect>> = {
   images,
   image_edits: imageEdits,
   rerank,
+  realtime,
   mcp,
 }

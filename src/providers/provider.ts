@@ -6,6 +6,7 @@
 import { type Family, isTranslated } from '../languages/families.ts'
 import type { LanguageName } from '../languages/neutral.ts'
 import type { JsonObject } from '../languages/reading/json-value.ts'
+import type { ClientSocket, SocketHandlers } from '../lib/http/dial-socket.ts'
 import type { ModelNames } from './model-name.ts'
 import type { Price } from './prices/price.ts'
 
@@ -61,6 +62,9 @@ export interface UpstreamCall {
   counted?(reported: number | null, unreported: number): void
 }
 
+/** Opens a realtime session. `headers`: the caller's that may be passed on; the operator's win. */
+export type SessionCall = Pick<UpstreamCall, 'model' | 'headers'>
+
 /** A model as its provider lists it. */
 export interface OfferedModel {
   name: string
@@ -114,6 +118,8 @@ export interface ProviderKind {
     request(provider: Provider): { url: string; headers: Readonly<Record<string, string>> }
     read(body: Readonly<JsonObject>): readonly OfferedModel[]
   }
+  /** Opens a realtime session; absent if the kind does not speak that family. Failures are reported as its end. */
+  openSession?(provider: Provider, call: SessionCall, handlers: SocketHandlers): ClientSocket
   /** Sends the call. Resolves when the headers of the answer are there; rejects on connection failure or abort. */
   send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response>
 }

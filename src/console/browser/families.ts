@@ -18,6 +18,7 @@ const isTried: Readonly<Record<ModelFamily, boolean>> = {
   images: true,
   image_edits: false,
   rerank: true,
+  realtime: false,
 }
 
 export const families: readonly string[] = Object.keys(isTried)

@@ -44,11 +44,13 @@ export function completedUsage(exchange: Exchange, reported: Usage): { usage: Us
   const isBehind = withoutOutput || charactersSinceUsage > 0
   if (!withoutInput && !isBehind) return { usage: limitPartsToInput(reported), estimated: false }
   const estimate = estimateUsage(exchange)
-  const usage = {
+  const usage: Usage = {
     ...reported,
     inputTokens: withoutInput ? estimate.inputTokens : inputTokens,
     outputTokens: isBehind ? Math.max(outputTokens ?? 0, estimate.outputTokens ?? 0) : outputTokens,
   }
+  if (withoutInput && isGiven(estimate.audioInputTokens)) usage.audioInputTokens = estimate.audioInputTokens
+  if (isBehind && isGiven(estimate.audioOutputTokens)) usage.audioOutputTokens = estimate.audioOutputTokens
   return { usage: limitPartsToInput(usage), estimated: true }
 }
 
@@ -75,10 +77,13 @@ export function limitPartsToInput(usage: Usage): Usage {
 export function estimateUsage(exchange: Exchange): Usage {
   const { facts, relayedCharacters, dialect, parsed, bodyLength, attempts, call } = exchange
   const spoken = families[dialect.family].gives === 'audio' && attempts.length > 0 ? speechCharacters(parsed) : 0
+  const sound = Math.ceil(call.soundTokens)
   return {
     ...noUsage,
     inputTokens: call.unreportedInputTokens ?? facts?.inputEstimate ?? 0,
-    outputTokens: estimateTokens(relayedCharacters) + Math.ceil(spoken * speechTokensPerCharacter),
+    outputTokens: estimateTokens(relayedCharacters) + Math.ceil(spoken * speechTokensPerCharacter) + sound,
+    ...(facts?.soundEstimate !== undefined && { audioInputTokens: facts.soundEstimate }),
+    ...(sound > 0 && { audioOutputTokens: sound }),
     images: families[dialect.family].gives === 'images' && attempts.length > 0 ? (facts?.choices ?? 1) : null,
     audioSeconds: families[dialect.family].takes === 'audio' ? bodyLength / audioBytesPerSecond : null,
   }

@@ -1,7 +1,7 @@
 /** The gateway's routes in `/v1/openapi.json`: one for each dialect, and model discovery. */
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
-import { type Family, families, modelFamilies } from '../../languages/families.ts'
+import { families, isPosted, modelFamilies, type PostedFamily } from '../../languages/families.ts'
 import { geminiModelsPath } from '../../languages/gemini/request-form.ts'
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
@@ -30,7 +30,7 @@ const modelPageReply = z.object({
   last_id: z.string().nullable(),
 })
 
-const posted = (family: Family): GatewayRouteDescription => {
+const posted = (family: PostedFamily | 'mcp'): GatewayRouteDescription => {
   const { path, permission, policyStages } = families[family]
   return { method: 'POST', path, family, permission, policyStages, ...familySchemas[family] }
 }
@@ -119,7 +119,7 @@ const geminiRouteDescriptions: readonly GatewayRouteDescription[] = [
 ]
 
 export const gatewayRouteDescriptions: readonly GatewayRouteDescription[] = [
-  ...modelFamilies.map(posted),
+  ...modelFamilies.filter(isPosted).map(posted),
   ...storedRouteDescriptions,
   ...batchRouteDescriptions,
   {

@@ -295,7 +295,7 @@ const mcp: Described = {
   errors: 'json-rpc',
 }
 
-export const familySchemas: Readonly<Record<Family, Described>> = {
+export const familySchemas: Readonly<Record<Exclude<Family, 'realtime'>, Described>> = {
   chat,
   responses,
   messages,

@@ -14,6 +14,8 @@ const errorFrame = z.looseObject({
 /** What a frame of each family's WebSocket holds. */
 const summaries: Readonly<Record<SocketFamily, string>> = {
   chat: 'Open a WebSocket: each text frame is a chat request, answered by its events, one a frame, and [DONE]',
+  realtime:
+    'Open a realtime session with the model of ?model=: events of the generally available realtime API in both directions; each response is one governed request',
   responses:
     'Open a WebSocket: each text frame is a response.create event, answered by its events, one a frame; it may continue the last response of the connection',
 }

@@ -50,11 +50,12 @@ function refuseTokens(exchange: Exchange, gateway: Gateway, policies: readonly A
   const { dialect, parsed } = exchange
   const param = parsed === null ? null : (dialect.tokenInput?.(parsed) ?? null)
   if (param === null || !someReadText(policies, requestContext(exchange, gateway))) return
-  const message = 'A policy must read this input, which is tokenized: send it as text'
+  const message = 'A policy must read this input, which is tokenized or sound: send it as text'
   throw new Failure('invalid_parameter', { param, message })
 }
 
-const someReadText = (policies: readonly ActivePolicy[], context: PolicyContext): boolean =>
+/** Whether an enforced policy of these reads text. */
+export const someReadText = (policies: readonly ActivePolicy[], context: PolicyContext): boolean =>
   policies.some((policy) => readsText(policy, context))
 
 function readsText({ enforced, compiled, kind, condition, when }: ActivePolicy, context: PolicyContext): boolean {

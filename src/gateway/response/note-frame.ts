@@ -4,8 +4,9 @@ import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
 
 /** Counts characters of generated text, and the milliseconds until the first. */
-export function noteText(exchange: Exchange, { clock }: Gateway, { textLength }: FrameFacts): void {
+export function noteText(exchange: Exchange, { clock }: Gateway, { textLength, soundTokens }: FrameFacts): void {
   exchange.relayedCharacters += textLength
+  if (soundTokens !== undefined) exchange.call.soundTokens += soundTokens
   if (textLength > 0 && exchange.firstTokenMs === null) {
     exchange.firstTokenMs = Math.round(clock.monotonic() - exchange.startedMonotonic)
   }

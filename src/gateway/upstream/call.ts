@@ -197,6 +197,7 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     answerLimit: gateway.settings.answer_limit_bytes,
     counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
   }
+  if (exchange.transport !== null) return exchange.transport(call)
   if (language !== null) return sendTranslated(exchange, gateway, call, language)
   return exchange.cache === null ? kind.send(provider, call, gateway.fetch) : sendAndReceive(exchange, gateway, call)
 }
@@ -266,7 +267,8 @@ function noteEventUsage(exchange: Exchange, event: NeutralEvent): void {
   exchange.call.charactersSinceUsage = 0
 }
 
-function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
+/** Begins a call to the provider of the exchange's model. */
+export function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
   const { provider, upstreamModel } = required(exchange.model)
   const attempt: Attempt = {
     eventId: newId(),

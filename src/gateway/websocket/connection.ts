@@ -9,15 +9,13 @@
  * - Close codes (RFC 6455 section 7.4.1): 1001 the gateway stops, 1003 a binary frame, 1007 a frame that is no JSON
  *   object, 1008 the token is refused, 1009 a frame over the body limit (by the server itself), 1011 a defect.
  */
-import { SseSplitter } from '../../lib/http/sse.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Conversation } from './conversation.ts'
+import { type Ending, endingAfter } from './endings.ts'
 import { providerErrorFrame } from './frame.ts'
+import { Outlet, type Peer, passEvents } from './outlet.ts'
 
 const mostWaiting = 256
-/** While more than this waits to leave, only one further frame is sent at a time. */
-const lowWater = 64 * 1024
-const maxFrameBytes = 16 * 1024 * 1024
 const encoder = new TextEncoder()
 
 export interface FrameArrival {
@@ -42,19 +40,6 @@ export interface ConnectionOptions {
   onClosed(connection: SocketConnection): void
 }
 
-/** The part of the server's side of a WebSocket that is used. */
-export interface Peer {
-  /** Bytes sent, -1 when they wait to leave, 0 when the connection is gone. */
-  send(text: string): number
-  getBufferedAmount(): number
-  close(code: number, reason: string): void
-}
-
-interface Ending {
-  code: number
-  reason: string
-}
-
 export class SocketConnection {
   readonly token: ConnectionOptions['token']
   readonly requestId: string
@@ -62,14 +47,11 @@ export class SocketConnection {
   readonly #waiting: string[] = []
   #waitingSize = 0
   #frames = 0
-  #peer: Peer | null = null
+  readonly #outlet = new Outlet()
   #answering = false
   #ending: Ending | null = null
-  #closed = false
   /** Aborts the frame that is being answered. */
   #leaving: AbortController | null = null
-  #reader: Pick<ReadableStreamDefaultReader<Uint8Array>, 'cancel'> | null = null
-  #onWritable: (() => void) | null = null
 
   constructor(options: ConnectionOptions) {
     this.#options = options
@@ -78,12 +60,12 @@ export class SocketConnection {
   }
 
   opened(peer: Peer): void {
-    this.#peer = peer
+    this.#outlet.open(peer)
     if (this.#ending !== null) this.#close(this.#ending)
   }
 
   received(message: string | Buffer): void {
-    if (this.#ending !== null || this.#closed) return
+    if (this.#ending !== null || this.#outlet.isClosed) return
     if (typeof message !== 'string') this.#close({ code: 1003, reason: 'Only text frames are accepted' })
     else if (!this.#enqueue(message)) this.#close({ code: 1013, reason: 'Too many frames wait for their answer' })
     else if (!this.#answering) void this.#answerAll()
@@ -91,22 +73,15 @@ export class SocketConnection {
 
   /** What was sent has left, at least in part. */
   drained(): void {
-    if ((this.#peer?.getBufferedAmount() ?? 0) > lowWater) return
-    this.#onWritable?.()
-    this.#onWritable = null
+    this.#outlet.drained()
   }
 
   /** The connection has ended, by either side. */
   closed(): void {
-    this.#closed = true
+    this.#outlet.closed()
     this.#waiting.length = 0
-    this.#onWritable?.()
-    this.#onWritable = null
     this.#leaving?.abort()
     this.#options.conversation?.close()
-    // A cancelled stream informs its exchange at once; one that has not begun is informed by the signal. A stream that
-    // had broken already cannot be cancelled, which does not matter here.
-    this.#reader?.cancel().catch(() => undefined)
     this.#options.onClosed(this)
   }
 
@@ -115,8 +90,8 @@ export class SocketConnection {
     if (this.#ending !== null) return
     this.#waiting.length = 0
     this.#ending = ending
-    if (this.#answering || this.#peer === null) return
-    if (frame !== null) this.#peer.send(frame)
+    if (this.#answering || !this.#outlet.isOpen) return
+    if (frame !== null) void this.#outlet.send(frame)
     this.#close(ending)
   }
 
@@ -150,7 +125,11 @@ export class SocketConnection {
     this.#leaving = leaving
     try {
       const request = new Request(url, { headers, signal: leaving.signal })
-      return await this.#pass(await govern({ request, requestId, body: encoder.encode(text) }), requestId)
+      return await this.#pass(
+        await govern({ request, requestId, body: encoder.encode(text) }),
+        requestId,
+        leaving.signal,
+      )
     } catch {
       // A provider's stream ends in frames, never in an error, so an exception is a defect, which the peer is told.
       return { code: 1011, reason: 'Internal error' }
@@ -160,65 +139,26 @@ export class SocketConnection {
     }
   }
 
-  async #pass(response: Response, requestId: string): Promise<Ending | null> {
+  async #pass(response: Response, requestId: string, left: AbortSignal): Promise<Ending | null> {
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
     if (isStream && response.body !== null) {
-      await this.#passStream(response.body)
+      await passEvents(response.body, left, (data) => this.#sendEvent(data))
       return null
     }
     const body = await response.text()
     const isOurs = response.headers.get('x-service-error-source') !== 'upstream'
-    await this.#send(isOurs ? body : providerErrorFrame(response.status, body, requestId))
+    await this.#outlet.send(isOurs ? body : providerErrorFrame(response.status, body, requestId))
     return isOurs ? endingAfter(response.status, body) : null
   }
 
-  async #passStream(body: ReadableStream<Uint8Array>): Promise<void> {
-    const splitter = new SseSplitter(maxFrameBytes)
-    const reader = body.getReader()
-    this.#reader = reader
-    if (this.#closed) await reader.cancel()
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) break
-      for (const { data } of splitter.push(value)) if (data !== null) await this.#sendEvent(data)
-    }
-    this.#reader = null
-    const rest = splitter.end()?.data ?? null
-    if (rest !== null) await this.#sendEvent(rest)
-  }
-
-  #sendEvent(data: string): Promise<void> {
+  #sendEvent(data: string): Promise<void> | void {
     this.#options.conversation?.sent(data)
-    return this.#send(data)
-  }
-
-  async #send(text: string): Promise<void> {
-    if (this.#closed || this.#peer === null || this.#peer.send(text) !== -1) return
-    await new Promise<void>((resolve) => {
-      this.#onWritable = resolve
-    })
+    return this.#outlet.send(data)
   }
 
   #close({ code, reason }: Ending): void {
     this.#ending ??= { code, reason }
     this.#waiting.length = 0
-    if (!this.#closed) this.#peer?.close(code, reason)
+    this.#outlet.close(code, reason)
   }
-}
-
-/** Refusals after which a connection cannot continue, by code. */
-const endings: Readonly<Record<string, Ending>> = {
-  invalid_json: { code: 1007, reason: 'A frame must be one JSON object' },
-  json_too_deep: { code: 1007, reason: 'A frame is nested too deep' },
-  request_too_large: { code: 1009, reason: 'A frame is too large' },
-  missing_api_key: { code: 1008, reason: 'The token is refused' },
-  invalid_api_token: { code: 1008, reason: 'The token is refused' },
-  'tokens.expired': { code: 1008, reason: 'The token has expired' },
-  draining: { code: 1001, reason: 'The gateway is shutting down' },
-}
-
-function endingAfter(status: number, body: string): Ending | null {
-  if (status < 400) return null
-  const frame: { error?: { code?: string } } = JSON.parse(body)
-  return endings[frame.error?.code ?? ''] ?? null
 }

@@ -11,22 +11,39 @@ import { envelope, Failure } from '../../failure.ts'
 import type { Dialect } from '../../languages/dialect.ts'
 import { families, familyNames } from '../../languages/families.ts'
 import { dialects } from '../../languages/index.ts'
-import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { authenticate } from '../admission/authenticate.ts'
 import { admitToken } from '../admission/authorize.ts'
 import { tokenRevoked } from '../admission/token-revoked.ts'
 import type { Gateway } from '../context.ts'
 import { answerFailure, failureResponse } from '../error-response.ts'
-import { beginExchange, type Connection, required } from '../exchange.ts'
+import { beginExchange, type Connection, type Exchange, required } from '../exchange.ts'
+import { admitSession } from '../realtime/admission.ts'
+import type { GovernSession } from '../realtime/live-session.ts'
+import { RealtimeSession } from '../realtime/session.ts'
 import { type FrameArrival, SocketConnection } from './connection.ts'
 import { Conversation } from './conversation.ts'
+import type { Ending } from './endings.ts'
 import { socketFrames } from './frame.ts'
+import type { Peer } from './outlet.ts'
+import { chosenProtocol, withProtocolToken } from './subprotocol.ts'
 
 /** The server's part in a handshake. */
-export type SocketListener = Connection & Pick<Bun.Server<SocketConnection>, 'upgrade'>
+export type SocketListener = Connection & Pick<Bun.Server<SocketHolder>, 'upgrade'>
 
 /** What `Bun.serve` takes as `websocket`. */
-export type SocketHandlers = Bun.WebSocketHandler<SocketConnection>
+export type SocketHandlers = Bun.WebSocketHandler<SocketHolder>
+
+/** What a WebSocket belongs to: a connection with requests as frames, or a realtime session. */
+export interface SocketHolder {
+  readonly token: SocketConnection['token']
+  readonly requestId: string
+  opened(peer: Peer): void
+  received(message: string | Buffer): void
+  drained(): void
+  closed(): void
+  /** Ends it once what runs has ended. `frame` is sent first. */
+  end(ending: Ending, frame?: string | null): void
+}
 
 export interface SocketRoute {
   /** `GET /v1/chat/completions/ws` */
@@ -44,7 +61,11 @@ export interface Sockets {
   /** The route that a request to this path asks an upgrade of, or null where it is for others. */
   routeOf(path: string, request: Request): SocketRoute | null
   /** Answers the handshake; `undefined` where the connection now is a WebSocket. */
-  open(route: SocketRoute, request: Request, arrival: HandshakeArrival): Promise<Response> | Response | undefined
+  open(
+    route: SocketRoute,
+    request: Request,
+    arrival: HandshakeArrival,
+  ): Promise<Response | undefined> | Response | undefined
   /** Ends the connections of these tokens, each with an error frame. */
   endOf(tokenHashes: readonly string[]): void
   /** Lets each connection finish the frame it answers, then closes it; waits until all are closed, at most so long. */
@@ -53,16 +74,22 @@ export interface Sockets {
   readonly handlers: SocketHandlers
 }
 
+/** The request as it came, which is the one that can be upgraded. */
+interface Handshake {
+  readonly server: SocketListener | null
+  readonly asked: Request
+}
+
 export interface HandshakeArrival {
   server: SocketListener | null
   requestId: string
 }
 
-export type GovernFrame = (
-  route: SocketRoute,
-  arrival: FrameArrival,
-  conversation: Conversation | null,
-) => Promise<Response>
+/** Takes what arrives on a WebSocket through its stages. */
+export interface GovernSockets {
+  frame(route: SocketRoute, arrival: FrameArrival, conversation: Conversation | null): Promise<Response>
+  session: GovernSession
+}
 
 /** Idle for this long, a peer is pinged; one that does not answer is gone. */
 const idleSeconds = 120
@@ -78,37 +105,65 @@ const routes: ReadonlyMap<string, SocketRoute> = new Map(
   }),
 )
 
-export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
-  const connections = new Set<SocketConnection>()
+export function createSockets(gateway: Gateway, govern: GovernSockets): Sockets {
+  const connections = new Set<SocketHolder>()
+  let sessions = 0
   const limit = gateway.settings.body_limit_bytes
   let onEmpty: (() => void) | null = null
 
-  const accept = (
-    route: SocketRoute,
-    request: Request,
-    { server, requestId }: HandshakeArrival,
-    token: GovernedToken,
-  ) => {
+  const accept = (holder: SocketHolder, { server, asked }: Handshake, route: SocketRoute) => {
+    const protocol = chosenProtocol(asked)
+    const headers = { 'x-request-id': holder.requestId, ...(protocol && { 'sec-websocket-protocol': protocol }) }
+    if (server?.upgrade(asked, { data: holder, headers }) !== true) {
+      return failureResponse(route.dialect, new Failure('bad_request'), holder.requestId, null)
+    }
+    connections.add(holder)
+    return undefined
+  }
+  const closed = (holder: SocketHolder) => {
+    connections.delete(holder)
+    if (connections.size === 0) onEmpty?.()
+  }
+
+  const openConnection = (route: SocketRoute, handshake: Handshake, exchange: Exchange) => {
+    const { request, requestId } = exchange
     const isConversation = route.dialect.family === 'responses'
     const conversation = isConversation ? new Conversation(gateway.memory.conversations, limit) : null
     const connection = new SocketConnection({
       url: request.url,
       headers: frameHeaders(request.headers),
       requestId,
-      token,
+      token: required(exchange.token),
       waitingLimit: waitingFrames * limit,
       conversation,
-      govern: (arrival) => govern(route, arrival, conversation),
-      onClosed(closed) {
-        connections.delete(closed)
-        if (connections.size === 0) onEmpty?.()
-      },
+      govern: (arrival) => govern.frame(route, arrival, conversation),
+      onClosed: closed,
     })
-    if (server?.upgrade(request, { data: connection, headers: { 'x-request-id': requestId } }) !== true) {
-      return failureResponse(route.dialect, new Failure('bad_request'), requestId, null)
+    return accept(connection, handshake, route)
+  }
+
+  const openSession = async (route: SocketRoute, handshake: Handshake, exchange: Exchange) => {
+    sessions += 1
+    let isOpen = false
+    try {
+      await admitSession(exchange, gateway, sessions)
+      const session = new RealtimeSession({
+        gateway,
+        exchange,
+        govern: govern.session,
+        onClosed(holder) {
+          sessions -= 1
+          closed(holder)
+        },
+      })
+      const refusal = accept(session, handshake, route)
+      isOpen = refusal === undefined
+      return refusal
+    } catch (thrown) {
+      return await answerFailure(exchange, gateway, thrown)
+    } finally {
+      if (!isOpen) sessions -= 1
     }
-    connections.add(connection)
-    return undefined
   }
 
   return {
@@ -119,11 +174,13 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
       const route = routes.get(path) ?? null
       return route?.shared === true && !asksForUpgrade(request) ? null : route
     },
-    open(route, request, arrival) {
-      const invalidHandshake = unfitHandshake(route, request, arrival.requestId)
+    open(route, asked, { server, requestId }) {
+      const invalidHandshake = unfitHandshake(route, asked, requestId)
       if (invalidHandshake !== null) return invalidHandshake
+      const isSession = route.dialect.family === 'realtime'
+      const request = isSession ? withProtocolToken(asked) : asked
       const exchange = beginExchange(
-        { request, connection: arrival.server, ...arrival, ...route, family: route.dialect.family },
+        { request, connection: server, requestId, ...route, family: route.dialect.family },
         gateway,
       )
       try {
@@ -132,7 +189,7 @@ export function createSockets(gateway: Gateway, govern: GovernFrame): Sockets {
       } catch (thrown) {
         return answerFailure(exchange, gateway, thrown)
       }
-      return accept(route, request, arrival, required(exchange.token))
+      return (isSession ? openSession : openConnection)(route, { server, asked }, exchange)
     },
     endOf(tokenHashes) {
       for (const connection of connections) {

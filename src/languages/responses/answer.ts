@@ -8,10 +8,14 @@ import { settingsEcho } from './settings-echo.ts'
 /** Calls that are billed by the use. */
 const billedCalls = new Set(['web_search_call', 'file_search_call'])
 
-/** What a response says it took; its output tells which tools were used. */
+/**
+ * What a response says it took; its output tells which tools were used. Realtime responses state the details under
+ * other names.
+ */
 export function readUsage({ usage, output: items, service_tier: serviceTier }: JsonObject): Usage | null {
   if (!isObject(usage)) return null
-  const { input_tokens_details: input, output_tokens_details: output } = usage
+  const input = usage.input_tokens_details ?? usage.input_token_details
+  const output = usage.output_tokens_details ?? usage.output_token_details
   const read: Usage = {
     inputTokens: countOf(usage.input_tokens),
     outputTokens: countOf(usage.output_tokens),
@@ -23,9 +27,21 @@ export function readUsage({ usage, output: items, service_tier: serviceTier }: J
   if (kept) read.cacheWriteHourTokens = kept
   const uses = objectsOf(items).filter(({ type }) => billedCalls.has(textOf(type) ?? '')).length
   if (uses > 0) read.toolUses = uses
+  addAudio(read, input, output)
   const tier = textOf(serviceTier)
   if (tier) read.serviceTier = tier
   return read.inputTokens === null && read.outputTokens === null ? null : read
+}
+
+/** Audio tokens, if any are reported. Those that a cache gave are among the cached ones. */
+function addAudio(read: Usage, input: unknown, output: unknown): void {
+  const heard = isObject(input) ? countOf(input.audio_tokens) : null
+  const spoken = isObject(output) ? countOf(output.audio_tokens) : null
+  if (heard && isObject(input)) {
+    const cached = isObject(input.cached_tokens_details) ? countOf(input.cached_tokens_details.audio_tokens) : null
+    read.audioInputTokens = Math.max(0, heard - (cached ?? 0))
+  }
+  if (spoken) read.audioOutputTokens = spoken
 }
 
 /** Characters of the generated text in output items. */

@@ -124,7 +124,7 @@ export function textFormatOf(format: Readonly<JsonObject>): JsonObject {
 }
 
 /** Adds the texts of the input: its items, or the text that stands for one, or whatever else. */
-function addInput(slots: TextSlot[], body: JsonObject): void {
+export function addInput(slots: TextSlot[], body: JsonObject): void {
   const items = objectsOf(body.input)
   for (const item of items) {
     const owner = { member: 'input', role: roleOf(item), ...(!isList(item) && { message: item }) }

@@ -3,9 +3,10 @@
  * and the stem of the events that bring it (`response.output_text.delta`, `.done`). The same text comes again whole with
  * the part, the item and the response; those are pieces of the same channel that stand for themselves.
  *
- * Events are numbered. Where a frame of ours is put in, the numbers of all that follow are moved on.
+ * Events are numbered. Where a frame of ours is put in, the numbers of all that follow are moved on. The realtime
+ * language has the same events with other ends (`EventForm`, realtime/events.ts).
  */
-import { envelope } from '../../failure.ts'
+import { envelope, type Failure, type Verdictan } from '../../failure.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
 import { parseFrame } from '../reading/frames/non-finite.ts'
@@ -19,7 +20,46 @@ import { asKind, textsIn } from '../reading/texts/texts.ts'
 import { ownResponse, readUsage, waiting } from './answer.ts'
 import { echoedTexts, eventHolders, itemTexts, partOf, readApart } from './texts.ts'
 
-const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+/** What the languages of such events do differently. */
+export interface EventForm {
+  readonly terminal: ReadonlySet<string>
+  /** Events with one item of the conversation, whole. */
+  readonly isItemEvent: (type: string) => boolean
+  /** The provider's error in an event; null if it is none. */
+  errorOf(type: string, event: JsonObject): string | null
+  /** Tokens of the sound in an event; absent if the language does not stream sound. */
+  soundTokens?(type: string, event: JsonObject, response: JsonObject | null): number
+  /** Members that each event needs: its number, or an id. */
+  head(number: number): JsonObject
+  /** The events that end a stream which fails. `response`: as the provider's first event stated it. */
+  errorEvents(failure: Failure, requestId: string, response: JsonObject | null): readonly JsonObject[]
+  /** The event that ends a response which waits for a person. */
+  waitingEvent(response: JsonObject, verdictan: Verdictan): JsonObject
+}
+
+const responseEvents: EventForm = {
+  terminal: new Set(['response.completed', 'response.incomplete', 'response.failed']),
+  isItemEvent: () => false,
+  errorOf(type, event) {
+    if (type === 'response.failed') return errorCode(isObject(event.response) ? event.response.error : null)
+    if (type !== 'error' && !isObject(event.error)) return null
+    const flat = textOf(event.code)
+    return isObject(event.error) ? errorCode(event.error) : (flat ?? 'unknown')
+  },
+  head: (number) => ({ sequence_number: number }),
+  errorEvents(failure, requestId) {
+    const { error, ...rest } = envelope(failure, requestId)
+    const { message, param, code } = error
+    // Flat for those that yield it as an event, nested for those that throw what is in `error`.
+    return [{ type: 'error', code, message, param, error, ...rest }]
+  },
+  waitingEvent: (response, verdictan) => ({
+    type: 'response.incomplete',
+    response: { ...response, ...waiting(verdictan) },
+    verdictan,
+  }),
+}
+
 /** Events whose delta is encoded sound. */
 const soundStems = new Set(['audio', 'output_audio'])
 
@@ -34,6 +74,7 @@ interface Channel {
 
 class ResponsesReader implements StreamReader {
   readonly #start: StreamStart
+  readonly #form: EventForm
   /** By item, and by part of one. */
   readonly #channels = new OpenChannels<Channel, string>()
   #usage: Usage | null = null
@@ -46,8 +87,9 @@ class ResponsesReader implements StreamReader {
   /** Frames of ours among the provider's. */
   #inserted = 0
 
-  constructor(start: StreamStart) {
+  constructor(start: StreamStart, form: EventForm) {
     this.#start = start
+    this.#form = form
   }
 
   frame({ event: name, data }: SseFrameText): FrameFacts {
@@ -57,7 +99,7 @@ class ResponsesReader implements StreamReader {
     if (event === null) return { ...facts, ...unknownFrameFacts(data, this.#usage) }
     this.#type = textOf(event.type) ?? name ?? ''
     if (isForeign('responses', this.#type, event)) facts.foreign = true
-    if (isUnforeseen(this.#type, event)) return { ...facts, ...unknownFrameFacts(event, this.#usage) }
+    if (this.#isUnforeseen(event)) return { ...facts, ...unknownFrameFacts(event, this.#usage) }
     if (typeof event.sequence_number === 'number') this.#lastNumber = event.sequence_number
     if (isObject(event.response)) {
       this.#response ??= event.response
@@ -67,16 +109,18 @@ class ResponsesReader implements StreamReader {
     if (this.#type.endsWith('.delta') && !soundStems.has(stemOf(this.#type))) {
       facts.textLength = textOf(event.delta)?.length ?? 0
     }
-    facts.terminal = terminal.has(this.#type)
-    facts.error = this.#errorOf(event)
+    const soundTokens = this.#form.soundTokens?.(this.#type, event, this.#response) ?? 0
+    if (soundTokens > 0) facts.soundTokens = soundTokens
+    facts.terminal = this.#form.terminal.has(this.#type)
+    facts.error = this.#form.errorOf(this.#type, event)
     return facts
   }
 
-  #errorOf(event: JsonObject): string | null {
-    if (this.#type === 'response.failed') return errorCode(isObject(event.response) ? event.response.error : null)
-    if (this.#type !== 'error' && !isObject(event.error)) return null
-    const flat = textOf(event.code)
-    return isObject(event.error) ? errorCode(event.error) : (flat ?? 'unknown')
+  /** No event that the language has, and no error: what it may be nobody knows. */
+  #isUnforeseen(event: JsonObject): boolean {
+    const type = this.#type
+    if (type === 'error' || isObject(event.error) || this.#form.isItemEvent(type)) return false
+    return !type.startsWith('response.') || !knownEnds.has(type.slice(type.lastIndexOf('.') + 1))
   }
 
   open(frame: SseFrame): FrameText | null {
@@ -86,14 +130,14 @@ class ResponsesReader implements StreamReader {
     if (event === null) return this.#unforeseen.openPlain(frame, data)
     const opened = new OpenFrame(frame, event, () => this.#renumber(event))
     const stem = stemOf(this.#type)
-    if (isUnforeseen(this.#type, event)) this.#unforeseen.open(opened, event, this.#type)
+    if (this.#isUnforeseen(event)) this.#unforeseen.open(opened, event, this.#type)
     // First what clients join by the event's name, whatever else stands beside it.
     else if (this.#type.endsWith('.delta') && !soundStems.has(stem)) this.#openDelta(opened, event, stem)
     else if (isObject(event.response)) this.#openResponse(opened, event, event.response)
     else if (isObject(event.item)) this.#openItem(opened, event, event.item)
     else if (isObject(event.part)) this.#openPart(opened, event, event.part, stem)
     else this.#openOther(opened, event, stem)
-    if (this.#errorOf(event) !== null) opened.ends.push(...this.#channels.endAll())
+    if (this.#form.errorOf(this.#type, event) !== null) opened.ends.push(...this.#channels.endAll())
     if (isTwofold(frame.event, event)) opened.contradicts = true
     // What has no such name has no text of the language's, and an error its own code.
     const isOwn = this.#type.startsWith('response.')
@@ -126,18 +170,17 @@ class ResponsesReader implements StreamReader {
       const isText = wholeTexts.has(found.place)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, true)
     }
-    if (this.#type.endsWith('.done')) opened.ends.push(...this.#endPart(event, channel))
+    // The end of the sound is not that of its transcript, whose name begins alike.
+    if (this.#type.endsWith('.done') && !soundStems.has(stem)) opened.ends.push(...this.#endPart(event, channel))
   }
 
   #openPart(opened: OpenFrame, event: JsonObject, part: JsonObject, stem: string): void {
     const isDone = this.#type.endsWith('.done')
     addAround(opened, event, new Set(['part']))
-    const partStem = stem.startsWith('reasoning_summary')
-      ? 'reasoning_summary_text'
-      : (textOf(part.type) ?? 'output_text')
+    const partStem = stem.startsWith('reasoning_summary') ? 'reasoning_summary_text' : stemOfPart(part)
     const channel = channelOf(event, partStem)
     for (const found of textsIn(part, { kind: kindOfStem(partStem) })) {
-      const isText = found.place === 'text' || found.place === 'refusal'
+      const isText = streamedTexts.has(found.place)
       if (isText && !isDone) this.#learn(channel, event, partStem, null)
       opened.add(found, isText ? channel : `${channel}/${found.place}`, isDone || !isText)
     }
@@ -147,8 +190,9 @@ class ResponsesReader implements StreamReader {
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
     addAround(opened, event, new Set(['item']))
-    this.#addItem(opened, item, numberOf(event.output_index), isDone)
-    if (isDone) opened.ends.push(...this.#channels.end([itemOf(event)]))
+    const isWhole = this.#form.isItemEvent(this.#type)
+    this.#addItem(opened, item, numberOf(event.output_index), isDone || isWhole)
+    if (isDone && !isWhole) opened.ends.push(...this.#channels.end([itemOf(event)]))
   }
 
   #openResponse(opened: OpenFrame, event: JsonObject, response: JsonObject): void {
@@ -158,7 +202,7 @@ class ResponsesReader implements StreamReader {
     const items = objectsOf(response.output)
     for (const [index, item] of items.entries()) this.#addItem(opened, item, index, true)
     if (isGiven(response.output) && !isListOf(response.output, items)) opened.contradicts = true
-    if (terminal.has(this.#type)) opened.ends.push(...this.#channels.endAll())
+    if (this.#form.terminal.has(this.#type)) opened.ends.push(...this.#channels.endAll())
   }
 
   /** The texts of an item, which are whole unless deltas still follow. */
@@ -201,32 +245,28 @@ class ResponsesReader implements StreamReader {
     this.#inserted++
     const type = `response.${known.stem}.delta`
     const delta = known.place === null ? text : objectWith(known.place, text)
-    return frameBytes({ type, sequence_number: number, ...known.address, delta }, type)
+    return frameBytes({ type, ...this.#form.head(number), ...known.address, delta }, type)
   }
 
-  errorFrames: StreamReader['errorFrames'] = (failure, requestId) => {
-    const { error, ...rest } = envelope(failure, requestId)
-    const { message, param, code } = error
-    // Flat for those that yield it as an event, nested for those that throw what is in `error`.
-    return frameBytes({ type: 'error', sequence_number: this.#next(), code, message, param, error, ...rest }, 'error')
-  }
+  errorFrames: StreamReader['errorFrames'] = (failure, requestId) =>
+    this.#framesOf(this.#form.errorEvents(failure, requestId, this.#response), this.#next())
 
   endFrames = (): Uint8Array => new Uint8Array(0)
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
     const opened = begun ? this.#response : null
     const response = opened ?? ownResponse(this.#start.model, this.#start.exchangeId)
-    const number = opened === null ? 0 : this.#next()
-    const last = { ...response, ...waiting(verdictan) }
-    const incomplete = 'response.incomplete'
-    if (opened !== null) {
-      return frameBytes({ type: incomplete, sequence_number: number, response: last, verdictan }, incomplete)
-    }
-    const created = 'response.created'
-    return Buffer.concat([
-      frameBytes({ type: created, sequence_number: number, response }, created),
-      frameBytes({ type: incomplete, sequence_number: number + 1, response: last, verdictan }, incomplete),
-    ])
+    const last = this.#form.waitingEvent(response, verdictan)
+    if (opened !== null) return this.#framesOf([last], this.#next())
+    return this.#framesOf([{ type: 'response.created', response }, last], 0)
+  }
+
+  /** Events of ours with the members that each needs, numbered from `first`. */
+  #framesOf(events: readonly JsonObject[], first: number): Uint8Array {
+    const frames = events.map(({ type, ...members }, index) =>
+      frameBytes({ type, ...this.#form.head(first + index), ...members }, String(type)),
+    )
+    return Buffer.concat(frames)
   }
 
   #next(): number {
@@ -234,19 +274,14 @@ class ResponsesReader implements StreamReader {
   }
 }
 
-export const responsesReader = (start: StreamStart): StreamReader => new ResponsesReader(start)
+export const responsesReader = (start: StreamStart, form: EventForm = responseEvents): StreamReader =>
+  new ResponsesReader(start, form)
 
 /** How the names of events end that the language has; others may go on from one to the next. */
 const knownEnds = new Set([
   ...['delta', 'done', 'added', 'created', 'queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'],
   ...['searching', 'interpreting', 'generating', 'partial_image'],
 ])
-
-/** No event that the language has, and no error: what it may be nobody knows. */
-function isUnforeseen(type: string, { error }: JsonObject): boolean {
-  if (type === 'error' || isObject(error)) return false
-  return !type.startsWith('response.') || !knownEnds.has(type.slice(type.lastIndexOf('.') + 1))
-}
 
 /** Whether a response's output is its items; what else it may be has no place where its text could be read. */
 const isListOf = (output: unknown, items: readonly JsonObject[]): boolean =>
@@ -263,6 +298,15 @@ function addAround(opened: OpenFrame, holder: JsonObject, except: ReadonlySet<st
 const addressMembers = ['item_id', 'output_index', 'content_index', 'summary_index'] as const
 /** Members that hold the whole text of a channel when it is done. */
 const wholeTexts = new Set(['text', 'refusal', 'arguments', 'input', 'code', 'transcript'])
+
+/** Members of a part that its deltas bring. */
+const streamedTexts: ReadonlySet<string> = new Set(['text', 'refusal', 'transcript'])
+
+/** The stem of the events that bring a part's text. */
+function stemOfPart({ type }: JsonObject): string {
+  if (type === 'audio' || type === 'output_audio') return 'output_audio_transcript'
+  return type === 'text' ? 'output_text' : (textOf(type) ?? 'output_text')
+}
 
 /** `output_text` of `response.output_text.delta`. */
 const stemOf = (type: string): string => type.replace(/^response\./, '').replace(/\.[a-z_]+$/, '')

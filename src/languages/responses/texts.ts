@@ -98,7 +98,7 @@ export interface ItemPart {
   part: { content_index: number } | { summary_index: number } | null
 }
 
-const inContent = /^content#(\d+)\/(?:text|refusal)$/
+const inContent = /^content#(\d+)\/(?:text|refusal|transcript)$/
 const inSummary = /^summary#(\d+)\/text$/
 
 /** How a text of an output item is streamed; null where it only ever comes whole. */
@@ -106,7 +106,7 @@ export function partOf(item: JsonObject, place: string): ItemPart | null {
   const content = inContent.exec(place)
   if (content !== null) {
     const index = Number(content[1])
-    const stem = place.endsWith('refusal') ? 'refusal' : contentStem(item, index)
+    const stem = place.endsWith('refusal') ? 'refusal' : contentStem(item, index, place)
     return { stem, part: { content_index: index } }
   }
   const summary = inSummary.exec(place)
@@ -118,7 +118,8 @@ export function partOf(item: JsonObject, place: string): ItemPart | null {
   return place === 'code' ? { stem: 'code_interpreter_call_code', part: null } : null
 }
 
-function contentStem({ content }: JsonObject, index: number): string {
+function contentStem({ content }: JsonObject, index: number, place: string): string {
+  if (place.endsWith('transcript')) return 'output_audio_transcript'
   const part: unknown = Array.isArray(content) ? content[index] : null
   return isObject(part) && part.type === 'reasoning_text' ? 'reasoning_text' : 'output_text'
 }

@@ -10,6 +10,7 @@
  * which becomes the query's; a caller's has no effect.
  */
 
+import { dialSocket, socketAddress } from '../../lib/http/dial-socket.ts'
 import type { ProviderKind, UpstreamCall } from '../provider.ts'
 import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
 import { openaiPath } from './openai.ts'
@@ -54,6 +55,7 @@ export const azureOpenai: ProviderKind = {
     'completions',
     'images',
     'image_edits',
+    'realtime',
   ],
   language: 'chat',
   storesResponses: true,
@@ -61,6 +63,12 @@ export const azureOpenai: ProviderKind = {
   // The address does not show which deployments speak it.
   further: { language: 'responses', of: () => false },
   address: ({ baseUrl }) => baseUrl,
+  /** The generally available form has one address for both surfaces (Azure OpenAI, Realtime API by WebSockets). */
+  openSession(provider, call, handlers) {
+    const { base, headers, unified } = addressOf(provider)
+    const url = `${socketAddress(unified ? base : base + unifiedPath)}/realtime?model=${encodeURIComponent(call.model)}`
+    return dialSocket(url, { ...call.headers, ...headers }, handlers)
+  },
   async send(provider, call, fetch) {
     const address = addressOf(provider)
     return await post(azureUrl(address, call), address.headers, call, fetch)

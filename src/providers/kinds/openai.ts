@@ -4,6 +4,7 @@
  */
 import { type Family, isFamily } from '../../languages/families.ts'
 import { objectsOf } from '../../languages/reading/json-value.ts'
+import { dialSocket, socketAddress } from '../../lib/http/dial-socket.ts'
 import { withoutCollection } from '../model-name.ts'
 import type { ProviderKind, UpstreamCall } from '../provider.ts'
 import { addressBook, baseParts, operatorHeaders, post } from '../send-request.ts'
@@ -44,7 +45,7 @@ export const openai: ProviderKind = {
   environment: { apiKey: 'OPENAI_API_KEY', baseUrl: 'OPENAI_BASE_URL' },
   takesCacheKey: true,
   addressProblem: () => null,
-  families: Object.keys(openaiPaths).filter(isFamily).filter(isOpenaiFamily),
+  families: [...Object.keys(openaiPaths).filter(isFamily).filter(isOpenaiFamily), 'realtime'],
   // Not responses: most servers that imitate OpenAI speak chat, and only few speak responses.
   language: 'chat',
   storesResponses: true,
@@ -67,6 +68,11 @@ export const openai: ProviderKind = {
           ? { name: id, displayName: null, createdAt: typeof created === 'number' ? created * 1000 : null }
           : [],
       ),
+  },
+  openSession(provider, call, handlers) {
+    const { base, headers } = addressOf(provider)
+    const url = `${socketAddress(base)}/realtime?model=${encodeURIComponent(call.model)}`
+    return dialSocket(url, { ...call.headers, ...headers }, handlers)
   },
   send(provider, call, fetch) {
     const { base, headers } = addressOf(provider)

@@ -13,6 +13,7 @@ import { answerChat, answerCompletion } from './chat.ts'
 import { answerGemini, countContents } from './gemini.ts'
 import { answerImageEdit, answerImages } from './images.ts'
 import { answerMessages, countMessages } from './messages.ts'
+import { simulateSession } from './realtime.ts'
 import { answerRerank } from './rerank.ts'
 import { answerResponses } from './responses.ts'
 import { parsedBody, refusal, type SimulatedModel, simulatedModel } from './text.ts'
@@ -21,7 +22,9 @@ import { answerEmbeddings, answerModerations } from './vectors.ts'
 type Answer = (call: UpstreamCall, body: JsonObject, model: SimulatedModel) => Response
 
 /** All that take JSON. */
-const answers: Readonly<Record<Exclude<ModelFamily, 'transcriptions' | 'translations' | 'image_edits'>, Answer>> = {
+const answers: Readonly<
+  Record<Exclude<ModelFamily, 'transcriptions' | 'translations' | 'image_edits' | 'realtime'>, Answer>
+> = {
   chat: answerChat,
   responses: answerResponses,
   messages: answerMessages,
@@ -44,13 +47,14 @@ export const simulator: ProviderKind = {
   families: modelFamilies,
   countsTokens: true,
   batches: ['chat', 'responses', 'embeddings', 'completions', 'moderations'],
+  openSession: (_provider, { model: name }, handlers) => simulateSession(simulatedModel(name) ?? 'echo', handlers),
   async send(provider: Provider, call: UpstreamCall, fetch: Fetch): Promise<Response> {
     if (isBatchCall(call)) return await answerBatchCall(call, (line) => simulator.send(provider, line, fetch))
     const model = simulatedModel(call.model)
     if (model === null) return noSuchModel(call.family)
     if (call.family === 'transcriptions' || call.family === 'translations') return answerTranscription(call, model)
     if (call.family === 'image_edits') return answerImageEdit(call)
-    if (call.family === 'mcp') return noSuchModel(call.family)
+    if (call.family === 'mcp' || call.family === 'realtime') return noSuchModel(call.family)
     const body = parsedBody(call)
     if (body === null) return refusal(400, 'invalid_request_body', 'The body is not an object')
     const wrong = wrongInput(call.family, body)

@@ -233,7 +233,7 @@ function dearest({ tiers }: Price, input: number, request: BoundedRequest): Rate
 }
 
 const maySound = ({ family, body }: BoundedRequest): boolean =>
-  families[family].takes === 'audio' || mayHold(body, 'audio')
+  families[family].takes === 'audio' || families[family].hears === true || mayHold(body, 'audio')
 
 /**
  * Whether an ASCII text is or may be in a body: letters and digits may be written as escapes (RFC 8259 section 7),

@@ -23,6 +23,7 @@ const maxima: readonly (readonly [RegExp, number])[] = [
   [/gemini-(?:2\.5|[3-9])/, 65_535],
   [/gpt-(?:3\.5|4(?=$|-turbo|-\d{4}|-32k))/, 4096],
   [/gpt-4o-2024-05-13/, 4096],
+  [/realtime/, 4096],
   [/gpt-4\.1/, 32_768],
   [/gpt-5(?!.*-chat)/, 128_000],
   [/(?:^|\/)o1-preview/, 32_768],

@@ -23,9 +23,9 @@ export function matchSession(exchange: Exchange, _gateway: Gateway): void {
   const member = memberWith(family, 'session')
   const inHeader = headers.get('x-session-id')
   const inBody = required(exchange.facts).sessionId
-  if (inHeader !== null) checkForm(inHeader, 'x-session-id')
+  if (inHeader !== null) checkSessionId(inHeader, 'x-session-id')
   if (member !== undefined) {
-    if (inBody !== null) checkForm(inBody, member)
+    if (inBody !== null) checkSessionId(inBody, member)
     if (inBody !== null && inHeader !== null && inBody !== inHeader) {
       throw new Failure('session_id_mismatch', { param: member })
     }
@@ -40,7 +40,8 @@ export function matchSession(exchange: Exchange, _gateway: Gateway): void {
 const formed = (session: string | null): string | null =>
   session !== null && sessionForm.test(session) ? session : null
 
-function checkForm(value: string, param: string): void {
+/** Throws `invalid_parameter` for an id that events could not show as it is. */
+export function checkSessionId(value: string, param: string): void {
   if (sessionForm.test(value)) return
   const message = `${param} must be 1 to 256 printable ASCII characters`
   throw new Failure('invalid_parameter', { message, param })
