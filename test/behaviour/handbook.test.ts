@@ -104,7 +104,7 @@ test('the README, the first pages and each policy page have snippets to run', ()
   for (const path of ['README.md', 'first-hour', 'tokens', 'limits-and-budgets', 'policies']) {
     expect(paths).toContain(path)
   }
-  expect(paths.filter((path) => path.startsWith('policies/')).length).toBe(15)
+  expect(paths.filter((path) => path.startsWith('policies/')).length).toBe(16)
 })
 
 test.each(pages.map(({ path, blocks }) => [path, blocks] as const))(

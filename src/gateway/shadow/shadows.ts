@@ -4,7 +4,7 @@
  * caller: its exchange is another one, with an abort, an outcome and a reservation of its own.
  *
  * A shadow is left out, and counted, while too many run, while request bodies or answers wait for memory, and while the
- * gateway drains. It is called once: no retry, no fallback, and no circuit hears of it.
+ * gateway drains. It is called once: without a retry or a fallback, and no circuit counts it.
  */
 import type { CostAttribution, Verdict } from '../../events/event.ts'
 import type { ShadowTarget } from '../../fleet/protocol/worker.ts'
