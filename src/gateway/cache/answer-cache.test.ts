@@ -183,6 +183,16 @@ describe('what is not kept', () => {
     expect(await resultOf(ask())).toBe('miss')
   })
 
+  test('what does more at its provider than getting an answer', async () => {
+    await start()
+    for (const more of [{ store: true }, { container: 'c' }, { tools: [{ type: 'mcp', server_url: 'https://x.y' }] }]) {
+      expect([await resultOf(ask({ ...question, ...more })), await resultOf(ask({ ...question, ...more }))]).toEqual([
+        null,
+        null,
+      ])
+    }
+  })
+
   test('a response that its provider stores, and one that continues another', async () => {
     const response = { id: 'resp_1', object: 'response', status: 'completed', output: [], model: 'gpt-test' }
     await start([cached()], () => Response.json(response))
