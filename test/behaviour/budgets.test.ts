@@ -190,6 +190,42 @@ test('keeps a budget open after a provider charged more than its list price, and
   })
 })
 
+test('a provider with a hidden prompt that grows leaves a company’s monthly budget open while money is left', async () => {
+  const model = 'gpt-4.1-mini'
+  let hidden = 0
+  upstream.when(model, () => {
+    hidden += 5000
+    const usage = { prompt_tokens: hidden, completion_tokens: 5, total_tokens: hidden + 5 }
+    return jsonReply(chatAnswer({ usage }))
+  })
+  const team = await api(gatehouse, '/v1/teams', { body: { name: 'with a large budget' } })
+  const { id: teamId } = expectAnswer(team, 201, z.looseObject({ id: z.uuid() }))
+  const body = { name: 'large', max_budget: 500, window: 'month', scope: { kind: 'team', id: teamId } }
+  const { id } = expectAnswer(await api(gatehouse, '/v1/budgets', { body }), 201, z.looseObject({ id: z.uuid() }))
+  const { token_value: token } = await createToken(gatehouse, { bindings: { team_id: teamId } })
+  const outcomes = () =>
+    eventsInLedger(gatehouse).filter(({ settlements }) => JSON.stringify(settlements ?? []).includes(`budget/${id}`))
+  await until('requests draw on the budget', async () => {
+    expect((await ask('chat/completions', token, { body: { model } })).status).toBe(200)
+    return outcomes().length > 0
+  })
+  for (let count = 0; count < 30; count++) {
+    expect((await ask('chat/completions', token, { body: { model } })).status).toBe(200)
+  }
+  await until('every outcome is booked', () => outcomes().length >= 30)
+  const cost = outcomes().reduce(
+    (sum, { event_cost_attribution: by }) => sum + Math.round(Number(by?.cost ?? 0) * 1e9),
+    0,
+  )
+  const accounts = z.looseObject({ accounts: z.array(z.object({ account: z.string(), settled: z.number() }).loose()) })
+  await until('the account holds exactly what they cost', async () => {
+    const page = await api(gatehouse, `/v1/usage/accounts?prefix=budget/${id}`)
+    return expectAnswer(page, 200, accounts).accounts.some(({ settled }) => settled === cost)
+  })
+  const told = eventsInLedger(gatehouse).filter(({ event_type: type }) => type === 'usage.bound_exceeded')
+  expect(told.some(({ details }) => details?.model === model)).toBe(true)
+})
+
 test('counts tokens with the model’s tokenizer when the budget does not pay for one token a byte', async () => {
   const usage = { prompt_tokens: 4007, completion_tokens: 5, total_tokens: 4012 }
   upstream.when('gpt-4o', jsonReply(chatAnswer({ usage })))

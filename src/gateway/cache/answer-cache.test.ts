@@ -183,6 +183,16 @@ describe('what is not kept', () => {
     expect(await resultOf(ask())).toBe('miss')
   })
 
+  test('what does more at its provider than getting an answer', async () => {
+    await start()
+    for (const more of [{ store: true }, { container: 'c' }, { tools: [{ type: 'mcp', server_url: 'https://x.y' }] }]) {
+      expect([await resultOf(ask({ ...question, ...more })), await resultOf(ask({ ...question, ...more }))]).toEqual([
+        null,
+        null,
+      ])
+    }
+  })
+
   test('a response that its provider stores, and one that continues another', async () => {
     const response = { id: 'resp_1', object: 'response', status: 'completed', output: [], model: 'gpt-test' }
     await start([cached()], () => Response.json(response))
@@ -312,16 +322,31 @@ describe('what changes the key', () => {
     expect(await resultOf(ask(question, { headers: { 'user-agent': 'x', 'idempotency-key': 'y' } }))).toBe('hit')
   })
 
+  const clear = (model: string, version: number) =>
+    Object.assign(running.worker.view, { version, cacheClears: new Map([[model, version]]) })
+
   test('a clearing of its model, or of all', async () => {
     await start()
     await resultOf(ask())
-    const clear = (model: string, version: number) => new Map([[model, version]])
-    Object.assign(running.worker.view, { cacheClears: clear('other', 8) })
+    clear('other', 8)
     expect(await resultOf(ask())).toBe('hit')
-    Object.assign(running.worker.view, { cacheClears: clear('gpt-test', 9) })
+    clear('gpt-test', 9)
     expect([await resultOf(ask()), await resultOf(ask())]).toEqual(['miss', 'hit'])
-    Object.assign(running.worker.view, { cacheClears: clear('*', 10) })
+    clear('*', 10)
     expect(await resultOf(ask())).toBe('miss')
+  })
+
+  test('a clearing while the answer is received: it is not kept', async () => {
+    const held = Promise.withResolvers<undefined>()
+    await start([cached()], async () => {
+      await held.promise
+      return Response.json(completion)
+    })
+    const asked = resultOf(ask())
+    await eventually(() => running.seen.length === 1)
+    clear('gpt-test', 8)
+    held.resolve(undefined)
+    expect([await asked, await resultOf(ask()), await resultOf(ask())]).toEqual(['miss', 'miss', 'hit'])
   })
 })
 

@@ -20,9 +20,11 @@ type CacheSettings = Pick<Settings, 'cache_memory_bytes' | 'cache_file_bytes'>
 export class AnswerCache {
   readonly #memory: LRUCache<string, KeptAnswer> | null
   readonly #file: CacheFile | null
-  readonly #sweeps: ReturnType<typeof setInterval> | null
+  readonly #sweeps: ReturnType<typeof setInterval>
+  readonly #clears: () => Clears
   readonly #mostReceiving: number
   #receiving = 0
+  #swept: Clears | null = null
 
   /** `file`: null where there is none; `clears` gives what was cleared as of now. */
   constructor(
@@ -34,8 +36,9 @@ export class AnswerCache {
     this.#memory =
       memory === 0 ? null : new LRUCache({ maxSize: memory, sizeCalculation: ({ body }) => body.length + entryBytes })
     this.#file = file === null || most === 0 ? null : new CacheFile(file, most, log)
-    this.#sweeps = this.#file === null ? null : setInterval(() => this.sweep(now(), clears()), sweepMilliseconds)
-    this.#sweeps?.unref()
+    this.#clears = clears
+    this.#sweeps = setInterval(() => this.#sweep(now(), clears()), sweepMilliseconds)
+    this.#sweeps.unref()
   }
 
   /** Bytes of the answers in memory. */
@@ -53,7 +56,9 @@ export class AnswerCache {
     return read
   }
 
+  /** An answer that was cleared while it was received is not kept. */
   put(key: string, answer: KeptAnswer): void {
+    if (answer.stateVersion < clearedAt(this.#clears(), answer.model)) return
     this.#memory?.set(key, answer)
     this.#file?.put(key, answer)
   }
@@ -74,16 +79,18 @@ export class AnswerCache {
     this.#receiving -= bytes
   }
 
-  /** Removes what has expired or was cleared. A cleared answer is not found before that either: its key has changed. */
-  sweep(now: number, clears: Clears): void {
-    for (const [key, { expiresAt, model, stateVersion }] of [...(this.#memory?.entries() ?? [])]) {
-      if (expiresAt <= now || stateVersion < clearedAt(clears, model)) this.#memory?.delete(key)
-    }
+  /** Removes what was cleared, which is not found before either: its key has changed. The file drops the expired. */
+  #sweep(now: number, clears: Clears): void {
     this.#file?.sweep(now, clears)
+    if (this.#swept === clears) return
+    this.#swept = clears
+    for (const [key, { model, stateVersion }] of [...(this.#memory?.entries() ?? [])]) {
+      if (stateVersion < clearedAt(clears, model)) this.#memory?.delete(key)
+    }
   }
 
   close(): void {
-    if (this.#sweeps !== null) clearInterval(this.#sweeps)
+    clearInterval(this.#sweeps)
     this.#file?.close()
   }
 }

@@ -60,7 +60,9 @@ const warnEveryMilliseconds = 60_000
 const schema = `create table if not exists answers (key text primary key, model text not null,
   content_type text not null, body blob not null, digest text not null, kept_at integer not null,
   expires_at integer not null, state_version integer not null);
-  create index if not exists answers_kept on answers (kept_at)`
+  create index if not exists answers_kept on answers (kept_at);
+  create index if not exists answers_expire on answers (expires_at);
+  create index if not exists answers_model on answers (model, state_version)`
 
 const evictOldest = `delete from answers where key in (select key from answers order by kept_at
   limit 1 + (select count(*) / 10 from answers))`
@@ -72,6 +74,7 @@ export class CacheFile {
   readonly #waiting = new Map<string, KeptAnswer>()
   #waitingBytes = 0
   #opened: Opened | null = null
+  #swept: Clears | null = null
   #timer: ReturnType<typeof setTimeout> | null = null
   #warnedAt = Number.NEGATIVE_INFINITY
 
@@ -129,14 +132,20 @@ export class CacheFile {
     })
   }
 
-  /** Removes what has expired and what was cleared since it was asked for. */
+  /** Removes what has expired, and what was cleared since it was asked for, if `clears` are others than the last. */
   sweep(now: number, clears: Clears): void {
     if (this.#opened === null && !existsSync(this.#path)) return
     this.#trying(({ database }) => {
-      database.run('delete from answers where expires_at <= ?', [now])
-      for (const [model, at] of clears) {
-        database.run("delete from answers where state_version < ?2 and (?1 = '*' or model = ?1)", [model, at])
+      let { changes } = database.run('delete from answers where expires_at <= ?', [now])
+      for (const [model, at] of this.#swept === clears ? [] : clears) {
+        changes +=
+          model === '*'
+            ? database.run('delete from answers where state_version < ?', [at]).changes
+            : database.run('delete from answers where model = ? and state_version < ?', [model, at]).changes
       }
+      this.#swept = clears
+      // SQLite's log still has the text.
+      if (changes > 0) database.run('pragma wal_checkpoint(truncate)')
     })
   }
 

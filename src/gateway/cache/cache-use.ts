@@ -3,12 +3,12 @@
  * condition holds, and the answer depends on nothing but the request.
  */
 import type { Family } from '../../languages/families.ts'
-import { isGiven } from '../../languages/reading/json-value.ts'
 import type { PolicyChain } from '../../policies/chain.ts'
 import type { CacheRule } from '../../policies/kinds/kind.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { requestContext } from '../policy/subject.ts'
+import { hasProviderEffects } from '../request/provider-effects.ts'
 import type { CacheUse } from './cache-state.ts'
 
 /** Families whose requests and answers are JSON or event streams. */
@@ -25,10 +25,9 @@ const cached: ReadonlySet<Family> = new Set<Family>([
 
 /** Null if the request does not use the cache. Call it only where the chain has a policy for it. */
 export function cacheUseOf(exchange: Exchange, gateway: Gateway): CacheUse | null {
-  const { dialect, grant, model } = exchange
-  // A reviewer's grant sends one request, once.
-  if (!cached.has(dialect.family) || dialect.countsTokens || grant !== null || model === null) return null
-  if (dependsOnState(exchange, model)) return null
+  const { dialect, model } = exchange
+  if (!cached.has(dialect.family) || model === null) return null
+  if (hasProviderEffects(exchange) || isStored(exchange, model)) return null
   const rule = ruleFor(exchange, gateway, required(exchange.chain))
   if (rule === null) return null
   const asked = directivesOf(exchange.request.headers)
@@ -36,13 +35,9 @@ export function cacheUseOf(exchange: Exchange, gateway: Gateway): CacheUse | nul
   return { rule, keeps, result: keeps && !asked.includes('no-cache') ? 'miss' : 'bypass' }
 }
 
-/** Whether the request reads or makes something that a provider stores. */
-function dependsOnState({ dialect, stored, parsed }: Exchange, { kind }: ResolvedModel): boolean {
-  if (stored !== null || dialect.endpoint !== undefined) return true
-  if (dialect.family !== 'responses' || parsed === null) return false
-  if (isGiven(parsed.previous_response_id) || isGiven(parsed.conversation) || parsed.background === true) return true
-  return kind.storesResponses === true && parsed.store !== false
-}
+/** Whether the provider stores the answer, as it does with responses unless they say otherwise. */
+const isStored = ({ dialect, parsed }: Exchange, { kind }: ResolvedModel): boolean =>
+  dialect.family === 'responses' && kind.storesResponses === true ? parsed?.store !== false : parsed?.store === true
 
 /** The rule of the first policy that applies. A policy whose condition fails does not. */
 function ruleFor(exchange: Exchange, gateway: Gateway, { caches }: PolicyChain): CacheRule | null {

@@ -1,6 +1,6 @@
 /**
  * Answers a request from the cache (README.md). The kept bytes take the way of a provider's answer: translation, the
- * policies on answers, and the form that the caller asked for. No provider is called, and no circuit hears of it.
+ * policies on answers, and the form that the caller asked for. No provider is called, and no circuit counts it.
  */
 import { Failure } from '../../failure.ts'
 import type { Gateway } from '../context.ts'

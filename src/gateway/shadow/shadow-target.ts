@@ -4,32 +4,23 @@
  * chain allow it.
  */
 import type { ShadowTarget } from '../../fleet/protocol/worker.ts'
-import { isObject } from '../../languages/reading/json-value.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
 import { serves } from '../../providers/provider.ts'
 import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { mayServe } from '../policy/evaluate-request.ts'
+import { hasProviderEffects } from '../request/provider-effects.ts'
 
 /** Null if this request is not sent to it. */
 export function shadowTarget(exchange: Exchange, gateway: Gateway, shadow: ShadowTarget): ResolvedModel | null {
-  if (!isChosen(exchange.id, shadow.share) || hasEffects(exchange)) return null
+  if (!isChosen(exchange.id, shadow.share) || hasProviderEffects(exchange)) return null
   const target = resolve(exchange, gateway, shadow)
   return target !== null && isAllowed(exchange, gateway, target) ? target : null
 }
 
 /** The last digits of an exchange's id are random. */
 const isChosen = (id: string, share: number): boolean => (Number.parseInt(id.slice(-8), 16) / 2 ** 32) * 100 < share
-
-/** Whether a second sending would change something: what providers store, servers that they call, a single grant. */
-function hasEffects({ stored, dialect, mcp, grant, parsed }: Exchange): boolean {
-  if (stored !== null || dialect.endpoint !== undefined || dialect.countsTokens || mcp !== null || grant !== null) {
-    return true
-  }
-  if (parsed === null || parsed.mcp_servers !== undefined) return parsed !== null
-  return Array.isArray(parsed.tools) && parsed.tools.some((tool) => isObject(tool) && tool.type === 'mcp')
-}
 
 function resolve(
   { model, dialect }: Exchange,

@@ -123,6 +123,13 @@ describe('a request', () => {
     expect(JSON.parse(seen[0] ?? '')).toMatchObject({ model: 'claude', messages: [{ role: 'user' }] })
   })
 
+  test('that its provider stores is not stored a second time', async () => {
+    await start()
+    await ask({ ...question, store: true })
+    await shadowOf()
+    expect([running.seen[0]?.body, seen[0]].map((body) => JSON.parse(body ?? '').store)).toEqual([true, false])
+  })
+
   test('is one of the share', async () => {
     await start({ share: 50 })
     for (let count = 0; count < 60; count++) {
@@ -242,6 +249,7 @@ describe('what is not sent a second time', () => {
   test('what servers of the request would do twice, and long bodies', async () => {
     await start()
     await ask({ ...question, tools: [{ type: 'mcp', server_url: 'https://example.com' }] })
+    await ask({ ...question, container: 'c' })
     await ask({ ...question, messages: [{ role: 'user', content: 'x'.repeat(1024 * 1024) }] })
     await settle()
     expect(seen).toEqual([])

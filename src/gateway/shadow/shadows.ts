@@ -4,10 +4,11 @@
  * caller: its exchange is another one, with an abort, an outcome and a reservation of its own.
  *
  * A shadow is left out, and counted, while too many run, while request bodies or answers wait for memory, and while the
- * gateway drains. It is called once: no retry, no fallback, and no circuit hears of it.
+ * gateway drains. It is called once: without a retry or a fallback, and no circuit counts it.
  */
 import type { CostAttribution, Verdict } from '../../events/event.ts'
 import type { ShadowTarget } from '../../fleet/protocol/worker.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { openRecord } from '../accounting/open-record.ts'
 import { checkToken } from '../admission/authenticate.ts'
 import { reserveUsage } from '../admission/reserve.ts'
@@ -44,7 +45,7 @@ export class Shadows implements ShadowRunner {
     const ended = (outcome: Outcome, cost: CostAttribution | undefined) => {
       exchange.shadow = null
       const sends = answered.has(outcome.verdict) && outcome.status === 200 && !gateway.draining
-      if (sends) setImmediate(() => void send(exchange, gateway, { body, target, outcome, cost }).finally(closed))
+      if (sends) void send(exchange, gateway, { body, target, outcome, cost }).finally(closed)
       else closed()
     }
     const closed = () => {
@@ -62,7 +63,19 @@ interface Second {
   readonly cost: CostAttribution | undefined
 }
 
+/** Never rejects. */
 async function send(first: Exchange, gateway: Gateway, second: Second): Promise<void> {
+  try {
+    await first.outcomeCommitted
+    // The caller's last bytes leave first.
+    await yieldToEventLoop()
+    await sendNow(first, gateway, second)
+  } catch (error) {
+    gateway.log.error({ request_id: first.requestId, error: String(error) }, 'A shadow could not be sent')
+  }
+}
+
+async function sendNow(first: Exchange, gateway: Gateway, second: Second): Promise<void> {
   const exchange = secondExchange(first, gateway, second)
   gateway.running.add(exchange)
   try {
@@ -97,7 +110,8 @@ function secondExchange(first: Exchange, gateway: Gateway, { body, target, outco
   const second = beginExchange({ request, connection: null, requestId, route, family, dialect, body }, gateway)
   const { contentType, members, parsed, rewritten, sessionId, facts, promptHash, chain, policyContext } = first
   const edits = new Map(first.edits)
-  if (dialect.family === 'responses') edits.set('store', 'false')
+  // Whatever the caller wants to be stored is stored once.
+  if (dialect.family === 'responses' || first.parsed?.store === true) edits.set('store', 'false')
   return Object.assign(second, {
     ...{ contentType, members, parsed, rewritten, sessionId, facts, promptHash, chain, policyContext, edits },
     token: { ...required(first.token), accounts: [], budgetId: null },

@@ -173,11 +173,15 @@ function Asked({ outcome }: { outcome: Event }) {
 function Answered({ outcome }: { outcome: Event }) {
   const { event_cost_attribution: cost } = outcome
   const first = numberDetail(outcome, 'first_token_ms')
+  const isCached = detail(outcome, 'cache') === 'hit'
   return (
     <li data-verdict={outcome.verdict}>
       <div>
         <div class="row between">
-          <span>Answered {detail(outcome, 'status') ?? 'nothing'}</span>
+          <span>
+            Answered {detail(outcome, 'status') ?? 'nothing'}
+            {isCached && ' from the cache'}
+          </span>
           <span class="small quiet number">
             {first !== null && `first token ${milliseconds(first)} · `}
             {milliseconds(numberDetail(outcome, 'latency_ms'))} in all
@@ -187,6 +191,7 @@ function Answered({ outcome }: { outcome: Event }) {
           <Facts
             facts={[
               ['Cost', `${money(cost.cost)}${cost.estimated ? ', estimated' : ''}`],
+              isCached ? ['Saved', money(numberDetail(outcome, 'cache_saved'))] : null,
               ['Tokens', `${number(cost.input_tokens)} in, ${number(cost.output_tokens)} out`],
               cost.cached_input_tokens === null ? null : ['Cached', number(cost.cached_input_tokens)],
               cost.reasoning_tokens === null ? null : ['Reasoning', number(cost.reasoning_tokens)],
