@@ -83,6 +83,13 @@ export interface ProviderKind {
   takesCacheKey: boolean
   /** Says what a record lacks for an address to be known, and how to write it; null if nothing is missing. */
   addressProblem(baseUrl: string | null, headers: Provider['headers']): string | null
+  /**
+   * Says what is wrong with a key, or with having none, at this address; null if it can be used. Absent: every key of
+   * visible characters can.
+   */
+  keyProblem?(apiKey: string | null, baseUrl: string | null): string | null
+  /** The kind as which one of its models is asked, where its models speak different languages. */
+  forModel?(model: string): ProviderKind
   /** The families that it speaks itself: their bytes are forwarded unchanged. */
   families: readonly Family[]
   /** The language into which other text families are translated for it; absent if it serves no other family. */

@@ -134,7 +134,7 @@ function findModel(choice: Choice, name: string): ResolvedModel | null {
   const serving = servingUnlisted(view, only)
   const named = namedProviders(name, serving)
   if (named === null) return findUnlisted(choice, name, serving)
-  if (!named.providers.some((provider) => kindFor(provider, family) !== null)) throw unsupportedFamily()
+  if (!named.providers.some((provider) => kindFor(provider, family, named.model) !== null)) throw unsupportedFamily()
   return withAlias(findUnlisted(choice, named.model, named.providers), name)
 }
 
@@ -144,7 +144,7 @@ function findUnlisted(choice: Choice, name: string, serving: readonly Provider[]
   let best: ResolvedModel | null = null
   let bestRank = -1
   for (const provider of serving) {
-    const kind = kindFor(provider, family)
+    const kind = kindFor(provider, family, name)
     const names = kind === null ? null : namesOf(kind, name)
     if (kind === null || names === null) continue
     // An alias of a listed model resolves to its record, and so does a name with a prefix at the record's provider.
@@ -202,7 +202,7 @@ function resolveListed(view: StateView, listed: CatalogModel, family: Family): R
 
 function resolveRecord(provider: Provider, listed: CatalogModel, family: Family): ResolvedModel | null {
   const { id, upstreamModel, families } = listed
-  const kind = kindFor(provider, family)
+  const kind = kindFor(provider, family, upstreamModel)
   if (kind === null || !hasValidNames(listed, kind)) return null
   if (families !== null && !servesListed(kind, families, family)) return null
   const names = namesOf(kind, id)
@@ -221,7 +221,8 @@ const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
   token.provider === null || token.provider === name
 
 /** Returns null when this version does not know the kind, or when it neither speaks nor translates the family. */
-function kindFor({ kind: name }: Provider, family: Family): ProviderKind | null {
-  const kind = providerKinds.get(name)
+function kindFor({ kind: name }: Provider, family: Family, model: string): ProviderKind | null {
+  const found = providerKinds.get(name)
+  const kind = found?.forModel === undefined ? found : found.forModel(model)
   return kind === undefined || !serves(kind, family) ? null : kind
 }
