@@ -88,6 +88,8 @@ export interface ProviderKind {
    * visible characters can.
    */
   keyProblem?(apiKey: string | null, baseUrl: string | null): string | null
+  /** The secrets in a key; absent: the key, and its parts between colons. */
+  secretsIn?(apiKey: string): readonly string[]
   /** The kind as which one of its models is asked, where its models speak different languages. */
   forModel?(model: string): ProviderKind
   /** The families that it speaks itself: their bytes are forwarded unchanged. */
@@ -151,6 +153,10 @@ export function languagesFor(
 }
 
 const none: readonly never[] = []
+
+/** The secrets in a provider's key, which no answer may show. */
+export const secretsIn = (kind: Pick<ProviderKind, 'secretsIn'>, apiKey: string | null): readonly string[] =>
+  apiKey === null ? none : (kind.secretsIn?.(apiKey) ?? [apiKey, ...apiKey.split(':')])
 
 /** The text families among these that a kind speaks itself. */
 const textOf = ({ families }: ProviderKind, listed: readonly Family[]): readonly Family[] =>

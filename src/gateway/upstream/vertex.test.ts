@@ -23,8 +23,8 @@ const answerOf = (url: string) => Response.json(url.includes('/anthropic/') ? cl
 const token = () => Response.json({ access_token: 'access', expires_in: 3600 })
 
 /** A gateway whose one provider is Vertex AI; `endpoint` answers for tokens. */
-async function start(endpoint: () => Response | Promise<Response>) {
-  running = await startTestGateway(async ({ url }) => (url.endsWith('/token') ? await endpoint() : answerOf(url)))
+async function start(endpoint: () => Response | Promise<Response>, answer = answerOf) {
+  running = await startTestGateway(async ({ url }) => (url.endsWith('/token') ? await endpoint() : answer(url)))
   const baseUrl = running.worker.upstreams[0]?.baseUrl ?? ''
   const apiKey = testServiceKey(`${baseUrl}/token`, { client_email: `${crypto.randomUUID()}@x` })
   running.worker.upstreams[0] = testProvider({ id: 'v', name: 'vertex', kind: 'vertex', baseUrl, apiKey })
@@ -77,6 +77,25 @@ test('fails over to a fallback when no token can be had, and shows callers nothi
     200,
     { choices: [{ message: { content: 'from gemini' } }] },
   ])
+})
+
+test('masks the private key in an error, and no text that a key has in common with others', async () => {
+  let key = ''
+  const gateway = await start(token, (url) =>
+    url.includes('/anthropic/')
+      ? Response.json({ type: 'error', error: { type: 'x', message: `Bad key ${key}` } }, { status: 400 })
+      : Response.json({
+          ...gemini,
+          candidates: [{ content: { role: 'model', parts: [{ text: common }] }, finishReason: 'STOP' }],
+        }),
+  )
+  const common = `-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC https://oauth2.googleapis.com/token`
+  key = JSON.parse(gateway.worker.upstreams[0]?.apiKey ?? '').private_key
+  const answer = await gateway.chat(asked('gemini-2.5-flash'))
+  expect(await answer.json()).toMatchObject({ choices: [{ message: { content: common } }] })
+  const error = await (await gateway.chat(asked('claude-sonnet-4'))).text()
+  expect(error).toContain('Bad key')
+  expect(error).not.toContain(key.split('\n')[4] ?? '')
 })
 
 test('a caller that leaves while the token endpoint hangs leaves nothing behind for the next', async () => {

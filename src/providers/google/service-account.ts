@@ -48,6 +48,16 @@ export function readServiceAccount(text: string): ServiceAccount {
   }
 }
 
+/**
+ * What of a key's text is secret: the private key from its third line on. What comes before is alike in all keys, so
+ * text that only resembles a key does not count as this one.
+ */
+export function secretsOfKey(text: string): string[] {
+  const parsed = keySchema.safeParse(parsedJson(text))
+  if (!parsed.success) return [text]
+  return [parsed.data.private_key.trim().split('\n').slice(3, -1).join('\n')]
+}
+
 function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text)

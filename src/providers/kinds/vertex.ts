@@ -15,7 +15,7 @@ import { isObject, parseObject } from '../../languages/reading/json-value.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { editMembers, jsonMembers } from '../../lib/json/json-members.ts'
 import { AccessTokenError, AccessTokens } from '../google/access-tokens.ts'
-import { readServiceAccount, type ServiceAccount } from '../google/service-account.ts'
+import { readServiceAccount, type ServiceAccount, secretsOfKey } from '../google/service-account.ts'
 import type { ModelNames } from '../model-name.ts'
 import type { Fetch, Provider, ProviderKind, UpstreamCall } from '../provider.ts'
 import { type Address, addressBook, addressUnder, baseParts, operatorHeaders, post } from '../send-request.ts'
@@ -88,6 +88,7 @@ const shared = {
       return thrown instanceof TypeError ? thrown.message : 'The key cannot be read'
     }
   },
+  secretsIn: secretsOfKey,
   address: ({ baseUrl }) => placeOf(baseUrl).origin,
   takesName: (name) => !name.includes(':'),
   modelNames: namesOf,

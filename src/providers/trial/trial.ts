@@ -14,7 +14,7 @@ import { AccessTokenError } from '../google/access-tokens.ts'
 import { heldBody } from '../held-body.ts'
 import { presets } from '../presets/presets.ts'
 import type { PriceBook } from '../prices/price-book.ts'
-import { type Fetch, languagesFor, type Provider, type ProviderKind } from '../provider.ts'
+import { type Fetch, languagesFor, type Provider, type ProviderKind, secretsIn } from '../provider.ts'
 import { maskedText } from './masked-text.ts'
 
 export const trialSteps = ['models', 'chat', 'stream'] as const
@@ -75,13 +75,13 @@ async function step(name: TrialStep['step'], tried: Tried, work: () => Promise<R
   return {
     step: name,
     ...result,
-    message: maskedText(result.message, secretsOf(tried.provider)),
+    message: maskedText(result.message, secretsOf(tried)),
     milliseconds: Math.round(tried.clock.monotonic() - began),
   }
 }
 
-const secretsOf = ({ apiKey, headers }: Provider): string[] => [
-  ...(apiKey === null ? [] : [apiKey]),
+const secretsOf = ({ kind, provider: { apiKey, headers } }: Tried): string[] => [
+  ...secretsIn(kind, apiKey),
   ...Object.values(headers),
 ]
 
