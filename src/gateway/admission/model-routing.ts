@@ -131,7 +131,7 @@ function findUnlisted(name: string, exchange: Exchange, { worker, prices, clock 
   const choice = { view, prices, now: clock.now(), family, token: required(exchange.token) }
   const serving = servingUnlisted(view, exchange.stored?.providerId ?? null)
   const named = namedProviders(name, serving)
-  if (named === null) return bestOf(serving, choice, name)
+  if (named === null) return withAlias(bestOf(serving, choice, name), name)
   if (!named.providers.some((provider) => kindFor(provider, family, named.model) !== null)) throw unsupportedFamily()
   return withAlias(bestOf(named.providers, choice, named.model), name)
 }
@@ -163,8 +163,11 @@ function bestOf(serving: readonly Provider[], choice: Choice, name: string): Res
 const unlistedNames = ({ id, aliases }: ModelNames): ModelNames =>
   namesInAnyCase({ id, aliases: [...aliases, ...namesBelowPresets(id)] })
 
+/** The model with the name that the caller wrote as an alias, also where that leads to a record. */
 const withAlias = (model: ResolvedModel | null, name: string): ResolvedModel | null =>
-  model && { ...model, ...namesInAnyCase({ id: model.id, aliases: [...model.aliases, name] }) }
+  model === null || model.id === name || model.aliases.includes(name)
+    ? model
+    : { ...model, ...namesInAnyCase({ id: model.id, aliases: [...model.aliases, name] }) }
 
 /** `only`: the one provider that may serve it; null for all. */
 const servingUnlisted = (view: StateView, only: string | null): readonly Provider[] =>
