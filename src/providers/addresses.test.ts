@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { Failure } from '../failure.ts'
+import { testServiceKey } from './google/testing/service-key.ts'
 import { providerKinds } from './kinds/index.ts'
 import { isModelName } from './model-name.ts'
 import { presets } from './presets/presets.ts'
@@ -11,7 +12,7 @@ const provider = (kind: string, baseUrl: string): Provider => ({
   name: kind,
   kind,
   baseUrl,
-  apiKey: 'key',
+  apiKey: kind === 'vertex' ? testServiceKey('http://127.0.0.1:1/token') : 'key',
   headers: { region: 'eu-central-1' },
   allowUnlistedModels: true,
 })
@@ -32,6 +33,7 @@ async function addressOf(kind: ProviderKind, of: Provider, asked: UpstreamCall):
   let address: string | null = null
   try {
     await kind.send(of, asked, async (url) => {
+      if (url.endsWith('/token')) return Response.json({ access_token: 'token', expires_in: 3600 })
       address = url
       return Response.json({})
     })
@@ -66,7 +68,7 @@ const hostileName = fc
   .map((parts) => parts.join(''))
 
 /** Those with a file of their own; the others are called as OpenAI is. */
-const ownKinds: ReadonlySet<string> = new Set(['openai', 'anthropic', 'azure-openai', 'gemini', 'bedrock'])
+const ownKinds: ReadonlySet<string> = new Set(['openai', 'anthropic', 'azure-openai', 'gemini', 'vertex', 'bedrock'])
 
 /**
  * The number of segments that a model's address has below the base. A new kind that is reached by fetch needs a row.
@@ -76,6 +78,7 @@ const segmentsOf: Readonly<Record<string, (model: string, family: string) => num
   anthropic: () => 1,
   'azure-openai': (_, family) => (family === 'chat' ? 5 : 4),
   gemini: (model) => Math.max(2, model.split('/').length),
+  vertex: () => 9,
   bedrock: () => 3,
   ...Object.fromEntries(
     presets
@@ -87,6 +90,7 @@ const segmentsOf: Readonly<Record<string, (model: string, family: string) => num
 test("keeps a model's address below the base URL, with the segments of its kind, for any model name", async () => {
   const base = 'https://provider.example/tenant/v1'
   const azureBase = 'https://provider.example/tenant'
+  const vertexBase = 'https://provider.example'
   const kinds = [...providerKinds.values()].filter(({ address }) => address !== undefined)
   expect(kinds.map(({ kind }) => kind).sort()).toEqual(Object.keys(segmentsOf).sort())
   await fc.assert(
@@ -96,7 +100,10 @@ test("keeps a model's address below the base URL, with the segments of its kind,
       fc.constantFrom('chat' as const, 'embeddings' as const),
       fc.boolean(),
       async (kind, model, family, stream) => {
-        const of = provider(kind.kind, kind.kind === 'azure-openai' ? azureBase : base)
+        const of = provider(
+          kind.kind,
+          kind.kind === 'azure-openai' ? azureBase : kind.kind === 'vertex' ? vertexBase : base,
+        )
         // Bedrock serves embeddings of some models only.
         const name = kind.kind === 'bedrock' && family === 'embeddings' ? `${model}/amazon.titan-embed-text` : model
         const address = await addressOf(kind, of, call(family, name, stream))

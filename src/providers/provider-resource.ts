@@ -9,7 +9,8 @@ import { priceRecordSchema } from './prices/price-record.ts'
 import { recordName } from './record-name.ts'
 import { timeoutFlags } from './timeout-flags.ts'
 
-const apiKeyForm = /^[\x21-\x7e]+$/
+/** Visible characters, or a JSON object, which only some kinds take. */
+const apiKeyForm = /^(?:[\x21-\x7e]+|\s*\{[\s\x20-\x7e]*\}\s*)$/
 
 const seconds = (most: number, meaning: string) => z.number().int().min(1).max(most).describe(meaning).optional()
 
@@ -24,10 +25,10 @@ export const timeoutsSchema = z
 
 const apiKey = z
   .string()
-  .max(4096)
-  .regex(apiKeyForm, 'Write 1 to 4096 visible ASCII characters without spaces')
+  .max(8192)
+  .regex(apiKeyForm, 'Write 1 to 8192 visible ASCII characters without spaces')
   .describe(
-    'Its API key, kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or an API key',
+    "Its API key, kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or an API key; for vertex the JSON key of a service account, or none for the account of the gateway's host",
   )
   .meta(secret)
 const baseUrl = z

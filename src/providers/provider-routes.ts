@@ -57,6 +57,7 @@ async function createProvider(deps: CatalogDependencies, call: RecordCall, body:
   const { name, kind, unlisted } = withPreset(body)
   const baseUrl = body.base_url === undefined ? null : checkedBaseUrl(body.base_url, deps.plainHttp)
   requireAddress(kind, baseUrl, body.headers ?? {})
+  requireKey(kind, baseUrl, body.api_key ?? null)
   await requireFreeName(deps, name, id)
   const dataKey = deps.randomBytes(32)
   const credentials = { apiKey: body.api_key ?? null, headers: body.headers ?? {} }
@@ -110,6 +111,7 @@ async function updateProvider(deps: CatalogDependencies, call: RecordCall, befor
     apiKey: body.api_key === undefined ? held.credentials.apiKey : body.api_key,
     headers: body.headers === undefined ? held.credentials.headers : (body.headers ?? {}),
   }
+  requireKey(before.kind, baseUrl, credentials.apiKey)
   const touched = body.api_key !== undefined || body.headers !== undefined
   const dataKey = held.dataKey ?? deps.randomBytes(32)
   await changeCatalog(deps, call, {
@@ -218,6 +220,16 @@ function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, hel
 function requireAddress(kind: string, baseUrl: string | null, headers: Credentials['headers']): void {
   const problem = providerKinds.get(kind)?.addressProblem(baseUrl, headers) ?? null
   if (problem !== null) throw wrong('base_url', problem)
+}
+
+/** Only some kinds take a key of other characters than a header may hold. */
+function requireKey(kindName: string, baseUrl: string | null, apiKey: string | null): void {
+  const kind = providerKinds.get(kindName)
+  const isPlain = apiKey === null || /^[\x21-\x7e]+$/.test(apiKey)
+  const problem = kind?.keyProblem?.(apiKey, baseUrl) ?? null
+  if (problem !== null) throw wrong('api_key', problem)
+  if (!isPlain && kind?.keyProblem === undefined)
+    throw wrong('api_key', 'Write visible ASCII characters without spaces')
 }
 
 async function requireFreeName({ state }: CatalogDependencies, name: string, id: string): Promise<void> {

@@ -87,6 +87,15 @@ export interface ProviderKind {
   takesCacheKey: boolean
   /** Says what a record lacks for an address to be known, and how to write it; null if nothing is missing. */
   addressProblem(baseUrl: string | null, headers: Provider['headers']): string | null
+  /**
+   * Says what is wrong with a key, or with having none, at this address; null if it can be used. Absent: every key of
+   * visible characters can.
+   */
+  keyProblem?(apiKey: string | null, baseUrl: string | null): string | null
+  /** The secrets in a key; absent: the key, and its parts between colons. */
+  secretsIn?(apiKey: string): readonly string[]
+  /** The kind as which one of its models is asked, where its models speak different languages. */
+  forModel?(model: string): ProviderKind
   /** The families that it speaks itself: their bytes are forwarded unchanged. */
   families: readonly Family[]
   /** The language into which other text families are translated for it; absent if it serves no other family. */
@@ -152,6 +161,10 @@ export function languagesFor(
 }
 
 const none: readonly never[] = []
+
+/** The secrets in a provider's key, which no answer may show. */
+export const secretsIn = (kind: Pick<ProviderKind, 'secretsIn'>, apiKey: string | null): readonly string[] =>
+  apiKey === null ? none : (kind.secretsIn?.(apiKey) ?? [apiKey, ...apiKey.split(':')])
 
 /** The text families among these that a kind speaks itself. */
 const textOf = ({ families }: ProviderKind, listed: readonly Family[]): readonly Family[] =>

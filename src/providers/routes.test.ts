@@ -10,6 +10,7 @@ import { CatalogView } from '../fleet/state/catalog-view.ts'
 import { unseal } from '../lib/seal.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from '../members/testing/temporary-control-plane.ts'
 import { openDataKey } from './credentials.ts'
+import { testServiceKey } from './google/testing/service-key.ts'
 
 let plane: TemporaryControlPlane
 beforeAll(async () => {
@@ -58,6 +59,36 @@ test('makes a provider of a preset from its key alone', async () => {
   expect((await call('POST', providers, named)).json).toMatchObject({ name: 'groq-eu', allow_unlisted_models: false })
   const azure = { preset: 'azure', base_url: 'https://name.openai.azure.com' }
   expect((await call('POST', providers, azure)).json).toMatchObject({ name: 'azure', kind: 'azure-openai' })
+})
+
+test('seals the key of a service account for Vertex AI, and refuses a key that is none', async () => {
+  const key = testServiceKey('https://oauth2.googleapis.com/token')
+  const { status, json, text } = await call('POST', providers, { preset: 'vertex', api_key: key })
+  expect([status, json]).toMatchObject([201, { kind: 'vertex', has_api_key: true }])
+  const rows = await plane.store.state.read<{ sealed_credentials: string }>(
+    `select sealed_credentials from providers where id = '${json.id}'`,
+  )
+  const dataKey = await openDataKey(plane.deps, json.id)
+  const opened = unseal(dataKey ?? new Uint8Array(), rows[0]?.sealed_credentials ?? '', json.id)
+  expect(JSON.parse(opened)).toEqual({ api_key: key, headers: {} })
+  for (const shown of [text, JSON.stringify(rows), (await recordedTexts(plane.store.ledger)).join()]) {
+    expect(shown).not.toContain('PRIVATE KEY')
+  }
+  const made = { name: 'vertex-2', preset: 'vertex' }
+  for (const wrong of [
+    { ...made, api_key: 'AIza-key' },
+    { ...made, api_key: '{"type":"service_account"}' },
+    { ...made, base_url: 'https://elsewhere.example' },
+    { name: freshName(), kind: 'openai', api_key: '{ "a": 1 }' },
+  ]) {
+    expect(await refused('POST', providers, wrong)).toEqual([422, 'invalid_parameter', 'api_key'])
+  }
+  const unfit = { ...made, base_url: 'https://europe-west1-aiplatform.googleapis.com/v2' }
+  expect(await refused('POST', providers, unfit)).toEqual([422, 'invalid_parameter', 'base_url'])
+  // Without a key the host's own account is used, whose tokens go to Google only.
+  expect(
+    await refused('PATCH', `${providers}/${json.id}`, { base_url: 'https://elsewhere.example', api_key: null }),
+  ).toEqual([422, 'invalid_parameter', 'api_key'])
 })
 
 test('tests a provider with its stored key, shows no key, and records who did it', async () => {

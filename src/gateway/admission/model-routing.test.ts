@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, expect, test } from 'bun:test'
+import fc from 'fast-check'
 import { Failure } from '../../failure.ts'
 import { chat } from '../../languages/chat/dialect.ts'
 import { type Family, routeOf } from '../../languages/families.ts'
@@ -282,4 +283,56 @@ test('gives a model the same id with and without a prefix, and every other name 
   })
   worker.catalog.push(testModel({ id: 'listed', providerId: 'g' }))
   expect(named('groq/listed')).toMatchObject({ id: 'listed', aliases: ['groq/listed'] })
+})
+
+test('sends no model under a name that a denial of its id, its sent name or its written name misses', () => {
+  worker.upstreams.push(
+    ...['groq', 'openai', 'openrouter', 'gemini', 'vertex', 'bedrock'].map((kind) =>
+      testProvider({ id: kind, name: kind, kind, baseUrl: null, headers: { region: 'eu-west-1' } }),
+    ),
+    testProvider({ id: 'x', name: 'x', kind: 'xai', baseUrl: null }),
+  )
+  worker.catalog.push(
+    testModel({ id: 'gpt-4o', providerId: 'openai' }),
+    testModel({ id: 'groq/odd', providerId: 'p1' }),
+  )
+  const words = [
+    'groq',
+    'xai',
+    'x',
+    'one',
+    'openai',
+    'openrouter',
+    'vertex',
+    'gemini',
+    'bedrock',
+    'models',
+    'publishers',
+  ]
+  const models = ['gpt-4o', 'odd', 'claude-sonnet-4@20250514', 'Gemini-2.5-Pro', 'google', 'us.anthropic.claude-4:0']
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom(...words), { maxLength: 4 }),
+      fc.constantFrom(...models),
+      fc.constantFrom<Family>('chat', 'messages', 'gemini'),
+      (prefixes, last, family) => {
+        const name = [...prefixes, last].join('/')
+        const exchange = exchangeFor(name, {}, family)
+        try {
+          void resolveModel(exchange, { worker, prices, clock: systemClock })
+        } catch (thrown) {
+          if (thrown instanceof Failure) return
+          throw thrown
+        }
+        const model = exchange.model
+        if (model === null) throw new Error('There is no model')
+        const names = [model.id, ...model.aliases].map((each) => each.toLowerCase())
+        expect(names).toContain(model.upstreamModel.toLowerCase())
+        // What a filter allows is what is sent.
+        expect(model.upstreamModel).toBe(model.id)
+        expect(names).toContain(name.toLowerCase())
+      },
+    ),
+    { numRuns: 3000 },
+  )
 })

@@ -31,25 +31,25 @@ import { checkLive } from './authenticate.ts'
 type Resolving = Pick<Gateway, 'worker' | 'prices' | 'clock'>
 
 export function resolveModel(exchange: Exchange, gateway: Resolving): Promise<void> | void {
-  const { worker, prices, clock } = gateway
+  const { view } = gateway.worker
   const { model: id } = required(exchange.facts)
-  if (!prices.isLoaded && worker.view.model(id) === null && mayChoose(worker.view))
-    return resolveLater(exchange, gateway)
   const token = required(exchange.token)
   const { family } = exchange.dialect
   refuseAlternativeModels(exchange)
   const only = exchange.stored?.providerId ?? null
-  const model = findModel({ view: worker.view, prices, now: clock.now(), family, token, only }, id)
-  if (model === null) throw notFound(worker.view, id, token)
+  const listed = view.model(id)
+  if (listed === null && !gateway.prices.isLoaded && mayChoose(view)) return resolveLater(exchange, gateway)
+  const model = listed === null ? findUnlisted(id, exchange, gateway) : resolveListed(view, listed, family)
+  if (model === null) throw notFound(view, id, token)
   if (only !== null && model.provider.id !== only) throw storedElsewhere()
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
-  if (worker.view.provider(model.provider.id) === null) throw keyNotArrived()
+  if (view.provider(model.provider.id) === null) throw keyNotArrived()
   exchange.model = model
   const fallbacks = model.listed?.fallbacks ?? []
-  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(worker.view, model, family, token)]
+  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(view, model, family, token)]
   if (only !== null) exchange.paths = exchange.paths.filter(({ provider }) => provider.id === only)
-  if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, worker.view.limits))
+  if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, view.limits))
 }
 
 /** Loads the price table, which the choice between several providers needs. */
@@ -114,7 +114,7 @@ function keyNotArrived(): Failure {
   return new Failure('dependency_unavailable', { message, param: 'model', retryAfter: 1 })
 }
 
-/** What decides who serves a model. */
+/** What decides who serves a model that the catalog does not list. */
 interface Choice {
   view: StateView
   prices: PriceBook
@@ -122,29 +122,27 @@ interface Choice {
   now: number
   family: Family
   token: GovernedToken
-  /** The one provider that may serve an unlisted model; null for all. */
-  only: string | null
 }
 
-function findModel(choice: Choice, name: string): ResolvedModel | null {
-  const { view, family, only } = choice
-  const listed = view.model(name)
-  if (listed !== null) return resolveListed(view, listed, family)
+function findUnlisted(name: string, exchange: Exchange, { worker, prices, clock }: Resolving): ResolvedModel | null {
   if (!isModelName(name)) return null
-  const serving = servingUnlisted(view, only)
+  const { view } = worker
+  const { family } = exchange.dialect
+  const choice = { view, prices, now: clock.now(), family, token: required(exchange.token) }
+  const serving = servingUnlisted(view, exchange.stored?.providerId ?? null)
   const named = namedProviders(name, serving)
-  if (named === null) return findUnlisted(choice, name, serving)
-  if (!named.providers.some((provider) => kindFor(provider, family) !== null)) throw unsupportedFamily()
-  return withAlias(findUnlisted(choice, named.model, named.providers), name)
+  if (named === null) return withAlias(bestOf(serving, choice, name), name)
+  if (!named.providers.some((provider) => kindFor(provider, family, named.model) !== null)) throw unsupportedFamily()
+  return withAlias(bestOf(named.providers, choice, named.model), name)
 }
 
 /** The first of the best of these providers; one that the token may not use only if it may use none. */
-function findUnlisted(choice: Choice, name: string, serving: readonly Provider[]): ResolvedModel | null {
+function bestOf(serving: readonly Provider[], choice: Choice, name: string): ResolvedModel | null {
   const { view, prices, now, family, token } = choice
   let best: ResolvedModel | null = null
   let bestRank = -1
   for (const provider of serving) {
-    const kind = kindFor(provider, family)
+    const kind = kindFor(provider, family, name)
     const names = kind === null ? null : namesOf(kind, name)
     if (kind === null || names === null) continue
     // An alias of a listed model resolves to its record, and so does a name with a prefix at the record's provider.
@@ -165,9 +163,13 @@ function findUnlisted(choice: Choice, name: string, serving: readonly Provider[]
 const unlistedNames = ({ id, aliases }: ModelNames): ModelNames =>
   namesInAnyCase({ id, aliases: [...aliases, ...namesBelowPresets(id)] })
 
+/** The model with the name that the caller wrote as an alias, also where that leads to a record. */
 const withAlias = (model: ResolvedModel | null, name: string): ResolvedModel | null =>
-  model && { ...model, ...namesInAnyCase({ id: model.id, aliases: [...model.aliases, name] }) }
+  model === null || model.id === name || model.aliases.includes(name)
+    ? model
+    : { ...model, ...namesInAnyCase({ id: model.id, aliases: [...model.aliases, name] }) }
 
+/** `only`: the one provider that may serve it; null for all. */
 const servingUnlisted = (view: StateView, only: string | null): readonly Provider[] =>
   view.providers().filter(({ allowUnlistedModels, id }) => allowUnlistedModels && (only === null || id === only))
 
@@ -202,7 +204,7 @@ function resolveListed(view: StateView, listed: CatalogModel, family: Family): R
 
 function resolveRecord(provider: Provider, listed: CatalogModel, family: Family): ResolvedModel | null {
   const { id, upstreamModel, families } = listed
-  const kind = kindFor(provider, family)
+  const kind = kindFor(provider, family, upstreamModel)
   if (kind === null || !hasValidNames(listed, kind)) return null
   if (families !== null && !servesListed(kind, families, family)) return null
   const names = namesOf(kind, id)
@@ -221,7 +223,8 @@ const providerAllowed = (token: GovernedToken, { name }: Provider): boolean =>
   token.provider === null || token.provider === name
 
 /** Returns null when this version does not know the kind, or when it neither speaks nor translates the family. */
-function kindFor({ kind: name }: Provider, family: Family): ProviderKind | null {
-  const kind = providerKinds.get(name)
+function kindFor({ kind: name }: Provider, family: Family, model: string): ProviderKind | null {
+  const found = providerKinds.get(name)
+  const kind = found?.forModel === undefined ? found : found.forModel(model)
   return kind === undefined || !serves(kind, family) ? null : kind
 }

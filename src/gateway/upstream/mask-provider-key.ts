@@ -3,8 +3,8 @@
  * out (`sk-proj-ab****yz`). The key belongs to the operator, and no caller may see any part. A key in another encoding,
  * such as base64, is not found.
  */
-import type { Provider } from '../../providers/provider.ts'
-import type { Exchange } from '../exchange.ts'
+import { type Provider, secretsIn } from '../../providers/provider.ts'
+import type { Exchange, ResolvedModel } from '../exchange.ts'
 
 type Credentials = Pick<Provider, 'apiKey' | 'headers'>
 type KeyedProvider = Pick<Exchange, 'model'>
@@ -76,16 +76,15 @@ function patternsOf({ model }: KeyedProvider): Patterns | null {
   if (model === null) return null
   let patterns = known.get(model.provider)
   if (patterns === undefined) {
-    patterns = patternsFor(model.provider)
+    patterns = patternsFor(model)
     known.set(model.provider, patterns)
   }
   return patterns
 }
 
-function patternsFor({ apiKey, headers }: Credentials): Patterns | null {
-  const found = new Set<string>()
+function patternsFor({ kind, provider: { apiKey, headers } }: ResolvedModel): Patterns | null {
   // Each part of a credential in parts counts, as of an access key and its secret.
-  for (const part of [apiKey ?? '', ...(apiKey ?? '').split(':')]) found.add(part)
+  const found = new Set(secretsIn(kind, apiKey))
   for (const [name, value] of Object.entries(headers)) {
     if (credentialHeader.test(name)) found.add(value.replace(/^(?:bearer|basic)\s+/i, ''))
   }

@@ -126,11 +126,12 @@ const ofThisName = (name: string) => and(eq(providers.name, name), eq(providers.
 
 async function create(options: RegistrationOptions, found: FoundProvider): Promise<void> {
   const { recorder, clock, newId } = options
-  const problem = providerKinds.get(found.kind)?.addressProblem(found.baseUrl, {}) ?? null
+  const kind = providerKinds.get(found.kind)
+  const problem = kind?.addressProblem(found.baseUrl, {}) ?? null
   if (problem !== null) {
     options.log.warn(
       { provider: found.name, origin: found.origin },
-      `No provider is made from ${found.origin}: ${problem}`,
+      `No provider is made from ${found.origin}: set ${kind?.environment?.baseUrl} too. ${problem}`,
     )
     return
   }

@@ -101,7 +101,7 @@ function takesName(name: string): boolean {
 }
 
 /** Gemini puts the retry time into the body of an error (google.rpc.RetryInfo), not into a header. */
-async function withRetryAfter(refusal: Response): Promise<Response> {
+export async function withRetryAfter(refusal: Response): Promise<Response> {
   if ((refusal.status !== 429 && refusal.status !== 503) || refusal.headers.has('retry-after')) return refusal
   const { text, answer } = await heldBody(refusal, errorBytes)
   const delay = text === null ? null : geminiRetryDelay(parseObject(text))

@@ -14,6 +14,7 @@ import { azureOpenai } from '../kinds/azure-openai.ts'
 import { bedrock } from '../kinds/bedrock.ts'
 import { gemini } from '../kinds/gemini.ts'
 import { openai } from '../kinds/openai.ts'
+import { vertex } from '../kinds/vertex.ts'
 import type { ProviderKind } from '../provider.ts'
 import { type CompatibleService, compatibleKind } from './compatible.ts'
 
@@ -43,6 +44,7 @@ export const presets: readonly Preset[] = [
   preset('OpenAI', openai),
   preset('Anthropic', anthropic),
   preset('Google Gemini', gemini),
+  preset('Google Vertex AI', vertex, { testModel: 'gemini-2.5-flash-lite' }),
   preset('AWS Bedrock', bedrock),
   preset('Azure OpenAI', azureOpenai, { name: 'azure' }),
   service('Groq', {

@@ -9,6 +9,7 @@
  * | Claude on Bedrock: no price for cache writes of an hour, some without any for caches | Anthropic's multiples of the input price |
  * | Claude Sonnet 4 and 4.5 on Bedrock: no price above 200 000 tokens | Anthropic's: input twice, output one and a half times |
  * | Bedrock: models without the surcharge of their region | the surcharge |
+ * | Claude on Vertex AI: no price by region | in a region 10 % more, since Sonnet 4.5 (Google's price list) |
  * | Azure: embeddings and `gpt-4-turbo` cheaper here | the dearer price |
  * | Gemini's speech models, and audio that `gemini-2.5-flash-image` reads: audio at the price of text | the dearer price |
  * | Gemini: cached input at the list price in the cheaper service tiers too | no discount (`service-tier.ts`) |
@@ -79,6 +80,15 @@ export function corrected(provider: string, model: string, price: Price): Price 
   }
   return tiers === price.tiers ? price : { ...price, tiers }
 }
+
+/** Models of Anthropic that cost the same in each region. */
+const oneVertexPrice = /^claude-(?:3-|(?:opus|sonnet)-4(?:-1)?(?:@|$))/
+
+/** The price at Vertex AI, where a region is dearer than `global`. */
+export const atVertex = (region: string, model: string, price: Price): Price =>
+  region === 'global' || !model.startsWith('claude') || oneVertexPrice.test(model)
+    ? price
+    : { ...price, tiers: price.tiers.map((tier) => multipliedTier(tier, 1.1)) }
 
 /** Windows that the table rounds down, and the largest window that such a figure may mean. */
 const roundedWindows: ReadonlyMap<number, number> = new Map([

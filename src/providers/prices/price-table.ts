@@ -5,8 +5,9 @@
 import { calcPrice, findProvider, type MatchLogic, type ModelPrice } from '@pydantic/genai-prices'
 import { toNano } from '../../lib/money.ts'
 import { providerKinds } from '../kinds/index.ts'
+import { regionOf, vertex } from '../kinds/vertex.ts'
 import { type Price, type PriceTier, picoOfMillion } from './price.ts'
-import { corrected, correctedWindow } from './price-corrections.ts'
+import { atVertex, corrected, correctedWindow } from './price-corrections.ts'
 import { serviceTiersOf } from './service-tier.ts'
 
 /** Version and release date of the table: the two change together. */
@@ -30,7 +31,9 @@ const minute = 60_000
  */
 export function listedModel(kind: string, baseUrl: string | null, model: string, now: number): ListedModel | null {
   const providerId = providerIn(kind, baseUrl)
-  return providerId === undefined ? null : listedAt(providerId, model, now)
+  const listed = providerId === undefined ? null : listedAt(providerId, model, now)
+  if (listed === null || kind !== vertex.kind) return listed
+  return { ...listed, price: atVertex(regionOf(baseUrl), model, listed.price) }
 }
 
 /** What all models that a provider's address or kind is listed with cost at an instant. */

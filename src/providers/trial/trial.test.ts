@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { systemClock } from '../../lib/clock.ts'
+import { testServiceKey } from '../google/testing/service-key.ts'
 import { providerKinds } from '../kinds/index.ts'
+import { vertex } from '../kinds/vertex.ts'
 import { PriceBook } from '../prices/price-book.ts'
 import type { Fetch } from '../provider.ts'
 import { tryProvider } from './trial.ts'
@@ -131,5 +133,19 @@ test('asks a provider of another language in its own', async () => {
   expect(steps.slice(0, 2)).toEqual([
     ['models', true, 'It lists 1 model'],
     ['chat', true, 'claude answered and reported its usage'],
+  ])
+})
+
+test('says why no access token for Vertex AI can be had, without the key', async () => {
+  await prices.load()
+  const apiKey = testServiceKey('https://oauth2.googleapis.com/token')
+  const provider = { id: 'v', name: 'v', kind: 'vertex', baseUrl: null, apiKey, headers: {}, allowUnlistedModels: true }
+  const fetch: Fetch = async () => Response.json({ error: 'invalid_grant' }, { status: 400 })
+  const { steps } = await tryProvider({ provider, kind: vertex, model: null, fetch, clock: systemClock, prices })
+  const why = 'The token endpoint of Google answered with status 400 (invalid_grant)'
+  expect(steps.map(({ ok, message }) => [ok, message])).toEqual([
+    [null, 'This kind of provider has no list of models that can be read'],
+    [false, why],
+    [false, why],
   ])
 })

@@ -10,10 +10,11 @@ import { translated } from '../../languages/translation/translate-response.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { callFailure } from '../../lib/http/call-failure.ts'
 import { offeredId, parseModelList } from '../catalog/offered-models.ts'
+import { AccessTokenError } from '../google/access-tokens.ts'
 import { heldBody } from '../held-body.ts'
 import { presets } from '../presets/presets.ts'
 import type { PriceBook } from '../prices/price-book.ts'
-import { type Fetch, languagesFor, type Provider, type ProviderKind } from '../provider.ts'
+import { type Fetch, languagesFor, type Provider, type ProviderKind, secretsIn } from '../provider.ts'
 import { maskedText } from './masked-text.ts'
 
 export const trialSteps = ['models', 'chat', 'stream'] as const
@@ -43,10 +44,11 @@ const prompt = 'Reply with the word ok.'
 /** Some models refuse a lower limit. */
 const outputLimit = 16
 
-export async function tryProvider(tried: Tried): Promise<{ model: string | null; steps: TrialStep[] }> {
+export async function tryProvider(asked: Tried): Promise<{ model: string | null; steps: TrialStep[] }> {
   const offered: string[] = []
-  const models = await step('models', tried, () => listModels(tried, offered))
-  const model = tried.model ?? testModelOf(tried.kind) ?? cheapest(tried, offered)
+  const models = await step('models', asked, () => listModels(asked, offered))
+  const model = asked.model ?? testModelOf(asked.kind) ?? cheapest(asked, offered)
+  const tried = { ...asked, kind: model === null ? asked.kind : (asked.kind.forModel?.(model) ?? asked.kind) }
   const ask = async (stream: boolean) => {
     if (model === null) return skipped('No model is known to ask: name one')
     const language = languageOf(tried)
@@ -65,18 +67,21 @@ async function step(name: TrialStep['step'], tried: Tried, work: () => Promise<R
   const began = tried.clock.monotonic()
   const result = await work().catch((thrown: unknown) => ({
     ok: false,
-    message: `The provider could not be asked: ${callFailure(thrown, 'it did not answer within 20 seconds')}`,
+    message:
+      thrown instanceof AccessTokenError || thrown instanceof TypeError
+        ? thrown.message
+        : `The provider could not be asked: ${callFailure(thrown, 'it did not answer within 20 seconds')}`,
   }))
   return {
     step: name,
     ...result,
-    message: maskedText(result.message, secretsOf(tried.provider)),
+    message: maskedText(result.message, secretsOf(tried)),
     milliseconds: Math.round(tried.clock.monotonic() - began),
   }
 }
 
-const secretsOf = ({ apiKey, headers }: Provider): string[] => [
-  ...(apiKey === null ? [] : [apiKey]),
+const secretsOf = ({ kind, provider: { apiKey, headers } }: Tried): string[] => [
+  ...secretsIn(kind, apiKey),
   ...Object.values(headers),
 ]
 
