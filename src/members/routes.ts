@@ -7,6 +7,7 @@ import { userRoutes } from './people/user-routes.ts'
 import { exchangeRoutes } from './programs/exchange-routes.ts'
 import { programRoutes } from './programs/program-routes.ts'
 import { authRoutes } from './sessions/auth-routes.ts'
+import { invitationRoutes } from './sessions/invitation-routes.ts'
 import { sessionRoutes } from './sessions/session-routes.ts'
 import { setupLinkRoutes } from './sessions/setup-link-routes.ts'
 import { membershipRoutes } from './teams/membership-routes.ts'
@@ -20,6 +21,7 @@ export const memberRoutes = (dependencies: MemberDependencies): AnyElysia[] => [
   providerSignInRoutes(dependencies),
   authRoutes(dependencies),
   setupLinkRoutes(dependencies),
+  invitationRoutes(dependencies),
   sessionRoutes(dependencies),
   programRoutes(dependencies),
   exchangeRoutes(dependencies),

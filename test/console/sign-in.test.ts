@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
-import { endConsole, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, make, openConsole, owner, seriousFindings, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -40,6 +40,32 @@ test('the link of the first start creates the owner, leaves no secret in the add
   expect(await seriousFindings(page)).toEqual([])
   await page.getByRole('link', { name: 'Sign in' }).click()
   await page.getByLabel('Password').waitFor()
+})
+
+test('an invited person sets a password by the link, which leaves no secret in the address', async () => {
+  await using admin = await openConsole()
+  await make('/v1/users', { email: 'ina@example.com', name: 'Ina Invited' })
+  await admin.to('/people')
+  await admin.page
+    .getByRole('row', { name: /Ina Invited/ })
+    .getByRole('button', { name: 'Invite' })
+    .click()
+  const dialog = admin.page.getByRole('dialog')
+  const link = (await dialog.locator('[data-secret]').textContent()) ?? ''
+  expect(await seriousInBothThemes(admin.page, 'invitation-link', 'dialog')).toEqual([])
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await using opened = await openConsole({ as: null })
+  const { page } = opened
+  await page.goto(link)
+  await page.getByRole('heading', { name: /Welcome, Ina Invited/ }).waitFor()
+  expect(await seriousInBothThemes(page, 'invitation')).toEqual([])
+  expect(page.url()).toEndWith('/console/invitation')
+  await page.getByLabel('New password').fill('a long enough secret 3')
+  await page.getByRole('button', { name: 'Set the password' }).click()
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+  await page.goto('about:blank')
+  await page.goto(link)
+  await page.getByText('The invitation is unknown, used or expired').first().waitFor()
 })
 
 test('sign-in continues at the requested address, and a wrong password is reported', async () => {

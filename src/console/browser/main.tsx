@@ -16,6 +16,7 @@ import { applyTheme } from './preferences.ts'
 import { AccountChanged } from './screens/sign-in/account-changed.tsx'
 import { AuthorizeProgram } from './screens/sign-in/authorize-program.tsx'
 import { Consent } from './screens/sign-in/consent.tsx'
+import { Invitation } from './screens/sign-in/invitation.tsx'
 import { takeRefusedSignIn } from './screens/sign-in/providers.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
@@ -41,6 +42,7 @@ function Console() {
   if (installation.signed_in === null) return <NobodyKnows />
   if (caller.value === undefined) return <FirstLook />
   if (path.value === '/setup') return <Setup />
+  if (path.value === '/invitation') return <Invitation />
   if (caller.value === null) return <SignIn />
   const Page = alone[path.value]
   return (

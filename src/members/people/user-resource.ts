@@ -49,19 +49,21 @@ export const emailSchema = z
   )
 
 const fields = {
+  email: emailSchema.describe('The address they sign in with'),
   name: displayName.describe('What they are called'),
   role: z.enum(userRoles).describe('What they may do'),
   password: z.string().meta(secret).optional(),
 }
 
 const newUserBody = z.strictObject({
-  email: emailSchema.describe('The address they sign in with'),
+  email: fields.email,
   name: fields.name,
   role: fields.role.default('member'),
   password: fields.password,
 })
 
 export const userChanges = z.strictObject({
+  email: fields.email.optional(),
   name: fields.name.optional(),
   role: fields.role.optional(),
   status: z.enum(userStatuses).describe('Whether they may sign in').optional(),
@@ -88,7 +90,7 @@ export const userResource = resource({
     create: 'Add a person',
     update: 'Change a person; a new password ends their sessions, disabling also their tokens',
   },
-  notes: { create: 'without a password they cannot sign in until one is set' },
+  notes: { create: 'without a password they cannot sign in until one is set, or they use an invitation' },
   record: userSchema,
   create: newUserBody,
   update: userChanges,

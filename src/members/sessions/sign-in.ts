@@ -56,7 +56,10 @@ export async function signIn(
 }
 
 /** Whether passwords are for this person: for everybody, or for the one owner who comes in when no provider works. */
-const mayUsePassword = ({ settings }: MemberDependencies, { email, role }: UserRow): boolean =>
+export const mayUsePassword = (
+  { settings }: MemberDependencies,
+  { email, role }: Pick<UserRow, 'email' | 'role'>,
+): boolean =>
   settings.break_glass_owner === undefined || (role === 'owner' && email === normaliseEmail(settings.break_glass_owner))
 
 /** Counts an attempt to prove a password within a session, by the same rules. Throws `invalid_credentials`. */

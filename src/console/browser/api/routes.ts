@@ -170,6 +170,9 @@ interface Routes {
   'DELETE /v1/auth/sessions/{id}': { params: Id; reply: Session }
   'POST /v1/auth/login': { body: { email: string; password: string }; reply: SignedIn }
   'POST /v1/auth/setup': { body: { secret: string; email: string; name: string; password: string }; reply: SignedIn }
+  'POST /v1/users/{id}/invitation': { params: Id; reply: { invitation_url: string; expires_at: string } }
+  'POST /v1/auth/invitation/preview': { body: { secret: string }; reply: { email: string; name: string } }
+  'POST /v1/auth/invitation/accept': { body: { secret: string; password: string }; reply: SignedIn }
   'POST /v1/auth/logout': { reply: { signed_out: true; redirect_to: string | null } }
   'GET /v1/auth/identity-providers': { reply: SignInWays }
   'POST /v1/auth/identity-providers/begin': { body: BeginSignIn; reply: { redirect_to: string } }

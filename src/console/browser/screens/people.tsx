@@ -19,6 +19,7 @@ import { showInvisible } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
 import { recordOptions } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
+import { Invite } from './invite.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
 const Teams = ({ ids }: { ids: unknown }) => {
@@ -52,6 +53,10 @@ const users: RecordKind = {
     },
     { title: 'Password', cell: ({ has_password }) => (has_password === true ? 'Set' : 'None'), from: 'wider' },
   ],
+  action: (record) =>
+    hasPermission('members:write') && record.has_password === false && record.status === 'active' ? (
+      <Invite id={record.id} email={text(record, 'email')} />
+    ) : null,
 }
 
 const teams: RecordKind = {
