@@ -1,5 +1,6 @@
 /** All routes of people: users, teams, sign-in, sessions, programs. */
 import type { AnyElysia } from 'elysia'
+import { accessReviewRoutes } from './access-review/access-review-routes.ts'
 import type { MemberDependencies } from './dependencies.ts'
 import { identityProviderRoutes } from './identity-providers/identity-provider-routes.ts'
 import { providerSignInRoutes } from './identity-providers/provider-sign-in-routes.ts'
@@ -17,6 +18,7 @@ export const memberRoutes = (dependencies: MemberDependencies): AnyElysia[] => [
   userRoutes(dependencies),
   teamRoutes(dependencies),
   membershipRoutes(dependencies),
+  accessReviewRoutes(dependencies),
   identityProviderRoutes(dependencies),
   providerSignInRoutes(dependencies),
   authRoutes(dependencies),

@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { ReviewedToken } from '../../../members/access-review/access-review-routes.ts'
 import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
@@ -25,6 +26,7 @@ export type {
   EventType,
   PolicyRecord,
   ProgramPreview,
+  ReviewedToken,
   SignInWays,
   TokenRecord,
   User,
@@ -234,6 +236,11 @@ interface Routes {
   'PUT /v1/policies/order': { body: { policy_ids: string[] }; reply: { policy_ids: string[] } }
   'POST /v1/policies/test': { body: TrialBody; reply: Trial }
   'POST /v1/policies/{id}/replay': { params: Id; body: { since: string }; reply: Replay }
+  'GET /v1/access-review': {
+    query: Paged & Record<string, string | number | null | undefined>
+    reply: Page<'tokens', ReviewedToken>
+  }
+  'POST /v1/access-review/revoke': { body: { token_ids: readonly string[] }; reply: unknown }
   'GET /v1/users': { query: Paged; reply: Page<'users', User> }
   'GET /v1/teams': { query: Paged; reply: Page<'teams', Team> }
   'GET /v1/teams/{id}/members': { params: Id; query: Paged; reply: Page<'members', User> }

@@ -17,6 +17,7 @@ import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { showInvisible } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
+import { AccessReview } from './access-review.tsx'
 import { recordOptions } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { Invite } from './invite.tsx'
@@ -111,6 +112,7 @@ const tabs = [
   ['teams', 'Teams'],
   ['members', 'Members'],
   ['providers', 'Identity providers'],
+  ['review', 'Access review'],
 ] as const
 
 export function People() {
@@ -119,7 +121,13 @@ export function People() {
     <>
       <PageHeader title="People" />
       <Tabs label="People and teams" path="/people" name="kind" tabs={tabs} shown={kind} />
-      {kind === 'members' ? <Members /> : <Records key={kind} kind={kinds[kind] ?? users} />}
+      {kind === 'members' ? (
+        <Members />
+      ) : kind === 'review' ? (
+        <AccessReview />
+      ) : (
+        <Records key={kind} kind={kinds[kind] ?? users} />
+      )}
     </>
   )
 }
