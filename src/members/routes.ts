@@ -9,6 +9,7 @@ import { exchangeRoutes } from './programs/exchange-routes.ts'
 import { programRoutes } from './programs/program-routes.ts'
 import { authRoutes } from './sessions/auth-routes.ts'
 import { invitationRoutes } from './sessions/invitation-routes.ts'
+import { secondFactorRoutes } from './sessions/second-factor-routes.ts'
 import { sessionRoutes } from './sessions/session-routes.ts'
 import { setupLinkRoutes } from './sessions/setup-link-routes.ts'
 import { membershipRoutes } from './teams/membership-routes.ts'
@@ -25,6 +26,7 @@ export const memberRoutes = (dependencies: MemberDependencies): AnyElysia[] => [
   setupLinkRoutes(dependencies),
   invitationRoutes(dependencies),
   sessionRoutes(dependencies),
+  secondFactorRoutes(dependencies),
   programRoutes(dependencies),
   exchangeRoutes(dependencies),
 ]

@@ -1,8 +1,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { codeOfStep, stepAt } from '../../src/members/people/totp.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
 import { endConsole, make, openConsole, owner, seriousFindings, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
+
+/** What an app with this key shows now, or in a later step. */
+function codeOf(key: string, later = 0): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  const bits = [...key.trim()].map((letter) => alphabet.indexOf(letter).toString(2).padStart(5, '0')).join('')
+  const secret = Uint8Array.from((bits.match(/.{8}/g) ?? []).map((eight) => Number.parseInt(eight, 2)))
+  return codeOfStep(secret, stepAt(Date.now()) + later)
+}
 
 let fresh: Gatehouse
 beforeAll(async () => {
@@ -66,6 +75,30 @@ test('an invited person sets a password by the link, which leaves no secret in t
   await page.goto('about:blank')
   await page.goto(link)
   await page.getByText('The invitation is unknown, used or expired').first().waitFor()
+})
+
+test('a person adds an authenticator app, and signs in with its code', async () => {
+  const credentials = { email: 'tom@example.com', password: 'a long enough secret 5' }
+  await make('/v1/users', { ...credentials, name: 'Tom Twofactor' })
+  await using opened = await openConsole({ as: credentials })
+  const { page } = opened
+  await opened.to('/settings')
+  await page.getByLabel('Your password').fill(credentials.password)
+  await page.getByRole('button', { name: 'Add an authenticator app' }).click()
+  const key = (await page.locator('[data-secret]').textContent()) ?? ''
+  expect(await seriousInBothThemes(page, 'second-factor')).toEqual([])
+  await page.getByLabel('Code').fill(codeOf(key))
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByRole('button', { name: 'Remove the app' }).waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('E-mail address').fill(credentials.email)
+  await page.getByLabel('Password').fill(credentials.password)
+  await page.keyboard.press('Enter')
+  await page.getByText('This account has a second factor').first().waitFor()
+  // The code of the step that confirmed the app is used up; the one after it is taken already.
+  await page.getByLabel('Code').fill(codeOf(key, 1))
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
 })
 
 test('sign-in continues at the requested address, and a wrong password is reported', async () => {

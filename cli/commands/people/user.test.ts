@@ -81,6 +81,12 @@ test('prints the link of an invitation', async () => {
   expect(notes).toContain('2030-01-01')
 })
 
+test('removes a second factor with --yes only', async () => {
+  await expect(run('user', ['remove-second-factor', 'u1'])).rejects.toThrow('--yes')
+  await run('user', ['remove-second-factor', 'u1', '--yes'])
+  expect(requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['DELETE /v1/users/u1/second-factor'])
+})
+
 test('lists records as a table and makes control characters visible', async () => {
   const { out, notes } = await run('user', ['list', '--role', 'member', '--limit', '1'])
   expect(requests[0]?.target).toBe('/v1/users?role=member&limit=1')

@@ -1,8 +1,9 @@
 /** The commands about people. A password is typed unseen or piped in, never a flag: others can read a command line. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
+import { Failure } from '../../../src/failure.ts'
 import { userResource } from '../../../src/members/people/user-resource.ts'
-import { connect, recordFlags } from '../../command/record.ts'
+import { connect, recordFlags, sendRecord } from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import { askPassword, type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -20,6 +21,7 @@ export const user = (terminal: Terminal, input: Input = processInput) =>
     meta: { description: userResource.about },
     subCommands: {
       invite: () => invite(terminal),
+      'remove-second-factor': () => removeSecondFactor(terminal),
       ...resourceCommands(userResource, terminal, {
         create: {
           args: askedPasswordFlag,
@@ -53,5 +55,20 @@ const invite = (terminal: Terminal) =>
       const made = await connect(args, terminal).json({ method: 'POST', path, body: {} }, invitationSchema)
       terminal.note(`It works once, until ${made.expires_at}. Give it to this person alone`)
       await terminal.write(args.json ? `${JSON.stringify(made)}\n` : `${made.invitation_url}\n`)
+    },
+  })
+
+const removeSecondFactor = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Take the second factor off an account whose authenticator app is lost; its sessions end' },
+    args: {
+      ...idArgument,
+      yes: { type: 'boolean', description: 'Confirm: a password alone is enough then' },
+      ...recordFlags,
+    },
+    async run({ args }) {
+      if (!args.yes) throw new Failure('usage', { message: 'A password alone is enough then: repeat with --yes' })
+      const path = `${recordPath(userResource, args.id)}/second-factor`
+      await sendRecord({ method: 'DELETE', path }, args, terminal)
     },
   })

@@ -17,6 +17,7 @@ export const userSchema = z.object({
   role: z.enum(userRoles),
   status: z.enum(userStatuses),
   has_password: z.boolean().describe('Whether the person can sign in by password'),
+  has_second_factor: z.boolean().describe('Whether signing in by password needs a code of an authenticator app'),
   team_ids: z.array(z.string()),
   created_at: z.iso.datetime(),
   version: z.number().int(),

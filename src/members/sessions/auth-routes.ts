@@ -13,6 +13,7 @@ import type { UserRow } from '../people/user.ts'
 import { displayName, emailSchema, userSchema } from '../people/user-resource.ts'
 import { readUser, requireUser } from '../people/user-routes.ts'
 import { sessionOf, sessionPrincipal } from './authenticate-session.ts'
+import { secondFactorOf } from './second-factor.ts'
 import { csrfToken, endSession, findSession, type LiveSession, type NewSession, sessionKinds } from './session.ts'
 import { forgetSession, isFromOurPage, keepSession, ownOrigins, readSessionCookie } from './session-cookie.ts'
 import { type LinkKind, requireSetupLink, setupLinkUser } from './setup-link.ts'
@@ -53,10 +54,10 @@ export const authRoutes = (dependencies: MemberDependencies) =>
     .use(conventions)
     .post(
       '/v1/auth/login',
-      async ({ body: { email, password }, requestId, request, set }) => {
+      async ({ body: { email, password, code }, requestId, request, set }) => {
         refuseForeignPage(request, dependencies)
         const address = dependencies.addressOf(request)
-        const { user, session } = await signIn(dependencies, { email, password, address, requestId })
+        const { user, session } = await signIn(dependencies, { email, password, code, address, requestId })
         await endReplacedSession(request, dependencies)
         const answer = await signedIn(dependencies, user.id, session)
         set.headers['set-cookie'] = cookieOf(dependencies, session)
@@ -65,7 +66,11 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       {
         access: 'public',
         failures: [401, 403, 429, 503],
-        body: z.strictObject({ email: z.string().max(254), password: z.string().max(1024) }),
+        body: z.strictObject({
+          email: z.string().max(254),
+          password: z.string().max(1024),
+          code: z.string().max(20).describe('Of the authenticator app, for an account that has one').optional(),
+        }),
         response: signedInSchema,
         detail: {
           tags: ['Sessions'],
@@ -105,7 +110,7 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       async ({ body, requestId, request, set }) => {
         refuseForeignPage(request, dependencies)
         const { secret, password, ...names } = body
-        const use = { kind: 'setup' as const, secret, password, names }
+        const use = { kind: 'setup' as const, secret, password, code: undefined, names }
         const address = dependencies.addressOf(request)
         const { userId, session } = await useLink(dependencies, use, { address, requestId })
         await endReplacedSession(request, dependencies)
@@ -172,6 +177,7 @@ interface LinkUse {
   kind: LinkKind
   secret: string
   password: string
+  code: string | undefined
   /** What the first owner says of themselves; null: the account has it already. */
   names: { email: string; name: string } | null
 }
@@ -182,7 +188,7 @@ interface LinkUse {
  */
 export async function useLink(
   dependencies: MemberDependencies,
-  { kind, secret, password, names }: LinkUse,
+  { kind, secret, password, code, names }: LinkUse,
   from: { address: string; requestId: string },
 ): Promise<{ userId: string; session: NewSession }> {
   const { ledger, clock, recorder } = dependencies
@@ -191,6 +197,8 @@ export async function useLink(
   if (user.status !== 'active') throw new Failure('invalid_setup_link', { param: 'secret' })
   requirePasswordsFor(dependencies, user)
   const passwordHash = await newPasswordHash(password, user.email, 'password')
+  // Whoever has only the link must not come past the second factor.
+  const secondFactor = secondFactorOf(dependencies, user, code)
   const event = await memberEvent(dependencies, {
     type: 'member.updated',
     principal: sessionPrincipal({ userId, role: user.role }),
@@ -199,6 +207,7 @@ export async function useLink(
   })
   const statements = [
     requireSetupLink(secret, clock.now()),
+    ...secondFactor,
     ...(names === null ? [] : [nameUser(userId, names)]),
     ...passwordStatements(userId, passwordHash, null),
   ]

@@ -80,10 +80,10 @@ export const invitationRoutes = (dependencies: MemberDependencies) =>
     )
     .post(
       '/v1/auth/invitation/accept',
-      async ({ body: { secret, password }, requestId, request, set }) => {
+      async ({ body: { secret, password, code }, requestId, request, set }) => {
         refuseForeignPage(request, dependencies)
         const from = { address: dependencies.addressOf(request), requestId }
-        const use = { kind: 'invitation' as const, secret, password, names: null }
+        const use = { kind: 'invitation' as const, secret, password, code, names: null }
         const { userId, session } = await useLink(dependencies, use, from)
         await endReplacedSession(request, dependencies)
         const answer = await signedIn(dependencies, userId, session)
@@ -92,8 +92,8 @@ export const invitationRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'public',
-        failures: [403, 409, 503],
-        body: z.strictObject({ secret, password: z.string() }),
+        failures: [401, 403, 409, 503],
+        body: z.strictObject({ secret, password: z.string(), code: z.string().max(20).optional() }),
         response: signedInSchema,
         detail: { tags: ['Sessions'], summary: "Uses an invitation up: sets the person's password, and signs in" },
       },

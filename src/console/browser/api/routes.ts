@@ -170,15 +170,21 @@ interface Routes {
   'GET /v1/auth/session': { reply: Caller }
   'GET /v1/auth/sessions': { reply: { sessions: Session[] } }
   'DELETE /v1/auth/sessions/{id}': { params: Id; reply: Session }
-  'POST /v1/auth/login': { body: { email: string; password: string }; reply: SignedIn }
+  'POST /v1/auth/login': { body: { email: string; password: string; code?: string }; reply: SignedIn }
   'POST /v1/auth/setup': { body: { secret: string; email: string; name: string; password: string }; reply: SignedIn }
   'POST /v1/users/{id}/invitation': { params: Id; reply: { invitation_url: string; expires_at: string } }
   'POST /v1/auth/invitation/preview': { body: { secret: string }; reply: { email: string; name: string } }
-  'POST /v1/auth/invitation/accept': { body: { secret: string; password: string }; reply: SignedIn }
+  'POST /v1/auth/invitation/accept': { body: { secret: string; password: string; code?: string }; reply: SignedIn }
   'POST /v1/auth/logout': { reply: { signed_out: true; redirect_to: string | null } }
   'GET /v1/auth/identity-providers': { reply: SignInWays }
   'POST /v1/auth/identity-providers/begin': { body: BeginSignIn; reply: { redirect_to: string } }
   'POST /v1/auth/identity-providers/link': { body: BeginSignIn; reply: { redirect_to: string } }
+  'POST /v1/auth/second-factor/begin': {
+    body: { current_password: string }
+    reply: { secret: string; otpauth_uri: string }
+  }
+  'POST /v1/auth/second-factor/confirm': { body: { code: string }; reply: User }
+  'POST /v1/auth/second-factor/remove': { body: { current_password: string; code: string }; reply: User }
   'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean | undefined>; reply: ProgramDecision }

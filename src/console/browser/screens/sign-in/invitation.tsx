@@ -5,6 +5,7 @@ import { TextField } from '../../parts/field.tsx'
 import { Brand, StandalonePage } from '../../parts/frame.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { userText } from '../../parts/user-text.tsx'
+import { useSecondFactor } from './second-factor.tsx'
 import { secretOfLink } from './secret-of-link.ts'
 import { StandaloneForm } from './standalone-form.tsx'
 
@@ -16,6 +17,7 @@ export function Invitation() {
     api('POST /v1/auth/invitation/preview', { body: { secret }, signal }),
   )
   const [password, setPassword] = useState('')
+  const { attempt, given, field } = useSecondFactor()
   if (found.refusal !== null) {
     return (
       <StandalonePage>
@@ -33,7 +35,7 @@ export function Invitation() {
     <StandaloneForm
       title="Welcome"
       action={['Set the password', 'Setting it…']}
-      send={() => api('POST /v1/auth/invitation/accept', { body: { secret, password } })}
+      send={() => attempt(() => api('POST /v1/auth/invitation/accept', { body: { secret, password, ...given } }))}
       done={() => navigate(href('/'), { replace: true })}
     >
       {(fault) => (
@@ -53,6 +55,7 @@ export function Invitation() {
             focus
             fault={fault('password')}
           />
+          {field}
         </>
       )}
     </StandaloneForm>
