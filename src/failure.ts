@@ -81,6 +81,16 @@ export const failures = {
   invalid_api_token: row(401, 'authentication_error', 'The API token is not valid'),
   'tokens.expired': row(401, 'authentication_error', 'The API token has expired'),
   invalid_credentials: row(401, 'authentication_error', 'The e-mail address or the password is wrong'),
+  second_factor_required: row(
+    401,
+    'authentication_error',
+    'This account has a second factor: send the code of the authenticator app as well',
+  ),
+  invalid_second_factor: row(
+    422,
+    'invalid_request_error',
+    'The code of the authenticator app is wrong, or was used already: wait for the next one',
+  ),
   sign_in_throttled: row(429, 'rate_limit_exceeded', 'Too many attempts to sign in: wait and try again'),
   csrf_refused: row(403, 'access_denied', "Send the session's x-csrf-token, from a page of the console's own origin"),
   permission_denied: row(403, 'access_denied', 'The token lacks a permission that this call needs'),

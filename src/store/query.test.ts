@@ -57,6 +57,7 @@ test('rows have the names and the types of the table', async () => {
     role: 'member',
     status: 'active',
     passwordHash: null,
+    ...{ totpSecret: null, totpSince: null, totpStep: 0 },
     createdAt: 1,
     version: 1,
   })

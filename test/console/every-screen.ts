@@ -51,6 +51,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/people?kind=teams', 'People'],
     ['/people?kind=members', 'People'],
     ['/people?kind=providers', 'People'],
+    ['/people?kind=review', 'People'],
     ['/settings', 'Settings'],
     ['/search?q=looked', 'Search: looked'],
     ['/nowhere', 'Page not found'],

@@ -1,8 +1,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { codeOfStep, stepAt } from '../../src/members/people/totp.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
-import { endConsole, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
+import { endConsole, make, openConsole, owner, seriousFindings, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
+
+/** What an app with this key shows now, or in a later step. */
+function codeOf(key: string, later = 0): string {
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+  const bits = [...key.trim()].map((letter) => alphabet.indexOf(letter).toString(2).padStart(5, '0')).join('')
+  const secret = Uint8Array.from((bits.match(/.{8}/g) ?? []).map((eight) => Number.parseInt(eight, 2)))
+  return codeOfStep(secret, stepAt(Date.now()) + later)
+}
 
 let fresh: Gatehouse
 beforeAll(async () => {
@@ -40,6 +49,56 @@ test('the link of the first start creates the owner, leaves no secret in the add
   expect(await seriousFindings(page)).toEqual([])
   await page.getByRole('link', { name: 'Sign in' }).click()
   await page.getByLabel('Password').waitFor()
+})
+
+test('an invited person sets a password by the link, which leaves no secret in the address', async () => {
+  await using admin = await openConsole()
+  await make('/v1/users', { email: 'ina@example.com', name: 'Ina Invited' })
+  await admin.to('/people')
+  await admin.page
+    .getByRole('row', { name: /Ina Invited/ })
+    .getByRole('button', { name: 'Invite' })
+    .click()
+  const dialog = admin.page.getByRole('dialog')
+  const link = (await dialog.locator('[data-secret]').textContent()) ?? ''
+  expect(await seriousInBothThemes(admin.page, 'invitation-link', 'dialog')).toEqual([])
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await using opened = await openConsole({ as: null })
+  const { page } = opened
+  await page.goto(link)
+  await page.getByRole('heading', { name: /Welcome, Ina Invited/ }).waitFor()
+  expect(await seriousInBothThemes(page, 'invitation')).toEqual([])
+  expect(page.url()).toEndWith('/console/invitation')
+  await page.getByLabel('New password').fill('a long enough secret 3')
+  await page.getByRole('button', { name: 'Set the password' }).click()
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+  await page.goto('about:blank')
+  await page.goto(link)
+  await page.getByText('The invitation is unknown, used or expired').first().waitFor()
+})
+
+test('a person adds an authenticator app, and signs in with its code', async () => {
+  const credentials = { email: 'tom@example.com', password: 'a long enough secret 5' }
+  await make('/v1/users', { ...credentials, name: 'Tom Twofactor' })
+  await using opened = await openConsole({ as: credentials })
+  const { page } = opened
+  await opened.to('/settings')
+  await page.getByLabel('Your password').fill(credentials.password)
+  await page.getByRole('button', { name: 'Add an authenticator app' }).click()
+  const key = (await page.locator('[data-secret]').textContent()) ?? ''
+  expect(await seriousInBothThemes(page, 'second-factor')).toEqual([])
+  await page.getByLabel('Code').fill(codeOf(key))
+  await page.getByRole('button', { name: 'Confirm' }).click()
+  await page.getByRole('button', { name: 'Remove the app' }).waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('E-mail address').fill(credentials.email)
+  await page.getByLabel('Password').fill(credentials.password)
+  await page.keyboard.press('Enter')
+  await page.getByText('This account has a second factor').first().waitFor()
+  // The code of the step that confirmed the app is used up; the one after it is taken already.
+  await page.getByLabel('Code').fill(codeOf(key, 1))
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Settings' }).waitFor()
 })
 
 test('sign-in continues at the requested address, and a wrong password is reported', async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { recipes } from '../../src/clients/index.ts'
-import { chat, createToken } from '../support/client.ts'
-import { endConsole, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+import { api, chat, createToken } from '../support/client.ts'
+import { endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 beforeAll(async () => {
@@ -154,6 +154,30 @@ test('a clone shows its source’s limits, may only narrow them and marks a wide
   await dialog.getByLabel('Requests (fewer)').fill('2')
   await dialog.getByRole('button', { name: 'Clone' }).click()
   expect(await statusOf(await shownSecret(page))).toBe(200)
+})
+
+test('the access review lists the token of a person who left, and revokes what is chosen', async () => {
+  const { gatehouse } = await sharedConsole()
+  const credentials = { email: 'lea@example.com', password: 'a long enough secret 4' }
+  const lea = await make('/v1/users', { ...credentials, name: 'Lea Left', role: 'admin' })
+  await using theirs = await openConsole({ as: credentials })
+  const session = await (await theirs.page.context().request.get(`${gatehouse.baseUrl}/v1/auth/session`)).json()
+  const made = await theirs.page.context().request.post(`${gatehouse.baseUrl}/v1/tokens`, {
+    data: { name: 'left behind', purpose: 'general' },
+    headers: { 'x-csrf-token': session.csrf_token, origin: gatehouse.baseUrl },
+  })
+  expect(made.status()).toBe(201)
+  await api(gatehouse, `/v1/users/${lea.id}`, { method: 'PATCH', body: { status: 'disabled' } })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/people?kind=review')
+  const row = page.getByRole('row', { name: /left behind/ })
+  await row.getByText('Its creator left').waitFor()
+  await row.getByRole('checkbox').check()
+  expect(await seriousInBothThemes(page, 'access-review')).toEqual([])
+  await page.getByRole('button', { name: 'Revoke 1' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+  await row.waitFor({ state: 'detached' })
 })
 
 test('filters are kept in the address and survive a reload', async () => {

@@ -7,7 +7,12 @@ import { team } from './team.ts'
 import { user } from './user.ts'
 
 const record = { id: 'u1', email: 'ann@example.com', name: 'Ann\u001b[2J', role: 'member', status: 'active' }
+const invitation = {
+  invitation_url: 'https://gate.example/console/invitation#secret',
+  expires_at: '2030-01-01T00:00:00.000Z',
+}
 const control = recordingControlPlane(({ method, path }) => {
+  if (path.endsWith('/invitation')) return invitation
   if (method === 'GET' && path === '/v1/users') return { users: [record], next_cursor: 'more' }
   return method === 'GET' && path === '/v1/teams' ? { teams: [], next_cursor: null } : record
 })
@@ -67,6 +72,19 @@ test('update sends given fields, and refuses an empty change', async () => {
   await run('user', ['update', 'u1', '--status', 'disabled'])
   expect(requests).toEqual([{ method: 'PATCH', target: '/v1/users/u1', body: { status: 'disabled' } }])
   await expect(run('user', ['update', 'u1'])).rejects.toThrow('at least one field')
+})
+
+test('prints the link of an invitation', async () => {
+  const { out, notes } = await run('user', ['invite', 'u1'])
+  expect(requests).toEqual([{ method: 'POST', target: '/v1/users/u1/invitation', body: {} }])
+  expect(out).toBe('https://gate.example/console/invitation#secret\n')
+  expect(notes).toContain('2030-01-01')
+})
+
+test('removes a second factor with --yes only', async () => {
+  await expect(run('user', ['remove-second-factor', 'u1'])).rejects.toThrow('--yes')
+  await run('user', ['remove-second-factor', 'u1', '--yes'])
+  expect(requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['DELETE /v1/users/u1/second-factor'])
 })
 
 test('lists records as a table and makes control characters visible', async () => {

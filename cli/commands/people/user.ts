@@ -1,7 +1,10 @@
 /** The commands about people. A password is typed unseen or piped in, never a flag: others can read a command line. */
 import { defineCommand } from 'citty'
+import { z } from 'zod'
+import { Failure } from '../../../src/failure.ts'
 import { userResource } from '../../../src/members/people/user-resource.ts'
-import { resourceCommands } from '../../command/resource-commands.ts'
+import { connect, recordFlags, sendRecord } from '../../command/record.ts'
+import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import { askPassword, type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
@@ -16,23 +19,56 @@ const setFlag = { 'set-password': { type: 'boolean', description: 'Ask for a new
 export const user = (terminal: Terminal, input: Input = processInput) =>
   defineCommand({
     meta: { description: userResource.about },
-    subCommands: resourceCommands(userResource, terminal, {
-      create: {
-        args: askedPasswordFlag,
-        async read(args) {
-          if (args['password-stdin'] === true || input.interactive) {
-            return { password: await askPassword(terminal, input) }
-          }
-          terminal.note('They cannot sign in before a password is set: user update --set-password')
-          return {}
+    subCommands: {
+      invite: () => invite(terminal),
+      'remove-second-factor': () => removeSecondFactor(terminal),
+      ...resourceCommands(userResource, terminal, {
+        create: {
+          args: askedPasswordFlag,
+          async read(args) {
+            if (args['password-stdin'] === true || input.interactive) {
+              return { password: await askPassword(terminal, input) }
+            }
+            terminal.note('They cannot sign in before a password is set: user invite makes a link for that')
+            return {}
+          },
         },
-      },
-      update: {
-        args: { ...setFlag, ...passwordFlag },
-        async read(args) {
-          const asks = args['set-password'] === true || args['password-stdin'] === true
-          return asks ? { password: await askPassword(terminal, input) } : {}
+        update: {
+          args: { ...setFlag, ...passwordFlag },
+          async read(args) {
+            const asks = args['set-password'] === true || args['password-stdin'] === true
+            return asks ? { password: await askPassword(terminal, input) } : {}
+          },
         },
-      },
-    }),
+      }),
+    },
+  })
+
+const invitationSchema = z.looseObject({ invitation_url: z.string(), expires_at: z.string() })
+
+const invite = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Make a link with which a person sets their own password, once; prints it to stdout' },
+    args: { ...idArgument, ...recordFlags },
+    async run({ args }) {
+      const path = `${recordPath(userResource, args.id)}/invitation`
+      const made = await connect(args, terminal).json({ method: 'POST', path, body: {} }, invitationSchema)
+      terminal.note(`It works once, until ${made.expires_at}. Give it to this person alone`)
+      await terminal.write(args.json ? `${JSON.stringify(made)}\n` : `${made.invitation_url}\n`)
+    },
+  })
+
+const removeSecondFactor = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Take the second factor off an account whose authenticator app is lost; its sessions end' },
+    args: {
+      ...idArgument,
+      yes: { type: 'boolean', description: 'Confirm: a password alone is enough then' },
+      ...recordFlags,
+    },
+    async run({ args }) {
+      if (!args.yes) throw new Failure('usage', { message: 'A password alone is enough then: repeat with --yes' })
+      const path = `${recordPath(userResource, args.id)}/second-factor`
+      await sendRecord({ method: 'DELETE', path }, args, terminal)
+    },
   })

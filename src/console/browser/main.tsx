@@ -17,6 +17,7 @@ import { AccountChanged } from './screens/sign-in/account-changed.tsx'
 import { AuthorizeProgram } from './screens/sign-in/authorize-program.tsx'
 import { Consent } from './screens/sign-in/consent.tsx'
 import { Device } from './screens/sign-in/device.tsx'
+import { Invitation } from './screens/sign-in/invitation.tsx'
 import { takeRefusedSignIn } from './screens/sign-in/providers.tsx'
 import { Setup } from './screens/sign-in/setup.tsx'
 import { SignIn, SignInAgain } from './screens/sign-in/sign-in.tsx'
@@ -43,6 +44,7 @@ function Console() {
   if (installation.signed_in === null) return <NobodyKnows />
   if (caller.value === undefined) return <FirstLook />
   if (path.value === '/setup') return <Setup />
+  if (path.value === '/invitation') return <Invitation />
   if (caller.value === null) return <SignIn />
   const Page = alone[path.value]
   return (

@@ -180,7 +180,9 @@ async function comeIn(
   const vouched = await dependencies.relyingParty.redeem(provider, answer, attempt)
   const { user, identityId } = await takeIn(dependencies, provider, { vouched, linkTo: attempt.linkTo, requestId })
   const from = { address: dependencies.addressOf(request), requestId }
-  const session = await startBrowserSession(dependencies, user, from, { identityId, providerId: provider.id })
+  const session = await startBrowserSession(dependencies, user, from, {
+    identity: { id: identityId, providerId: provider.id },
+  })
   await endReplacedSession(request, dependencies)
   return cookieOf(dependencies, session)
 }

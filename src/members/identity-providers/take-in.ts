@@ -122,7 +122,7 @@ async function newPerson(
   const now = clock.now()
   const user: UserRow = {
     ...{ id: newId(), email, name: name.success ? name.data : email, role: admission.role, status: 'active' },
-    ...{ passwordHash: null, createdAt: now, version: 1 },
+    ...{ passwordHash: null, totpSecret: null, totpSince: null, totpStep: 0, createdAt: now, version: 1 },
   }
   const identity = newIdentity(dependencies, provider, user.id, vouched)
   const event = await memberEvent(dependencies, {

@@ -60,12 +60,15 @@ export const addUser = (user: typeof users.$inferInsert): Statement[] => [
 
 /** Changes a person who is still as they were read. */
 export function changeUser(before: UserRow, after: UserRow, newPassword: boolean): Statement[] {
-  const { name, role, status, passwordHash } = after
+  const { email, name, role, status, passwordHash } = after
   const version = sql`${users.version} + 1`
   return [
     guard(hasRow(users, and(eq(users.id, before.id), eq(users.version, before.version)))),
     ...(losesOwner(before, after) ? [guard(hasRow(users, otherActiveOwner(before.id)))] : []),
-    statement(update(users).set({ name, role, status, passwordHash, version }).where(eq(users.id, before.id))),
+    ...(email === before.email
+      ? []
+      : [guard(sql`not ${hasRow(users, and(hasEmail(email), ne(users.id, before.id)))}`)]),
+    statement(update(users).set({ email, name, role, status, passwordHash, version }).where(eq(users.id, before.id))),
     ...(newPassword || status === 'disabled' ? endSessionsOf(before.id) : []),
   ]
 }

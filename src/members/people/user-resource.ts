@@ -17,6 +17,7 @@ export const userSchema = z.object({
   role: z.enum(userRoles),
   status: z.enum(userStatuses),
   has_password: z.boolean().describe('Whether the person can sign in by password'),
+  has_second_factor: z.boolean().describe('Whether signing in by password needs a code of an authenticator app'),
   team_ids: z.array(z.string()),
   created_at: z.iso.datetime(),
   version: z.number().int(),
@@ -49,19 +50,21 @@ export const emailSchema = z
   )
 
 const fields = {
+  email: emailSchema.describe('The address they sign in with'),
   name: displayName.describe('What they are called'),
   role: z.enum(userRoles).describe('What they may do'),
   password: z.string().meta(secret).optional(),
 }
 
 const newUserBody = z.strictObject({
-  email: emailSchema.describe('The address they sign in with'),
+  email: fields.email,
   name: fields.name,
   role: fields.role.default('member'),
   password: fields.password,
 })
 
 export const userChanges = z.strictObject({
+  email: fields.email.optional(),
   name: fields.name.optional(),
   role: fields.role.optional(),
   status: z.enum(userStatuses).describe('Whether they may sign in').optional(),
@@ -88,7 +91,7 @@ export const userResource = resource({
     create: 'Add a person',
     update: 'Change a person; a new password ends their sessions, disabling also their tokens',
   },
-  notes: { create: 'without a password they cannot sign in until one is set' },
+  notes: { create: 'without a password they cannot sign in until one is set, or they use an invitation' },
   record: userSchema,
   create: newUserBody,
   update: userChanges,

@@ -229,3 +229,18 @@ test('an e-mail address stored with capitals is one person, who signs in with an
   expect((await add({ email: 'old.name@EXAMPLE.com' })).json.error).toMatchObject({ code: 'conflict', param: 'email' })
   expect((await plane.signInAs('OLD.name@example.com')).userId).not.toBe('')
 })
+
+test('changes an e-mail address, keeps it out of events, and refuses one that somebody has', async () => {
+  await plane.addPerson('taken@example.com')
+  const id = await plane.addPerson('before@example.com')
+  const change = (body: object) => plane.call('PATCH', `/v1/users/${id}`, { body, token: plane.adminToken })
+  expect((await change({ email: 'Taken@Example.com' })).json.error).toMatchObject({ code: 'conflict', param: 'email' })
+  expect((await change({ email: 'not an address' })).status).toBe(422)
+  expect((await change({ email: 'After@Example.com', name: 'After' })).json).toMatchObject({
+    ...{ email: 'after@example.com', name: 'After' },
+  })
+  await plane.signInAs('after@example.com')
+  const event = (await eventsOf('member.updated')).at(-1)
+  expect(event?.details).toMatchObject({ changes: { email: 'replaced' } })
+  expect(JSON.stringify(event)).not.toContain('after@')
+})

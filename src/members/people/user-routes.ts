@@ -11,7 +11,16 @@ import { revokeTokensOf } from '../revoke-tokens.ts'
 import { endSetupLinks } from '../sessions/setup-link.ts'
 import { newPasswordHash } from '../sessions/sign-in.ts'
 import { requireVisibleUser, visibleUsers } from '../visibility.ts'
-import { addUser, changeUser, findUser, hasOtherOwner, listUsers, losesOwner, teamsOfUsers } from './stored-user.ts'
+import {
+  addUser,
+  changeUser,
+  findUser,
+  findUserByEmail,
+  hasOtherOwner,
+  listUsers,
+  losesOwner,
+  teamsOfUsers,
+} from './stored-user.ts'
 import { assertMayChange, type UserRow, userRecord } from './user.ts'
 import { type User, type userChanges, userResource } from './user-resource.ts'
 
@@ -52,21 +61,31 @@ export const userRoutes = (dependencies: MemberDependencies) => {
       const before = await requireUser(dependencies, id)
       requireVersion(headers, before.version)
       assertMayChange(principal, before.role, body.role ?? before.role)
-      assertNotOwnPassword(principal, id, body.password)
+      if (body.password !== undefined) assertNotOwnPassword(principal, id)
       const after = await changed(before, body)
       const changes = changesOf(before, after, ['name', 'role', 'status'])
       const newPassword = body.password !== undefined
-      if (Object.keys(changes).length > 0 || newPassword) {
+      const newEmail = after.email !== before.email
+      if (Object.keys(changes).length > 0 || newPassword || newEmail) {
+        if (newEmail) await requireFreeEmail(dependencies, after)
         if (losesOwner(before, after)) await requireOtherOwner(dependencies, id)
         const event = await memberEvent(dependencies, {
           type: 'member.updated',
           principal,
           requestId,
-          details: { user_id: id, changes: newPassword ? { ...changes, password: 'replaced' } : changes },
+          details: {
+            user_id: id,
+            changes: {
+              ...changes,
+              ...(newEmail ? { email: 'replaced' } : {}),
+              ...(newPassword ? { password: 'replaced' } : {}),
+            },
+          },
         })
         const marks = delegations.mark(id, clock.now(), after.status === 'disabled')
         const ended = newPassword ? [endSetupLinks(id)] : []
-        await recordChange(recorder, { event, ledger: [...changeUser(before, after, newPassword), ...ended, ...marks] })
+        const ledger = [...changeUser(before, after, newPassword), ...ended, ...marks]
+        await recordChange(recorder, { event, ledger })
       }
       const actor = { principal, requestId }
       if (after.status === 'disabled') await revokeTokensOf(dependencies, actor, { userId: id })
@@ -77,8 +96,8 @@ export const userRoutes = (dependencies: MemberDependencies) => {
 }
 
 /** One's own password is changed by who knows the present one: a stolen session must not become a lasting one. */
-function assertNotOwnPassword({ kind, userId }: Principal, id: string, password: string | undefined): void {
-  if (kind !== 'session' || userId !== id || password === undefined) return
+export function assertNotOwnPassword({ kind, userId }: Principal, id: string): void {
+  if (kind !== 'session' || userId !== id) return
   throw new Failure('permission_denied', {
     param: 'password',
     message: 'Change your own password by POST /v1/auth/password, with the present one',
@@ -86,13 +105,17 @@ function assertNotOwnPassword({ kind, userId }: Principal, id: string, password:
 }
 
 async function changed(before: UserRow, changes: z.infer<typeof userChanges>): Promise<UserRow> {
-  const { password, name = before.name, role = before.role, status = before.status } = changes
-  const passwordHash =
-    password === undefined ? before.passwordHash : await newPasswordHash(password, before.email, 'password')
-  return { ...before, name, role, status, passwordHash }
+  const { password, email = before.email, name = before.name, role = before.role, status = before.status } = changes
+  const passwordHash = password === undefined ? before.passwordHash : await newPasswordHash(password, email, 'password')
+  return { ...before, email, name, role, status, passwordHash }
 }
 
 const emailTaken = { message: 'Somebody has this e-mail address already', param: 'email' }
+
+async function requireFreeEmail({ ledger }: MemberDependencies, { id, email }: UserRow): Promise<void> {
+  const holder = await findUserByEmail(ledger, email)
+  if (holder !== null && holder.id !== id) throw new Failure('conflict', emailTaken)
+}
 
 async function requireOtherOwner({ ledger }: MemberDependencies, id: string): Promise<void> {
   if (await hasOtherOwner(ledger, id)) return

@@ -18,6 +18,7 @@ export const userRecord = (row: UserRow, teamIds: readonly string[]): User => ({
   role: row.role,
   status: row.status,
   has_password: row.passwordHash !== null,
+  has_second_factor: row.totpSince !== null,
   team_ids: [...teamIds],
   created_at: timestamp(row.createdAt),
   version: row.version,

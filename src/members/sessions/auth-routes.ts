@@ -9,13 +9,22 @@ import { ProviderRefusal } from '../identity-providers/provider-refusal.ts'
 import { signOutProvider } from '../identity-providers/stored-identity-provider.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
 import { nameUser } from '../people/stored-user.ts'
+import type { UserRow } from '../people/user.ts'
 import { displayName, emailSchema, userSchema } from '../people/user-resource.ts'
 import { readUser, requireUser } from '../people/user-routes.ts'
 import { sessionOf, sessionPrincipal } from './authenticate-session.ts'
+import { secondFactorOf } from './second-factor.ts'
 import { csrfToken, endSession, findSession, type LiveSession, type NewSession, sessionKinds } from './session.ts'
 import { forgetSession, isFromOurPage, keepSession, ownOrigins, readSessionCookie } from './session-cookie.ts'
-import { requireSetupLink, setupLinkUser } from './setup-link.ts'
-import { newPasswordHash, passwordStatements, provePassword, signIn, startBrowserSession } from './sign-in.ts'
+import { type LinkKind, requireSetupLink, setupLinkUser } from './setup-link.ts'
+import {
+  mayUsePassword,
+  newPasswordHash,
+  passwordStatements,
+  provePassword,
+  signIn,
+  startBrowserSession,
+} from './sign-in.ts'
 
 export const sessionSchema = z.object({
   id: z.uuid(),
@@ -27,7 +36,7 @@ export const sessionSchema = z.object({
   current: z.boolean().describe('Whether this call was made in it'),
 })
 
-const signedInSchema = z.object({
+export const signedInSchema = z.object({
   user: userSchema,
   session: z.object({ id: z.uuid(), expires_at: z.iso.datetime() }),
   csrf_token: z.string().describe('Send it as x-csrf-token with every write that the cookie authenticates'),
@@ -45,10 +54,10 @@ export const authRoutes = (dependencies: MemberDependencies) =>
     .use(conventions)
     .post(
       '/v1/auth/login',
-      async ({ body: { email, password }, requestId, request, set }) => {
+      async ({ body: { email, password, code }, requestId, request, set }) => {
         refuseForeignPage(request, dependencies)
         const address = dependencies.addressOf(request)
-        const { user, session } = await signIn(dependencies, { email, password, address, requestId })
+        const { user, session } = await signIn(dependencies, { email, password, code, address, requestId })
         await endReplacedSession(request, dependencies)
         const answer = await signedIn(dependencies, user.id, session)
         set.headers['set-cookie'] = cookieOf(dependencies, session)
@@ -57,7 +66,11 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       {
         access: 'public',
         failures: [401, 403, 429, 503],
-        body: z.strictObject({ email: z.string().max(254), password: z.string().max(1024) }),
+        body: z.strictObject({
+          email: z.string().max(254),
+          password: z.string().max(1024),
+          code: z.string().max(20).describe('Of the authenticator app, for an account that has one').optional(),
+        }),
         response: signedInSchema,
         detail: {
           tags: ['Sessions'],
@@ -96,10 +109,13 @@ export const authRoutes = (dependencies: MemberDependencies) =>
       '/v1/auth/setup',
       async ({ body, requestId, request, set }) => {
         refuseForeignPage(request, dependencies)
-        const session = await useSetup(dependencies, body, { address: dependencies.addressOf(request), requestId })
+        const { secret, password, ...names } = body
+        const use = { kind: 'setup' as const, secret, password, code: undefined, names }
+        const address = dependencies.addressOf(request)
+        const { userId, session } = await useLink(dependencies, use, { address, requestId })
         await endReplacedSession(request, dependencies)
-        const answer = await signedIn(dependencies, session.userId, session.session)
-        set.headers['set-cookie'] = cookieOf(dependencies, session.session)
+        const answer = await signedIn(dependencies, userId, session)
+        set.headers['set-cookie'] = cookieOf(dependencies, session)
         return answer
       },
       {
@@ -157,26 +173,42 @@ async function providerSignOut(dependencies: MemberDependencies, session: LiveSe
   }
 }
 
-/** Sets a person up by their link and starts a session. Throws `invalid_setup_link`, `invalid_parameter`, `conflict`. */
-export async function useSetup(
+interface LinkUse {
+  kind: LinkKind
+  secret: string
+  password: string
+  code: string | undefined
+  /** What the first owner says of themselves; null: the account has it already. */
+  names: { email: string; name: string } | null
+}
+
+/**
+ * Sets a person's password by their link and starts a session. Throws `invalid_setup_link`, `invalid_parameter`,
+ * `conflict`.
+ */
+export async function useLink(
   dependencies: MemberDependencies,
-  { secret, email, name, password }: { secret: string; email: string; name: string; password: string },
+  { kind, secret, password, code, names }: LinkUse,
   from: { address: string; requestId: string },
 ): Promise<{ userId: string; session: NewSession }> {
   const { ledger, clock, recorder } = dependencies
-  const userId = await setupLinkUser(ledger, secret, clock.now())
-  const user = await requireUser(dependencies, userId)
+  const userId = await setupLinkUser(ledger, kind, secret, clock.now())
+  const user = { ...(await requireUser(dependencies, userId)), ...names }
   if (user.status !== 'active') throw new Failure('invalid_setup_link', { param: 'secret' })
-  const passwordHash = await newPasswordHash(password, email, 'password')
+  requirePasswordsFor(dependencies, user)
+  const passwordHash = await newPasswordHash(password, user.email, 'password')
+  // Whoever has only the link must not come past the second factor.
+  const secondFactor = secondFactorOf(dependencies, user, code)
   const event = await memberEvent(dependencies, {
     type: 'member.updated',
     principal: sessionPrincipal({ userId, role: user.role }),
     requestId: from.requestId,
-    details: { user_id: userId, setup: true, changes: { password: 'replaced' } },
+    details: { user_id: userId, [kind]: true, changes: { password: 'replaced' } },
   })
   const statements = [
     requireSetupLink(secret, clock.now()),
-    nameUser(userId, { email, name }),
+    ...secondFactor,
+    ...(names === null ? [] : [nameUser(userId, names)]),
     ...passwordStatements(userId, passwordHash, null),
   ]
   const taken = { message: 'The link was used meanwhile, or somebody has this e-mail address already' }
@@ -184,8 +216,16 @@ export async function useSetup(
   return { userId, session: await startBrowserSession(dependencies, { ...user, passwordHash }, from) }
 }
 
+/** Throws `conflict` where this person could not sign in by the password. */
+export function requirePasswordsFor(dependencies: MemberDependencies, user: Pick<UserRow, 'email' | 'role'>): void {
+  if (mayUsePassword(dependencies, user)) return
+  throw new Failure('conflict', {
+    message: 'Passwords are for the break-glass owner only: sign in at an identity provider',
+  })
+}
+
 /** What a person who has signed in gets, beside the cookie. */
-async function signedIn(dependencies: MemberDependencies, userId: string, session: NewSession) {
+export async function signedIn(dependencies: MemberDependencies, userId: string, session: NewSession) {
   return {
     user: await readUser(dependencies, userId),
     session: { id: session.id, expires_at: timestamp(session.expiresAt) },

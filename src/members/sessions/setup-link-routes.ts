@@ -20,7 +20,7 @@ export const setupLinkRoutes = (dependencies: MemberDependencies) =>
       const userId = await ownerAwaitingSetup(ledger)
       if (userId === null) {
         throw new Failure('conflict', {
-          message: 'An owner has a password already: sign in, or change it with user update',
+          message: 'An owner has a password already: sign in, or make a link for a person with user invite',
         })
       }
       const event = await memberEvent(dependencies, {
@@ -29,7 +29,7 @@ export const setupLinkRoutes = (dependencies: MemberDependencies) =>
         requestId,
         details: { user_id: userId, changes: { setup_link: 'replaced' } },
       })
-      const { link, insert } = newSetupLink({ ...dependencies, userId, consoleUrl: consoleUrl() })
+      const { link, insert } = newSetupLink({ ...dependencies, kind: 'setup', userId, consoleUrl: consoleUrl() })
       await recordChange(recorder, { event, ledger: [endSetupLinks(userId), insert] })
       showsSecretOf(userId)
       return status(201, { setup_url: link.url, expires_at: timestamp(link.expiresAt) })

@@ -1,6 +1,6 @@
 /**
- * The one-time link with which an owner signs in for the first time. Its secret is in the fragment, which browsers do
- * not send, so it reaches no log. It lives 15 minutes and works once.
+ * One-time links that set a password: with one an owner signs in for the first time (15 minutes), with an invitation
+ * anybody else does (72 hours). The secret is in the fragment, which browsers do not send, so it reaches no log.
  */
 import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
@@ -11,7 +11,9 @@ import { guard, hasRow, insert, query, remove, statement } from '../../store/que
 import { setupLinks, users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 
-const lifetimeMilliseconds = 15 * 60_000
+export type LinkKind = (typeof setupLinks.$inferSelect)['kind']
+
+const lifetimeMilliseconds: Record<LinkKind, number> = { setup: 15 * 60_000, invitation: 72 * 3600_000 }
 
 export interface SetupLink {
   url: string
@@ -20,6 +22,7 @@ export interface SetupLink {
 
 interface SetupLinkOptions {
   ledger: Database
+  kind: LinkKind
   userId: string
   consoleUrl: string
   clock: Clock
@@ -30,18 +33,18 @@ interface SetupLinkOptions {
  * Makes a link for a person, beside earlier ones: a restarted control plane leaves a link that was already shown
  * valid. The first that is used ends them all.
  */
-export async function makeSetupLink({ ledger, ...options }: SetupLinkOptions): Promise<SetupLink> {
-  const { link, insert } = newSetupLink(options)
+export async function makeSetupLink({ ledger, ...options }: Omit<SetupLinkOptions, 'kind'>): Promise<SetupLink> {
+  const { link, insert } = newSetupLink({ ...options, kind: 'setup' })
   await ledger.write([insert])
   return link
 }
 
 /** A link, and the statement that makes it. */
-export function newSetupLink({ userId, consoleUrl, clock, randomBytes }: Omit<SetupLinkOptions, 'ledger'>) {
+export function newSetupLink({ kind, userId, consoleUrl, clock, randomBytes }: Omit<SetupLinkOptions, 'ledger'>) {
   const secret = makeSecret('oauthCode', randomBytes)
-  const expiresAt = clock.now() + lifetimeMilliseconds
-  const made = statement(insert(setupLinks).values({ hash: hashSecret(secret), userId, expiresAt }))
-  const link: SetupLink = { url: `${consoleUrl}/setup#${secret}`, expiresAt }
+  const expiresAt = clock.now() + lifetimeMilliseconds[kind]
+  const made = statement(insert(setupLinks).values({ hash: hashSecret(secret), userId, kind, expiresAt }))
+  const link: SetupLink = { url: `${consoleUrl}/${kind}#${secret}`, expiresAt }
   return { link, insert: made }
 }
 
@@ -59,12 +62,15 @@ export async function ownerAwaitingSetup(ledger: Database): Promise<string | nul
   return row?.id ?? null
 }
 
-/** The person of a link. Throws `invalid_setup_link`. Does not use it up. */
-export async function setupLinkUser(ledger: Database, secret: string, now: number): Promise<string> {
-  const failure = new Failure('invalid_setup_link', { param: 'secret' })
+/** The person of a link of this kind. Throws `invalid_setup_link`. Does not use it up. */
+export async function setupLinkUser(ledger: Database, kind: LinkKind, secret: string, now: number): Promise<string> {
+  const failure = new Failure('invalid_setup_link', {
+    param: 'secret',
+    ...(kind === 'invitation' ? { message: 'The invitation is unknown, used or expired: ask for another one' } : {}),
+  })
   if (secretKind(secret) !== 'oauthCode') throw failure
   const row = await query(ledger).select().from(setupLinks).where(inForce(secret, now)).get()
-  if (row === undefined) throw failure
+  if (row?.kind !== kind) throw failure
   return row.userId
 }
 

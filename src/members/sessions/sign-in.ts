@@ -24,6 +24,7 @@ import {
 import type { UserRow } from '../people/user.ts'
 import { normaliseEmail } from '../people/user-resource.ts'
 import { sessionPrincipal } from './authenticate-session.ts'
+import { secondFactorOf } from './second-factor.ts'
 import { endSessionsOf, type NewSession, startSession, sweepSessions } from './session.ts'
 import { endSetupLinks } from './setup-link.ts'
 
@@ -33,12 +34,13 @@ export interface SignedIn {
 }
 
 /**
- * Starts a browser session. Throws `sign_in_throttled` or `invalid_credentials`. The caller ends a former session of
+ * Starts a browser session. Throws `sign_in_throttled`, `invalid_credentials`,
+ * `second_factor_required` or `invalid_second_factor`. The caller ends a former session of
  * the browser; its secret is never reused.
  */
 export async function signIn(
   dependencies: MemberDependencies,
-  attempt: { email: string; password: string; address: string; requestId: string },
+  attempt: { email: string; password: string; code?: string | undefined; address: string; requestId: string },
 ): Promise<SignedIn> {
   const { ledger, clock } = dependencies
   const keys = { account: accountKey(attempt.email), address: addressKey(attempt.address) }
@@ -51,12 +53,16 @@ export async function signIn(
     await recordRefusal(dependencies, user, attempt)
     throw new Failure('invalid_credentials')
   }
+  const secondFactor = secondFactorOf(dependencies, user, attempt.code)
   await forgiveAttempt(ledger, keys)
-  return { user, session: await startBrowserSession(dependencies, user, attempt) }
+  return { user, session: await startBrowserSession(dependencies, user, attempt, { secondFactor }) }
 }
 
 /** Whether passwords are for this person: for everybody, or for the one owner who comes in when no provider works. */
-const mayUsePassword = ({ settings }: MemberDependencies, { email, role }: UserRow): boolean =>
+export const mayUsePassword = (
+  { settings }: MemberDependencies,
+  { email, role }: Pick<UserRow, 'email' | 'role'>,
+): boolean =>
   settings.break_glass_owner === undefined || (role === 'owner' && email === normaliseEmail(settings.break_glass_owner))
 
 /** Counts an attempt to prove a password within a session, by the same rules. Throws `invalid_credentials`. */
@@ -73,6 +79,13 @@ export async function provePassword(
   await forgiveAttempt(ledger, keys)
 }
 
+/** How a person has proved who they are, beside a password. */
+interface Proof {
+  identity?: { id: string; providerId: string } | null
+  /** The use of a code. */
+  secondFactor?: readonly Statement[]
+}
+
 /**
  * Starts a browser session for a person who has proved their identity. Throws `conflict` if they were disabled or
  * their password was replaced since `user` was read: what ended their sessions must end this one too.
@@ -81,22 +94,22 @@ export async function startBrowserSession(
   dependencies: MemberDependencies,
   user: UserRow,
   { address, requestId }: { address: string; requestId: string },
-  by: { identityId: string; providerId: string } | null = null,
+  { identity = null, secondFactor = [] }: Proof = {},
 ): Promise<NewSession> {
-  const identityId = by?.identityId ?? null
+  const identityId = identity?.id ?? null
   const session = startSession({ ...dependencies, userId: user.id, kind: 'browser', program: null, identityId })
   const event = await memberEvent(dependencies, {
     type: 'auth.signed_in',
     principal: sessionPrincipal({ userId: user.id, role: user.role }),
     requestId,
     sessionId: session.id,
-    details: { address, ...(by === null ? {} : { identity_provider_id: by.providerId }) },
+    details: { address, ...(identity === null ? {} : { identity_provider_id: identity.providerId }) },
   })
   const samePassword =
     user.passwordHash === null ? isNull(users.passwordHash) : eq(users.passwordHash, user.passwordHash)
   const unchanged = guard(hasRow(users, and(eq(users.id, user.id), eq(users.status, 'active'), samePassword)))
   const sweep = sweepSessions(dependencies.settings, dependencies.clock.now())
-  await recordChange(dependencies.recorder, { event, ledger: [unchanged, sweep, session.statement] })
+  await recordChange(dependencies.recorder, { event, ledger: [unchanged, ...secondFactor, sweep, session.statement] })
   return session
 }
 

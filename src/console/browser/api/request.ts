@@ -65,9 +65,12 @@ export async function request<Reply>(
       message: 'The signed-in account changed, so the action was cancelled. Check the account and try again',
     })
   }
-  if (response.status === 401 && path !== '/v1/auth/login') sessionEnded()
+  if (response.status === 401 && !aboutPerson.has(refusal.code)) sessionEnded()
   throw refusal
 }
+
+/** Refusals of what a person typed to prove who they are: a session, where there is one, goes on. */
+const aboutPerson: ReadonlySet<string | null> = new Set(['invalid_credentials', 'second_factor_required'])
 
 /** Whether a refusal tells what became of the content, and not only of this sending of it. */
 const decides = ({ status, code }: Refusal): boolean =>

@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { ReviewedToken } from '../../../members/access-review/access-review-routes.ts'
 import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
@@ -25,6 +26,7 @@ export type {
   EventType,
   PolicyRecord,
   ProgramPreview,
+  ReviewedToken,
   SignInWays,
   TokenRecord,
   User,
@@ -169,12 +171,21 @@ interface Routes {
   'GET /v1/auth/session': { reply: Caller }
   'GET /v1/auth/sessions': { reply: { sessions: Session[] } }
   'DELETE /v1/auth/sessions/{id}': { params: Id; reply: Session }
-  'POST /v1/auth/login': { body: { email: string; password: string }; reply: SignedIn }
+  'POST /v1/auth/login': { body: { email: string; password: string; code?: string }; reply: SignedIn }
   'POST /v1/auth/setup': { body: { secret: string; email: string; name: string; password: string }; reply: SignedIn }
+  'POST /v1/users/{id}/invitation': { params: Id; reply: { invitation_url: string; expires_at: string } }
+  'POST /v1/auth/invitation/preview': { body: { secret: string }; reply: { email: string; name: string } }
+  'POST /v1/auth/invitation/accept': { body: { secret: string; password: string; code?: string }; reply: SignedIn }
   'POST /v1/auth/logout': { reply: { signed_out: true; redirect_to: string | null } }
   'GET /v1/auth/identity-providers': { reply: SignInWays }
   'POST /v1/auth/identity-providers/begin': { body: BeginSignIn; reply: { redirect_to: string } }
   'POST /v1/auth/identity-providers/link': { body: BeginSignIn; reply: { redirect_to: string } }
+  'POST /v1/auth/second-factor/begin': {
+    body: { current_password: string }
+    reply: { secret: string; otpauth_uri: string }
+  }
+  'POST /v1/auth/second-factor/confirm': { body: { code: string }; reply: User }
+  'POST /v1/auth/second-factor/remove': { body: { current_password: string; code: string }; reply: User }
   'POST /v1/auth/password': { body: { current_password: string; new_password: string }; reply: User }
   'POST /v1/auth/programs/preview': { body: Record<string, string>; reply: ProgramPreview }
   'POST /v1/auth/programs/decision': { body: Record<string, string | boolean | undefined>; reply: ProgramDecision }
@@ -237,6 +248,11 @@ interface Routes {
   'PUT /v1/policies/order': { body: { policy_ids: string[] }; reply: { policy_ids: string[] } }
   'POST /v1/policies/test': { body: TrialBody; reply: Trial }
   'POST /v1/policies/{id}/replay': { params: Id; body: { since: string }; reply: Replay }
+  'GET /v1/access-review': {
+    query: Paged & Record<string, string | number | null | undefined>
+    reply: Page<'tokens', ReviewedToken>
+  }
+  'POST /v1/access-review/revoke': { body: { token_ids: readonly string[] }; reply: unknown }
   'GET /v1/users': { query: Paged; reply: Page<'users', User> }
   'GET /v1/teams': { query: Paged; reply: Page<'teams', Team> }
   'GET /v1/teams/{id}/members': { params: Id; query: Paged; reply: Page<'members', User> }

@@ -17,8 +17,10 @@ import { Tabs } from '../parts/tabs.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { showInvisible } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
+import { AccessReview } from './access-review.tsx'
 import { recordOptions } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
+import { Invite } from './invite.tsx'
 import { teamName, useTeams } from './team-names.ts'
 
 const Teams = ({ ids }: { ids: unknown }) => {
@@ -52,6 +54,10 @@ const users: RecordKind = {
     },
     { title: 'Password', cell: ({ has_password }) => (has_password === true ? 'Set' : 'None'), from: 'wider' },
   ],
+  action: (record) =>
+    hasPermission('members:write') && record.has_password === false && record.status === 'active' ? (
+      <Invite id={record.id} email={text(record, 'email')} />
+    ) : null,
 }
 
 const teams: RecordKind = {
@@ -106,6 +112,7 @@ const tabs = [
   ['teams', 'Teams'],
   ['members', 'Members'],
   ['providers', 'Identity providers'],
+  ['review', 'Access review'],
 ] as const
 
 export function People() {
@@ -114,7 +121,13 @@ export function People() {
     <>
       <PageHeader title="People" />
       <Tabs label="People and teams" path="/people" name="kind" tabs={tabs} shown={kind} />
-      {kind === 'members' ? <Members /> : <Records key={kind} kind={kinds[kind] ?? users} />}
+      {kind === 'members' ? (
+        <Members />
+      ) : kind === 'review' ? (
+        <AccessReview />
+      ) : (
+        <Records key={kind} kind={kinds[kind] ?? users} />
+      )}
     </>
   )
 }

@@ -14,6 +14,7 @@ import { Empty, TableCard } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
 import { applyTheme, type Theme, theme } from '../preferences.ts'
 import { caller } from '../session.ts'
+import { SecondFactor } from './second-factor-settings.tsx'
 import { ProviderButtons, RefusedSignIn } from './sign-in/providers.tsx'
 import { signOut } from './sign-in/sign-out.ts'
 
@@ -54,6 +55,7 @@ export function Settings() {
           />
         </section>
         <Password />
+        <SecondFactor />
         <Providers />
         <section class="card stack">
           <h2>This installation</h2>

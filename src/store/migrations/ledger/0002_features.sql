@@ -95,4 +95,7 @@ CREATE TABLE `batch_returns` (
 ALTER TABLE `program_codes` ADD `identity_id` text REFERENCES user_identities(id);--> statement-breakpoint
 ALTER TABLE `setup_links` ADD `kind` text DEFAULT 'setup' NOT NULL;--> statement-breakpoint
 ALTER TABLE `user_sessions` ADD `identity_id` text REFERENCES user_identities(id);--> statement-breakpoint
+ALTER TABLE `users` ADD `totp_secret` text;--> statement-breakpoint
+ALTER TABLE `users` ADD `totp_since` integer;--> statement-breakpoint
+ALTER TABLE `users` ADD `totp_step` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE `oauth_clients` ADD `grant_types` text DEFAULT '["authorization_code","refresh_token"]' NOT NULL;

@@ -16,6 +16,7 @@ export const organizations = sqliteTable(
   () => [check('organizations_one_row', sql`single = 1`)],
 )
 
+/** totp_*: the second factor. The secret is sealed; it counts since `totp_since`; `totp_step`: the last one that was used. */
 export const users = sqliteTable('users', {
   id: text('id').primaryKey(),
   email: text('email').notNull().unique(),
@@ -23,6 +24,9 @@ export const users = sqliteTable('users', {
   role: text('role', { enum: ['owner', 'admin', 'operator', 'auditor', 'member'] }).notNull(),
   status: text('status', { enum: ['active', 'disabled'] }).notNull(),
   passwordHash: text('password_hash'),
+  totpSecret: text('totp_secret'),
+  totpSince: integer('totp_since'),
+  totpStep: integer('totp_step').notNull().default(0),
   createdAt: integer('created_at').notNull(),
   version: integer('version').notNull().default(1),
 })

@@ -5,16 +5,10 @@ import { installation } from '../../installation.ts'
 import { TextField } from '../../parts/field.tsx'
 import { Brand, StandalonePage } from '../../parts/frame.tsx'
 import { caller } from '../../session.ts'
+import { secretOfLink } from './secret-of-link.ts'
 import { StandaloneForm } from './standalone-form.tsx'
 
-/** Takes the secret out of the fragment, which browsers do not send, and out of the history. */
-function secretOfLink(): string {
-  const secret = location.hash.slice(1)
-  if (secret !== '') history.replaceState(null, '', location.pathname)
-  return secret
-}
-
-const linkSecret = location.hash.length > 1 && location.pathname.endsWith('/setup') ? secretOfLink() : ''
+const linkSecret = secretOfLink('/setup')
 
 /** Where the one-time link of the first start leads: the owner says who they are. */
 export function Setup() {

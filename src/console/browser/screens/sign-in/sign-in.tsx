@@ -6,6 +6,7 @@ import { Brand, StandalonePage } from '../../parts/frame.tsx'
 import { useLoaded } from '../../parts/loaded.tsx'
 import { sessionNote } from '../../session.ts'
 import { ProviderButtons, RefusedSignIn } from './providers.tsx'
+import { useSecondFactor } from './second-factor.tsx'
 import { StandaloneForm } from './standalone-form.tsx'
 
 /** Over a screen whose session has ended: nothing of it can be seen or reached, and it is there again afterwards. */
@@ -68,11 +69,12 @@ function ByProvider({ ways, usePassword }: { ways: SignInWays; usePassword(): vo
 function ByPassword({ ways }: { ways: SignInWays }) {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
+  const { attempt, given, field } = useSecondFactor()
   return (
     <StandaloneForm
       title="Sign in"
       action={['Sign in', 'Signing in…']}
-      send={() => api('POST /v1/auth/login', { body: { email, password } })}
+      send={() => attempt(() => api('POST /v1/auth/login', { body: { email, password, ...given } }))}
       below={
         <p class="small quiet">
           No account yet? An owner or admin makes one, with <code>gatehouse user create</code>. The first owner uses the
@@ -107,6 +109,7 @@ function ByPassword({ ways }: { ways: SignInWays }) {
             autocomplete="current-password"
             required
           />
+          {field}
         </>
       )}
     </StandaloneForm>
