@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
 import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
@@ -17,7 +18,18 @@ import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../
 import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
-export type { Alert, CreatePolicyBody, Event, EventType, PolicyRecord, ProgramPreview, TokenRecord, User, Verdict }
+export type {
+  AgentSession,
+  Alert,
+  CreatePolicyBody,
+  Event,
+  EventType,
+  PolicyRecord,
+  ProgramPreview,
+  TokenRecord,
+  User,
+  Verdict,
+}
 export type Escalation = z.infer<typeof escalationSchema>
 
 interface SignedIn {
@@ -186,6 +198,10 @@ interface Routes {
   'GET /v1/events': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
     reply: Page<'events', Event> & { follow: string }
+  }
+  'GET /v1/events/sessions': {
+    query: Paged & { since: string } & Record<string, string | number | null | undefined>
+    reply: Page<'sessions', AgentSession>
   }
   'GET /v1/events/series': {
     query: { since: string } & Record<string, string | number | null | undefined>
