@@ -16,7 +16,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from
 import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith, stepOfName } from '../reading/texts/text-paths.ts'
 import { asKind, textsIn } from '../reading/texts/texts.ts'
-import { ownResponse, readUsage, waiting } from './answer.ts'
+import { ownResponse, readUsage, waiting, waitingItemEvents } from './answer.ts'
 import { echoedTexts, eventHolders, itemTexts, partOf, readApart } from './texts.ts'
 
 const terminal = new Set(['response.completed', 'response.incomplete', 'response.failed'])
@@ -214,19 +214,26 @@ class ResponsesReader implements StreamReader {
   endFrames = (): Uint8Array => new Uint8Array(0)
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
+    const { model, exchangeId, textOnly = false } = this.#start
     const opened = begun ? this.#response : null
-    const response = opened ?? ownResponse(this.#start.model, this.#start.exchangeId)
-    const number = opened === null ? 0 : this.#next()
-    const last = { ...response, ...waiting(verdictan) }
-    const incomplete = 'response.incomplete'
-    if (opened !== null) {
-      return frameBytes({ type: incomplete, sequence_number: number, response: last, verdictan }, incomplete)
-    }
-    const created = 'response.created'
-    return Buffer.concat([
-      frameBytes({ type: created, sequence_number: number, response }, created),
-      frameBytes({ type: incomplete, sequence_number: number + 1, response: last, verdictan }, incomplete),
-    ])
+    const response = opened ?? ownResponse(model, exchangeId)
+    const inText = textOnly && opened === null
+    // Which items of an open response the client knows is not certain: one more could take the place of another.
+    const begins =
+      opened === null ? [{ type: 'response.created', response }, ...waitingItemEvents(verdictan, exchangeId)] : []
+    const events: JsonObject[] = [
+      ...begins,
+      {
+        type: inText ? 'response.completed' : 'response.incomplete',
+        response: { ...response, ...waiting(verdictan, exchangeId, inText), ...(opened !== null && { output: [] }) },
+        verdictan,
+      },
+    ]
+    const first = opened === null ? 0 : this.#next()
+    const frames = events.map(({ type, ...rest }, index) =>
+      frameBytes({ type, sequence_number: first + index, ...rest }, String(type)),
+    )
+    return Buffer.concat(frames)
   }
 
   #next(): number {
