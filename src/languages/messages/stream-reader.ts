@@ -215,6 +215,8 @@ class MessagesReader implements StreamReader {
     for (const found of blockTexts(content)) {
       const deltaType = found.place === type ? deltas[type] : undefined
       const channel = `${block.name}/${found.place}`
+      // A client may act on a call that comes with its whole input.
+      if (found.kind === 'tool_arguments' && !isEmptyInput(found)) opened.actsAtOnce = true
       if (isEmptyInput(found)) block.emptyInput = found
       else if (deltaType === undefined) opened.add(found, channel, true)
       else if (found.text !== '') this.#addPart(opened, found, this.#learn(channel, block, deltaType, found.place))

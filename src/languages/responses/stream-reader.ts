@@ -146,6 +146,8 @@ class ResponsesReader implements StreamReader {
 
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
+    // Clients act on a call when it is whole.
+    if (isDone) opened.actsAtOnce = true
     addAround(opened, event, new Set(['item']))
     this.#addItem(opened, item, numberOf(event.output_index), isDone)
     if (isDone) opened.ends.push(...this.#channels.end([itemOf(event)]))
