@@ -76,8 +76,9 @@ test('writes each error with the status, verdict and retry advice of its row in 
 })
 
 const waiting = { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e-1', status: 'queued' as const } }
-const refused = async (dialect: Dialect, stream: boolean) => {
+const refused = async (dialect: Dialect, stream: boolean, client: string | null = null) => {
   const { exchange, gateway, worker } = await prepareExchange(dialect, { stream })
+  exchange.client = client
   const answer = await answerFailure(exchange, gateway, new Failure('policy.escalated', { verdictan: waiting }))
   return { answer, outcome: worker.journal.outcomes()[0] }
 }
@@ -92,6 +93,25 @@ test('answers an escalated request in the form of its family, whole or streamed'
     const streamed = await refused(dialect, true)
     expect([streamed.answer.status, streamed.answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
     expect(await streamed.answer.text()).toContain(JSON.stringify(waiting))
+  }
+})
+
+test('answers an escalated request of a known agent with a finished answer whose text names the escalation', async () => {
+  const ends = [
+    [chat, '"finish_reason":"stop"'],
+    [responses, '"status":"completed"'],
+    [messages, '"stop_reason":"end_turn"'],
+  ] as const
+  for (const [dialect, end] of ends) {
+    for (const stream of [false, true]) {
+      const { answer, outcome } = await refused(dialect, stream, 'claude-code')
+      expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])
+      const text = await answer.text()
+      expect(text).toContain(end)
+      expect(text).toContain('gatehouse escalation claim e-1')
+      expect(text).not.toContain('"stop_reason":"refusal"')
+      expect(outcome).toMatchObject({ verdict: 'escalate', reason_code: 'review', details: { status: 200 } })
+    }
   }
 })
 

@@ -63,14 +63,14 @@ function reasonOf(exchange: Exchange, failure: Failure): string {
  * The answer to an escalated request (gateway/README.md, Escalations): 200 in the form of the family, streamed when the
  * request was. Null when this is no escalation, or when the family has no such form and answers 403.
  */
-function escalationAnswer({ id, dialect, facts, requestId }: Exchange, failure: Failure): Response | null {
+function escalationAnswer({ id, dialect, facts, requestId, client }: Exchange, failure: Failure): Response | null {
   const { verdictan } = failure
   if (verdictan === null || facts === null || verdictOf(failure) !== 'escalate') return null
-  const body = dialect.escalation(facts, verdictan, id)
+  const body = dialect.escalation(facts, verdictan, id, client !== null)
   if (body === null) return null
   const headers = answerHeaders(dialect, requestId, 'escalate')
   if (!facts.stream) return new Response(JSON.stringify(body), { headers })
-  const reader = dialect.reader({ model: facts.model, exchangeId: id, usageAdded: false })
+  const reader = dialect.reader({ model: facts.model, exchangeId: id, usageAdded: false, textOnly: client !== null })
   headers['content-type'] = 'text/event-stream; charset=utf-8'
   headers['cache-control'] = 'no-cache'
   return new Response(reader.escalationFrames(verdictan, false), { headers })

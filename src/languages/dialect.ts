@@ -203,6 +203,8 @@ export interface StreamStart {
   choices?: number
   /** The request's texts; absent if the stream is not inspected. */
   asked?: RequestEcho
+  /** The client shows a person the text of finished answers only: an escalation has that form. */
+  textOnly?: boolean
 }
 
 /** What a whole answer means to the gateway. */
@@ -267,8 +269,11 @@ export interface Dialect {
    * A provider's error body (parsed JSON) in this language, if it came in another form; null to pass it on unchanged.
    */
   providerError(status: number, body: unknown, requestId: string): unknown
-  /** The body of an answer that waits for a person's decision; null if the family has no such body and answers 403. */
-  escalation(facts: RequestFacts, verdictan: Verdictan, exchangeId: string): unknown
+  /**
+   * The body of an answer that waits for a person's decision; null if the family has no such body and answers 403.
+   * `textOnly` as in `StreamStart`.
+   */
+  escalation(facts: RequestFacts, verdictan: Verdictan, exchangeId: string, textOnly?: boolean): unknown
 }
 
 /** Whether its requests cost nothing. */

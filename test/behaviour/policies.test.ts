@@ -134,8 +134,14 @@ const queued = { verdict: 'ESCALATE', reason_code: 'test.escalate', escalation: 
 test.each([
   ['chat', { choices: [{ message: { content: null }, finish_reason: 'content_filter' }] }],
   ['messages', { content: [], stop_reason: 'refusal' }],
-  ['responses', { status: 'incomplete', incomplete_details: { reason: 'content_filter' }, output: [] }],
-  ['completions', { choices: [{ text: '', finish_reason: 'content_filter' }] }],
+  [
+    'responses',
+    { status: 'incomplete', incomplete_details: { reason: 'content_filter' }, output: [{ role: 'assistant' }] },
+  ],
+  [
+    'completions',
+    { choices: [{ text: expect.stringContaining('A reviewer has to decide'), finish_reason: 'content_filter' }] },
+  ],
 ])('on %s an escalation is 200 in the form of the family', async (family, form) => {
   const answer = await ask(family, 'please-escalate this')
   expect([answer.status, answer.headers.get('x-service-verdict')]).toEqual([200, 'ESCALATE'])

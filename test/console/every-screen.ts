@@ -23,12 +23,16 @@ export async function makeScreens(): Promise<Screens> {
     const text = 'to ann@example.com'
     await (await chat(gatehouse, { token: token.token_value, model, text, requestId })).text()
   }
+  await makeSession(token.token_value)
   const [outcome] = await eventsOfRequest(gatehouse, 'no-such-model')
   await makeEscalation(token.token_value)
   return [
     ['/', 'Overview'],
     ['/traffic', 'Traffic'],
     [`/traffic/${outcome?.exchange_id}`, 'no/such-model'],
+    ['/sessions', 'Sessions'],
+    [`/sessions/${agentSession}?token=${token.id}`, 'Session'],
+    ['/sessions/none', 'Session'],
     ['/tokens', 'Tokens'],
     ['/tokens/new', 'New token'],
     [`/tokens/${token.id}`, 'looked at'],
@@ -56,6 +60,35 @@ export async function makeScreens(): Promise<Screens> {
     ['/search?q=looked', 'Search: looked'],
     ['/nowhere', 'Page not found'],
   ]
+}
+
+export const agentSession = '90a1730b-aa71-4b99-93e8-a7bcfdda441f'
+
+/** Three turns of Claude Code: the second brings results of tools, a policy changes the third. */
+export async function makeSession(token: string): Promise<void> {
+  const { gatehouse } = await sharedConsole()
+  const call = (name: string) => ({ type: 'tool_use', id: `call_${name}`, name, input: {} })
+  const result = (name: string) => ({ type: 'tool_result', tool_use_id: `call_${name}`, content: 'done' })
+  const asked = { role: 'user', content: 'Mend the test.' }
+  const brought = [
+    asked,
+    { role: 'assistant', content: [call('Bash'), call('Read')] },
+    { role: 'user', content: [result('Bash'), result('Read')] },
+  ]
+  const turns = [[asked], brought, [{ role: 'user', content: 'Write to ann@example.com.' }]]
+  for (const [number, messages] of turns.entries()) {
+    const requestId = `session-${number}`
+    const answer = await fetch(`${gatehouse.gatewayUrl}/v1/messages`, {
+      method: 'POST',
+      headers: {
+        ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json', 'x-request-id': requestId },
+        ...{ 'user-agent': 'claude-cli/2.1.328 (external, cli)', 'x-claude-code-session-id': agentSession },
+      },
+      body: JSON.stringify({ model: 'simulator/echo', max_tokens: 100, messages }),
+    })
+    await answer.text()
+    await eventsOfRequest(gatehouse, requestId)
+  }
 }
 
 const makeRecords = (): Promise<unknown> =>

@@ -13,6 +13,8 @@ import { People } from './screens/people.tsx'
 import { Policies } from './screens/policies/policies.tsx'
 import { NewPolicy, PolicyScreen } from './screens/policies/policy.tsx'
 import { Search } from './screens/search.tsx'
+import { SessionScreen } from './screens/sessions/session.tsx'
+import { Sessions } from './screens/sessions/sessions.tsx'
 import { Settings } from './screens/settings.tsx'
 import { NewToken } from './screens/tokens/new-token.tsx'
 import { TokenScreen } from './screens/tokens/token.tsx'
@@ -35,6 +37,8 @@ const lines: readonly Line[] = [
   ['/', 'Overview', 'events:read', () => <Overview />, 'overview', 'o'],
   ['/traffic', 'Traffic', 'events:read', () => <Traffic />, 'traffic', 't'],
   ['/traffic/{id}', 'Exchange', 'events:read', ({ id }) => <Exchange id={id} />],
+  ['/sessions', 'Sessions', 'events:read', () => <Sessions />, 'sessions', 'n'],
+  ['/sessions/{id}', 'Session', 'events:read', ({ id }) => <SessionScreen id={id} />],
   ['/tokens', 'Tokens', 'tokens:read', () => <Tokens />, 'tokens', 'k'],
   ['/tokens/new', 'New token', 'tokens:write', () => <NewToken />],
   ['/tokens/{id}', 'Token', 'tokens:read', ({ id }) => <TokenScreen id={id} />],

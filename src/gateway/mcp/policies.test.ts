@@ -185,6 +185,7 @@ test('answers an escalated call with a result that names it, and sends the same 
     id: 1,
     result: { isError: true, verdictan: { verdict: 'ESCALATE', escalation: { status: 'queued' } } },
   })
+  expect(JSON.stringify(waiting)).toMatch(/gatehouse escalation claim ([\w-]{36})\..*"escalation":\{"id":"\1"/)
   const decision = gateway.worker.journal.refused.find(({ event_type }) => event_type === 'decision')
   const { digest } = (decision?.details?.escalation ?? {}) as { digest: string }
   const tokenId = decision?.event_attribution.token_id ?? ''

@@ -69,3 +69,31 @@ test('inspects a provider error over a WebSocket, alone and within a stream', as
   expect(JSON.parse(streamed.at(-1) ?? '')).toMatchObject({ message: 'bad [EMAIL]' })
   socket.close()
 })
+
+test('says over a WebSocket who decides, and goes on with the conversation after it', async () => {
+  const ask = policy({
+    ...{ id: 'a', kind: 'escalate', stages: ['pre_request'], config: { reason_code: 'review' } },
+    when: '!request.text.contains("instead")',
+  })
+  const gateway = await startPoliced([ask], () => new Response(streamOf('done'), eventStream))
+  running = gateway
+  const socket = await openSocket(`${gateway.url.replace('http', 'ws')}/v1/responses`, {
+    ...{ authorization: `Bearer ${gateway.secret}`, 'user-agent': 'codex_exec/0.169.0' },
+  })
+  const create = { type: 'response.create', model: 'gpt-test', store: false }
+  socket.send(JSON.stringify({ ...create, input: 'open the vault', client_metadata: { session_id: 's-1' } }))
+  const waiting = await answerOf(socket, /"type":"response.completed"/)
+  const { response } = JSON.parse(waiting.at(-1) ?? '')
+  const [{ content }] = response.output
+  expect(content[0].text).toContain('gatehouse escalation claim')
+  expect(gateway.worker.journal.outcomes().at(-1)).toMatchObject({
+    verdict: 'escalate',
+    event_attribution: { client: 'codex', session_id: 's-1' },
+  })
+  socket.send(JSON.stringify({ ...create, previous_response_id: response.id, input: 'say hello instead' }))
+  await answerOf(socket, /done/, /"type":"error"/)
+  expect(JSON.parse(gateway.seen.at(-1)?.body ?? '{}')).toMatchObject({
+    input: [{ content: 'open the vault' }, { role: 'assistant', content }, { content: 'say hello instead' }],
+  })
+  socket.close()
+})

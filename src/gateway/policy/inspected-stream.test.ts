@@ -145,7 +145,11 @@ test('answers a whole error when text is blocked before anything was sent', asyn
 test('answers an escalation before any text as the stream of the family, with its header', async () => {
   const types: Record<string, readonly string[]> = {
     chat: ['chat.completion.chunk'],
-    responses: ['response.created', 'response.incomplete'],
+    responses: [
+      ...['response.created', 'response.output_item.added', 'response.content_part.added'],
+      ...['response.output_text.delta', 'response.output_text.done', 'response.content_part.done'],
+      ...['response.output_item.done', 'response.incomplete'],
+    ],
     messages: ['message_start', 'message_delta', 'message_stop'],
   }
   const firsts = [

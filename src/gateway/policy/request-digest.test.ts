@@ -46,6 +46,40 @@ test.each<[string, JsonObject, JsonObject]>([
     messages({ messages: [ask, { role: 'assistant', content: null, refusal: waitingWords(waiting) }, ask] }),
   ],
   [
+    'the turn sent again after the same words as a text of chat',
+    messages(),
+    messages({ messages: [ask, { role: 'assistant', content: waitingWords(waiting) }, ask] }),
+  ],
+  [
+    'the turn sent again after the same words as a block of messages',
+    messages(),
+    messages({
+      messages: [
+        ask,
+        {
+          role: 'assistant',
+          content: [{ type: 'text', text: waitingWords(waiting), cache_control: { type: 'ephemeral' } }],
+        },
+        ask,
+      ],
+    }),
+  ],
+  [
+    'the turn sent again after the same words as an item of responses',
+    { model: 'm', input: [ask] },
+    {
+      model: 'm',
+      input: [
+        ask,
+        {
+          ...{ type: 'message', id: 'msg_1', role: 'assistant' },
+          content: [{ type: 'output_text', text: waitingWords(waiting) }],
+        },
+        ask,
+      ],
+    },
+  ],
+  [
     'developer messages added again, and other ids',
     {
       model: 'm',

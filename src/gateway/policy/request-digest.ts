@@ -116,9 +116,16 @@ const isWaitingTurn = ({ role, parts, ...others }: JsonObject): boolean =>
   parts.length > 0 &&
   parts.every((part: unknown) => isObject(part) && Object.keys(part).length === 1 && isOurs(part.text))
 
+/** A text part with the words of a waiting request, which clients keep as the assistant's turn. */
+const isOurPart = (part: unknown): boolean =>
+  isObject(part) && (part.type === 'text' || part.type === 'output_text') && isOurs(part.text)
+
+const isEmptyContent = (content: unknown): boolean =>
+  content === null || content === '' || isOurs(content) || (Array.isArray(content) && content.every(isOurPart))
+
 const isEmptyAnswer = (turn: JsonObject): boolean =>
   isWaitingTurn(turn) ||
   (turn.role === 'assistant' &&
     Object.keys(turn).every((name) => emptyMembers.has(name)) &&
     (turn.refusal === undefined || turn.refusal === null || isOurs(turn.refusal)) &&
-    (turn.content === null || turn.content === '' || (Array.isArray(turn.content) && turn.content.length === 0)))
+    isEmptyContent(turn.content))

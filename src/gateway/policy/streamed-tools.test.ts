@@ -100,3 +100,22 @@ test('applies tool lists to a call in a frame with a number that JSON does not a
   expect(status).toBe(200)
   expect(body).toContain('"score":null')
 })
+
+test('sends no part of a whole call where a policy stops the stream in its arguments', async () => {
+  const item = { type: 'function_call', id: 'fc_1', call_id: 'c', name: 'send', arguments: '{"to":"ann@example.com"}' }
+  const text = { item_id: 'm_1', output_index: 0, content_index: 0, delta: 'I write it. '.repeat(40) }
+  const events = [
+    { type: 'response.created', response: { id: 'resp_1', object: 'response', output: [] } },
+    { type: 'response.output_text.delta', ...text },
+    { type: 'response.output_text.done', ...text, delta: undefined, text: text.delta },
+    { type: 'response.output_item.done', output_index: 1, item },
+    { type: 'response.completed', response: { id: 'resp_1', object: 'response', output: [item] } },
+  ]
+  const stream = events.map((event, sequence_number) => frame({ ...event, sequence_number })).join('')
+  const look = policy({ id: 'a', kind: 'pii', stages: ['post_request'], config: { types: ['email'], action: 'block' } })
+  const { status, body } = await statusUnder(look, stream, 'responses')
+  expect(status).toBe(200)
+  expect(body).toContain('I write it.')
+  expect(body).toContain('content_policy_violation')
+  expect(body).not.toContain('"send"')
+})

@@ -152,6 +152,37 @@ test.each([true, false])(
   },
 )
 
+test('sends no part of a call that comes whole where a policy stops the stream in its input', async () => {
+  const call = { type: 'tool_use', id: 't', name: 'send', input: { to: 'team', text: 'ask ann@example.com' } }
+  const start = { id: 'm', type: 'message', role: 'assistant', content: [], stop_reason: null, usage: {} }
+  const textDelta = { type: 'text_delta', text: 'I write it. '.repeat(40) }
+  answers['/v1/messages'] = sse(
+    messageFrames([
+      { type: 'message_start', message: start },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: textDelta },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'content_block_start', index: 1, content_block: call },
+      { type: 'content_block_stop', index: 1 },
+      { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 1 } },
+      { type: 'message_stop' },
+    ]),
+  )
+  govern(policy({ id: 'a', kind: 'pii', stages: ['post_request'], config: { types: ['email'], action: 'block' } }))
+  const answer = await fetch(`${running.url}/v1/messages`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${running.secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      ...{ model: 'anthropic', stream: true, max_tokens: 9 },
+      messages: [{ role: 'user', content: 'hi' }],
+    }),
+  })
+  const body = await answer.text()
+  expect(body).toContain('I write it.')
+  expect(body).toContain('content_policy_violation')
+  expect(body).not.toContain('"send"')
+})
+
 describe('a part of the answer that translation drops', () => {
   const search = { type: 'server_tool_use', id: 's', name: 'web_search', input: { query: 'a zebra' } }
   const text = { type: 'text', text: 'Found' }

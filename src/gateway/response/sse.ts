@@ -41,7 +41,11 @@ export async function relayStream(exchange: Exchange, gateway: Gateway, upstream
   const { model, choices } = required(exchange.facts)
   const usageAdded = exchange.edits.has('stream_options')
   const asked = exchange.beginInspection === null ? {} : { asked: new RequestEcho(exchange.parsed) }
-  exchange.call.reader = exchange.dialect.reader({ model, exchangeId: exchange.id, usageAdded, choices, ...asked })
+  const textOnly = exchange.client !== null
+  exchange.call.reader = exchange.dialect.reader({
+    ...{ model, exchangeId: exchange.id, usageAdded, choices, textOnly },
+    ...asked,
+  })
   exchange.call.inspection = exchange.beginInspection?.(exchange.call.reader) ?? null
   const relay = new Relay(exchange, gateway, upstream)
   const reason = await relay.begin()

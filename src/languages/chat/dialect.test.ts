@@ -285,6 +285,15 @@ test('an escalation is a chunk without content and the end', () => {
     choices: [{ message: { content: null, refusal: words }, finish_reason: 'content_filter' }],
     verdictan,
   })
+  // For a client that shows a person nothing else.
+  const shown = chat.reader({ ...start, textOnly: true }).escalationFrames(verdictan, false)
+  expect(dataOf(framesOf(shown))).toMatchObject([
+    { choices: [{ delta: { content: words }, finish_reason: 'stop' }], verdictan },
+  ])
+  expect(chat.escalation(chat.read({ model: 'm' }), verdictan, start.exchangeId, true)).toMatchObject({
+    choices: [{ message: { content: words, refusal: null }, finish_reason: 'stop' }],
+    verdictan,
+  })
 })
 
 test('a finish reason of "null" or "" ends no text', () => {

@@ -106,8 +106,9 @@ function addChoice(slots: TextSlot[], choice: JsonObject): void {
   for (const found of [...textsIn(choice), ...spelled]) slots.push(new FoundSlot(found, owner))
 }
 
-/** An answer without content, which waits for a person (gateway/README.md, Escalations). */
-function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string): JsonObject {
+/** An answer that waits for a person, without content unless its client shows nothing else (gateway/README.md). */
+function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: string, textOnly = false): JsonObject {
+  const words = waitingWords(verdictan)
   return {
     id: `chatcmpl-${plainId(exchangeId)}`,
     object: 'chat.completion',
@@ -116,9 +117,12 @@ function escalation({ model }: RequestFacts, verdictan: Verdictan, exchangeId: s
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: null, refusal: waitingWords(verdictan) },
+        message: {
+          role: 'assistant',
+          ...(textOnly ? { content: words, refusal: null } : { content: null, refusal: words }),
+        },
         logprobs: null,
-        finish_reason: 'content_filter',
+        finish_reason: textOnly ? 'stop' : 'content_filter',
       },
     ],
     verdictan,

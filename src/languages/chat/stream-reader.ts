@@ -280,9 +280,12 @@ class ChatReader implements StreamReader {
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
     const open = begun ? this.#openChoices() : []
     const waiting = open.length > 0 ? open : [0]
-    const refusal = waitingWords(verdictan)
-    const delta = begun ? { refusal } : { role: 'assistant', content: null, refusal }
-    const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason: 'content_filter' }))
+    const textOnly = this.#start.textOnly === true
+    const words = waitingWords(verdictan)
+    const said = textOnly ? { content: words } : { refusal: words }
+    const delta = begun ? said : { role: 'assistant', content: null, ...said }
+    const finish_reason = textOnly ? 'stop' : 'content_filter'
+    const choices = waiting.map((index) => ({ index, delta, logprobs: null, finish_reason }))
     return Buffer.concat([this.#chunkOfOurs(choices, { verdictan }), lastFrame])
   }
 }

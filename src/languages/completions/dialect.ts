@@ -2,7 +2,7 @@
  * Completions, `POST /v1/completions`: the legacy text language, JSON or SSE ended by `data: [DONE]`. Policies read
  * the prompt and the suffix; answers are not governed (policies/README.md).
  */
-import type { Verdictan } from '../../failure.ts'
+import { type Verdictan, waitingWords } from '../../failure.ts'
 import { readUsage } from '../chat/answer.ts'
 import { type Dialect, estimateTokens, type FrameFacts } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
@@ -62,14 +62,14 @@ function promptsOf(prompt: unknown): number {
 const generatedLength = (choices: unknown): number =>
   objectsOf(choices).reduce((length, { text }) => length + (textOf(text)?.length ?? 0), 0)
 
-/** An answer without text, which waits for a person (gateway/README.md, Escalations). */
+/** An answer whose text says that a person has to decide (gateway/README.md, Escalations). */
 function waitingAnswer(model: string, verdictan: Verdictan, exchangeId: string): JsonObject {
   return {
     id: `cmpl-${plainId(exchangeId)}`,
     object: 'text_completion',
     created: startedAt(exchangeId),
     model,
-    choices: [{ index: 0, text: '', logprobs: null, finish_reason: 'content_filter' }],
+    choices: [{ index: 0, text: waitingWords(verdictan), logprobs: null, finish_reason: 'content_filter' }],
     verdictan,
   }
 }

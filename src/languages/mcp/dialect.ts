@@ -13,7 +13,7 @@
  * JSON-RPC errors in answers that succeed, but those of the credential, which HTTP says. There are no streams of
  * text: what SSE carries here are whole messages.
  */
-import type { Failure, Verdictan } from '../../failure.ts'
+import { type Failure, type Verdictan, waitingWords } from '../../failure.ts'
 import { type RpcId, rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Dialect, RequestFacts } from '../dialect.ts'
 import { eventReader } from '../reading/frames/event-reader.ts'
@@ -63,8 +63,8 @@ export const answering = (asked: Asked): Dialect =>
       asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
   })
 
-const waitingMessage = ({ code, message }: Failure, { sent }: Asked): string =>
-  code === 'policy.escalated' && sent ? heldText : message
+const waitingMessage = ({ code, message, verdictan }: Failure, { sent }: Asked): string =>
+  code === 'policy.escalated' && verdictan !== null ? waitingText(sent, verdictan) : message
 
 function factsOf(body: Readonly<JsonObject>): RequestFacts {
   const [called] = Array.isArray(body.tools) ? body.tools : []
@@ -114,13 +114,15 @@ function codeOf({ code, status }: Failure): number {
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }
 
-const waitingText = 'A person has to decide about this call before it is made. It was not made.'
-const heldText =
-  'This was done, and a person has to decide about its result, which is held. To send it again with leave does it again.'
+/** `sent`: the server has done it, and its result waits. */
+const waitingText = (sent: boolean, verdictan: Verdictan): string =>
+  sent
+    ? `This was done, and its result is held. ${waitingWords(verdictan)} That does it again.`
+    : `It was not done. ${waitingWords(verdictan)}`
 
 /** The text for the model if a person has to decide (gateway/README.md, Escalations). */
 const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
-  ...failedResult(sent ? heldText : waitingText),
+  ...failedResult(waitingText(sent, verdictan)),
   verdictan,
 })
 

@@ -265,6 +265,22 @@ test('an escalation opens missing events and closes open blocks', () => {
   })
 })
 
+test('an escalation is a text for a client that shows nothing else', () => {
+  const verdictan = { verdict: 'ESCALATE', reason_code: 'review' }
+  const text = 'A reviewer has to decide about this request.'
+  const frames = dataOf(framesOf(messages.reader({ ...start, textOnly: true }).escalationFrames(verdictan, false)))
+  expect(frames).toMatchObject([
+    { type: 'message_start' },
+    { type: 'content_block_start', index: 0 },
+    { type: 'content_block_delta', index: 0, delta: { text } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' }, verdictan },
+    { type: 'message_stop' },
+  ])
+  const body = messages.escalation(messages.read({ model: 'm' }), verdictan, start.exchangeId, true)
+  expect(body).toMatchObject({ content: [{ type: 'text', text }], stop_reason: 'end_turn', verdictan })
+})
+
 test('fast mode and the service tier are read of requests and of usage', () => {
   const body = { model: 'm', max_tokens: 1, messages: [] }
   expect(messages.read({ ...body, speed: 'fast', service_tier: 'auto' }).serviceTier).toEqual({

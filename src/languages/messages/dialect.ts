@@ -2,7 +2,7 @@
  * The messages language of `POST /v1/messages`: content blocks, JSON or SSE, streams between `message_start` and
  * `message_stop`, and errors of its own form for everything that the gateway refuses (handbook/reference/http.md).
  */
-import { Failure } from '../../failure.ts'
+import { Failure, waitingWords } from '../../failure.ts'
 import { type Dialect, estimateTokens } from '../dialect.ts'
 import { unforeseenLength } from '../reading/frames/unknown-frames.ts'
 import { hostedTools, limitHostedTools } from '../reading/hosted-tools.ts'
@@ -79,10 +79,11 @@ export const messages: Dialect = {
   reader: (start) => messagesReader(start),
   errorBody,
   providerError: rewrittenError,
-  escalation: ({ model }, verdictan, exchangeId) => ({
+  escalation: ({ model }, verdictan, exchangeId, textOnly = false) => ({
     ...ownMessage(model, exchangeId),
-    stop_reason: 'refusal',
-    stop_details: waitingDetails(verdictan),
+    ...(textOnly
+      ? { content: [{ type: 'text', text: waitingWords(verdictan) }], stop_reason: 'end_turn' }
+      : { stop_reason: 'refusal', stop_details: waitingDetails(verdictan) }),
     verdictan,
   }),
 }

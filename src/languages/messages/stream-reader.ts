@@ -2,6 +2,7 @@
  * Follows a stream of message events. A channel is one field of one content block, `1/text`, and ends with
  * `content_block_stop`; a thought ends with its signature, which signs the whole thought.
  */
+import { waitingWords } from '../../failure.ts'
 import type { SseFrame } from '../../lib/http/sse.ts'
 import type { FrameFacts, FrameText, SseFrameText, StreamReader, StreamStart, Usage } from '../dialect.ts'
 import { FrameTemplateCache } from '../reading/frames/frame-template-cache.ts'
@@ -214,6 +215,8 @@ class MessagesReader implements StreamReader {
     for (const found of blockTexts(content)) {
       const deltaType = found.place === type ? deltas[type] : undefined
       const channel = `${block.name}/${found.place}`
+      // A client may act on a call that comes with its whole input.
+      if (found.kind === 'tool_arguments' && !isEmptyInput(found)) opened.actsAtOnce = true
       if (isEmptyInput(found)) block.emptyInput = found
       else if (deltaType === undefined) opened.add(found, channel, true)
       else if (found.text !== '') this.#addPart(opened, found, this.#learn(channel, block, deltaType, found.place))
@@ -265,14 +268,25 @@ class MessagesReader implements StreamReader {
     const { model, exchangeId } = this.#start
     const isOpen = begun && this.#hasBegun
     const message = ownMessage(model, exchangeId)
+    // Which blocks of an open message the client knows is not certain: one more could take the place of another.
+    const inText = this.#start.textOnly === true && !isOpen
+    const text = waitingWords(verdictan)
     const opening = isOpen
       ? [...this.#openBlocks].map((index) => ({ type: 'content_block_stop', index }))
       : [{ type: 'message_start', message }]
+    const block = [
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
+      { type: 'content_block_stop', index: 0 },
+    ]
     const events = [
       ...opening,
+      ...(inText ? block : []),
       {
         type: 'message_delta',
-        delta: { stop_reason: 'refusal', stop_sequence: null, stop_details: waitingDetails(verdictan) },
+        delta: inText
+          ? { stop_reason: 'end_turn', stop_sequence: null }
+          : { stop_reason: 'refusal', stop_sequence: null, stop_details: waitingDetails(verdictan) },
         usage: { output_tokens: this.#usage?.outputTokens ?? 0 },
         verdictan,
       },

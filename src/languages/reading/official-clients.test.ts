@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { Failure } from '../../failure.ts'
+import { Failure, waitingWords } from '../../failure.ts'
 import { chat } from '../chat/dialect.ts'
 import type { Dialect } from '../dialect.ts'
 import { messages } from '../messages/dialect.ts'
@@ -90,7 +90,11 @@ const blocked = new Failure('content_policy_violation', { verdictan: { verdict: 
 
 const waiting: Record<string, object> = {
   chat: { choices: [{ finish_reason: 'content_filter' }] },
-  responses: { status: 'incomplete', incomplete_details: { reason: 'content_filter' }, output: [], verdictan },
+  responses: {
+    status: 'incomplete',
+    incomplete_details: { reason: 'content_filter' },
+    verdictan,
+  },
   messages: { stop_reason: 'refusal' },
 }
 
@@ -123,7 +127,7 @@ for (const [dialect, beginning] of beginnings) {
   })
 }
 
-test('whole escalations are read as answers without content', async () => {
+test('whole escalations are read as answers without content, and of responses with words to a person', async () => {
   const whole = (dialect: Dialect) => {
     const body = dialect.escalation(dialect.read({ model: 'm' }), verdictan, start.exchangeId)
     return answering(Buffer.from(JSON.stringify(body)), 'application/json')
@@ -131,7 +135,7 @@ test('whole escalations are read as answers without content', async () => {
   const completion = await new OpenAI(whole(chat)).chat.completions.create({ model: 'm', messages: input })
   expect(completion.choices[0]?.message.content).toBeNull()
   const response = await new OpenAI(whole(responses)).responses.create({ model: 'm', input: 'hello' })
-  expect([response.status, response.output_text]).toEqual(['incomplete', ''])
+  expect([response.status, response.output_text]).toEqual(['incomplete', waitingWords(verdictan)])
   const request = { model: 'm', max_tokens: 5, messages: input }
   const message = await new Anthropic(whole(messages)).messages.create(request)
   expect([message.content, message.stop_reason]).toEqual([[], 'refusal'])

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Failure } from '../../failure.ts'
+import { Failure, waitingWords } from '../../failure.ts'
 import { speech } from '../audio/speech.ts'
 import { transcriptions } from '../audio/transcriptions.ts'
 import { translations } from '../audio/translations.ts'
@@ -36,7 +36,10 @@ test('only the request is open to policies, and an escalation is refused, but fo
     expect(dialect.escalation(dialect.read({ model: 'm' }), verdictan, id)).toBeNull()
   }
   const waiting = completions.escalation(completions.read({ model: 'm' }), verdictan, id)
-  expect(waiting).toMatchObject({ object: 'text_completion', choices: [{ text: '', finish_reason: 'content_filter' }] })
+  expect(waiting).toMatchObject({
+    object: 'text_completion',
+    choices: [{ text: waitingWords(verdictan), finish_reason: 'content_filter' }],
+  })
 })
 
 test('every family but moderations needs a model', () => {

@@ -61,10 +61,9 @@ export const realtimeEvents: EventForm = {
       : { type: 'failed', error: { type: failure.type, code: failure.code } }
     return [error, endOf(response, blocked ? 'incomplete' : 'failed', details)]
   },
-  waitingEvent: (response, verdictan) => ({
-    ...endOf(response, 'incomplete', { type: 'incomplete', reason: 'content_filter' }),
-    verdictan,
-  }),
+  waitingEvents: ({ response, verdictan }) => [
+    { ...endOf(response, 'incomplete', { type: 'incomplete', reason: 'content_filter' }), verdictan },
+  ],
 }
 
 /** The end of a response that the gateway ends, as the provider would write it. */

@@ -1,5 +1,5 @@
 /** What the gateway reads of a response, and the responses it writes itself. */
-import type { Verdictan } from '../../failure.ts'
+import { type Verdictan, waitingWords } from '../../failure.ts'
 import type { Usage } from '../dialect.ts'
 import { countOf, isObject, type JsonObject, objectsOf, textOf } from '../reading/json-value.ts'
 import { plainId, startedAt } from '../reading/request-fields.ts'
@@ -85,9 +85,32 @@ export function emptyResponse(model: string, exchangeId: string, request: Readon
 }
 
 /** What makes a response one that waits for a person (gateway/README.md, Escalations). */
-export const waiting = (verdictan: Verdictan): JsonObject => ({
-  status: 'incomplete',
-  incomplete_details: { reason: 'content_filter' },
-  output: [],
+export const waiting = (verdictan: Verdictan, exchangeId: string, textOnly = false): JsonObject => ({
+  ...(textOnly
+    ? { status: 'completed', completed_at: startedAt(exchangeId) }
+    : { status: 'incomplete', incomplete_details: { reason: 'content_filter' } }),
+  output: [waitingItem(verdictan, exchangeId)],
   verdictan,
 })
+
+/** Who decides, as a message of the assistant: clients show its text, and Codex no refusal. */
+const waitingItem = (verdictan: Verdictan, exchangeId: string): JsonObject => ({
+  ...{ type: 'message', id: `msg_${plainId(exchangeId)}`, status: 'completed', role: 'assistant' },
+  content: [{ type: 'output_text', text: waitingWords(verdictan), annotations: [], logprobs: [] }],
+})
+
+/** The events that stream such a message as the first item. */
+export function waitingItemEvents(verdictan: Verdictan, exchangeId: string): JsonObject[] {
+  const item = waitingItem(verdictan, exchangeId)
+  const text = waitingWords(verdictan)
+  const [part = {}] = objectsOf(item.content)
+  const place = { item_id: item.id, output_index: 0, content_index: 0 }
+  return [
+    { type: 'response.output_item.added', output_index: 0, item: { ...item, status: 'in_progress', content: [] } },
+    { type: 'response.content_part.added', ...place, part: { ...part, text: '' } },
+    { type: 'response.output_text.delta', ...place, delta: text, logprobs: [] },
+    { type: 'response.output_text.done', ...place, text, logprobs: [] },
+    { type: 'response.content_part.done', ...place, part },
+    { type: 'response.output_item.done', output_index: 0, item },
+  ]
+}

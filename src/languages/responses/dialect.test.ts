@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Failure } from '../../failure.ts'
+import { Failure, waitingWords } from '../../failure.ts'
 import { dataOf, framesOf, openNext, receivedFrom, start } from '../testing/streams.ts'
 import { responses, textFormatOf } from './dialect.ts'
 
@@ -239,20 +239,37 @@ test('writes an error flat, nested and with the extension, under the next number
 test('an escalation sends its opening events only if the provider has not', () => {
   const verdictan = { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e', status: 'queued' as const } }
   const fresh = dataOf(framesOf(responses.reader(start).escalationFrames(verdictan, false)))
-  expect(fresh.map(({ type, sequence_number: number }) => [type, number])).toEqual([
-    ['response.created', 0],
-    ['response.incomplete', 1],
-  ])
-  const incomplete = { status: 'incomplete', incomplete_details: { reason: 'content_filter' }, output: [], verdictan }
-  expect(fresh[1]).toMatchObject({ verdictan, response: { ...incomplete, model: 'asked-for' } })
+  expect(fresh.map(({ type, sequence_number: number }) => [number, type])).toEqual(
+    [
+      ...['response.created', 'response.output_item.added', 'response.content_part.added'],
+      ...['response.output_text.delta', 'response.output_text.done', 'response.content_part.done'],
+      ...['response.output_item.done', 'response.incomplete'],
+    ].map((type, number) => [number, type]),
+  )
+  const message = {
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'output_text', text: waitingWords(verdictan) }],
+  }
+  const incomplete = { status: 'incomplete', incomplete_details: { reason: 'content_filter' }, output: [message] }
+  expect(fresh.at(-1)).toMatchObject({ verdictan, response: { ...incomplete, verdictan, model: 'asked-for' } })
   const reader = responses.reader(start)
   for (const frame of sse(opening, delta(1, 'a'))) openNext(reader, frame)
   const late = dataOf(framesOf(reader.escalationFrames(verdictan, true)))
   expect(late).toMatchObject([
-    { type: 'response.incomplete', sequence_number: 2, response: { id: 'resp_1', ...incomplete } },
+    { type: 'response.incomplete', sequence_number: 2, response: { id: 'resp_1', ...incomplete, output: [] } },
   ])
   const body = responses.escalation(responses.read({ model: 'm' }), verdictan, start.exchangeId)
   expect(body).toMatchObject({ object: 'response', model: 'm', ...incomplete })
+})
+
+test('an escalation is a completed response for a client that shows nothing else', () => {
+  const verdictan = { verdict: 'ESCALATE', reason_code: 'review', escalation: { id: 'e', status: 'queued' as const } }
+  const frames = dataOf(framesOf(responses.reader({ ...start, textOnly: true }).escalationFrames(verdictan, false)))
+  expect(frames.at(-1)).toMatchObject({ type: 'response.completed', verdictan, response: { status: 'completed' } })
+  const body = responses.escalation(responses.read({ model: 'm' }), verdictan, start.exchangeId, true)
+  const content = [{ type: 'output_text', text: waitingWords(verdictan) }]
+  expect(body).toMatchObject({ status: 'completed', incomplete_details: null, output: [{ content }], verdictan })
 })
 
 test('the service tier is read of requests and of answers', () => {

@@ -64,7 +64,10 @@ export const responses: Dialect = {
   reader: (start) => responsesReader(start),
   errorBody: envelope,
   providerError: () => null,
-  escalation: ({ model }, verdictan, exchangeId) => ({ ...ownResponse(model, exchangeId), ...waiting(verdictan) }),
+  escalation: ({ model }, verdictan, exchangeId, textOnly) => ({
+    ...ownResponse(model, exchangeId),
+    ...waiting(verdictan, exchangeId, textOnly),
+  }),
 }
 
 /** Members that name input which the body does not hold. */

@@ -17,7 +17,7 @@ import { errorCode, isGiven, isObject, type JsonObject, objectsOf, textOf } from
 import { holdsNoText } from '../reading/texts/text-members.ts'
 import { objectWith, stepOfName } from '../reading/texts/text-paths.ts'
 import { asKind, textsIn } from '../reading/texts/texts.ts'
-import { ownResponse, readUsage, waiting } from './answer.ts'
+import { ownResponse, readUsage, waiting, waitingItemEvents } from './answer.ts'
 import { echoedTexts, eventHolders, itemTexts, partOf, readApart } from './texts.ts'
 
 /** What the languages of such events do differently. */
@@ -33,8 +33,18 @@ export interface EventForm {
   head(number: number): JsonObject
   /** The events that end a stream which fails. `response`: as the provider's first event stated it. */
   errorEvents(failure: Failure, requestId: string, response: JsonObject | null): readonly JsonObject[]
-  /** The event that ends a response which waits for a person. */
-  waitingEvent(response: JsonObject, verdictan: Verdictan): JsonObject
+  /** The events that end a response which waits for a person. */
+  waitingEvents(waiting: WaitingResponse): readonly JsonObject[]
+}
+
+interface WaitingResponse {
+  readonly response: JsonObject
+  readonly verdictan: Verdictan
+  readonly exchangeId: string
+  /** The client shows a person the text of finished answers only. */
+  readonly textOnly: boolean
+  /** The client has seen the response begin, and perhaps items of it. */
+  readonly begun: boolean
 }
 
 const responseEvents: EventForm = {
@@ -53,11 +63,13 @@ const responseEvents: EventForm = {
     // Flat for those that yield it as an event, nested for those that throw what is in `error`.
     return [{ type: 'error', code, message, param, error, ...rest }]
   },
-  waitingEvent: (response, verdictan) => ({
-    type: 'response.incomplete',
-    response: { ...response, ...waiting(verdictan) },
-    verdictan,
-  }),
+  waitingEvents({ response, verdictan, exchangeId, textOnly, begun }) {
+    // Which items of an open response the client knows is not certain: one more could take the place of another.
+    const items = begun ? [] : waitingItemEvents(verdictan, exchangeId)
+    const inText = textOnly && !begun
+    const ended = { ...response, ...waiting(verdictan, exchangeId, inText), ...(begun && { output: [] }) }
+    return [...items, { type: inText ? 'response.completed' : 'response.incomplete', response: ended, verdictan }]
+  },
 }
 
 /** Events whose delta is encoded sound. */
@@ -189,6 +201,8 @@ class ResponsesReader implements StreamReader {
 
   #openItem(opened: OpenFrame, event: JsonObject, item: JsonObject): void {
     const isDone = this.#type.endsWith('.done')
+    // Clients act on a call when it is whole.
+    if (isDone) opened.actsAtOnce = true
     addAround(opened, event, new Set(['item']))
     const isWhole = this.#form.isItemEvent(this.#type)
     this.#addItem(opened, item, numberOf(event.output_index), isDone || isWhole)
@@ -254,11 +268,13 @@ class ResponsesReader implements StreamReader {
   endFrames = (): Uint8Array => new Uint8Array(0)
 
   escalationFrames: StreamReader['escalationFrames'] = (verdictan, begun) => {
+    const { model, exchangeId, textOnly = false } = this.#start
     const opened = begun ? this.#response : null
-    const response = opened ?? ownResponse(this.#start.model, this.#start.exchangeId)
-    const last = this.#form.waitingEvent(response, verdictan)
-    if (opened !== null) return this.#framesOf([last], this.#next())
-    return this.#framesOf([{ type: 'response.created', response }, last], 0)
+    const response = opened ?? ownResponse(model, exchangeId)
+    const waiting = { response, verdictan, exchangeId, textOnly, begun: opened !== null }
+    const events = this.#form.waitingEvents(waiting)
+    if (opened !== null) return this.#framesOf(events, this.#next())
+    return this.#framesOf([{ type: 'response.created', response }, ...events], 0)
   }
 
   /** Events of ours with the members that each needs, numbered from `first`. */

@@ -3,7 +3,7 @@
  * apps do. A code of the step before or after is taken too, for clocks that differ (section 5.2), and each step once.
  */
 import { createHmac } from 'node:crypto'
-import { sameText } from '../../lib/same-text.ts'
+import { sameText } from '../../lib/text/same-text.ts'
 
 const stepMilliseconds = 30_000
 const digits = 6

@@ -47,7 +47,7 @@ async function sizeOf(ledger: Database, requests: number): Promise<Record<string
   }
 }
 
-async function openLedger(directory: string): Promise<Database> {
+export async function openLedger(directory: string): Promise<Database> {
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
   await migrateLedger(ledger)
   return ledger

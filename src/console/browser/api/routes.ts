@@ -7,6 +7,7 @@ import type { z } from 'zod'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
 import type { ReviewedToken } from '../../../members/access-review/access-review-routes.ts'
 import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
 import type { User } from '../../../members/people/user-resource.ts'
@@ -20,6 +21,7 @@ import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
 export type {
+  AgentSession,
   Alert,
   CreatePolicyBody,
   Event,
@@ -223,6 +225,10 @@ interface Routes {
   'GET /v1/events': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
     reply: Page<'events', Event> & { follow: string }
+  }
+  'GET /v1/events/sessions': {
+    query: Paged & { since: string } & Record<string, string | number | null | undefined>
+    reply: Page<'sessions', AgentSession>
   }
   'GET /v1/events/series': {
     query: { since: string } & Record<string, string | number | null | undefined>

@@ -159,7 +159,18 @@ function Asked({ outcome }: { outcome: Event }) {
             who.team_id === null ? null : ['Team', <code key="team">{who.team_id}</code>],
             who.user_id === null ? null : ['Person', <code key="user">{who.user_id}</code>],
             who.oauth_client_id === null ? null : ['Application', <code key="client">{who.oauth_client_id}</code>],
-            who.session_id === null ? null : ['Session', <code key="session">{who.session_id}</code>],
+            who.client === undefined ? null : ['Client', who.client],
+            who.session_id === null
+              ? null
+              : [
+                  'Session',
+                  <a
+                    key="session"
+                    href={href(`/sessions/${encodeURIComponent(who.session_id)}`, { token: who.token_id })}
+                  >
+                    <code>{userText(who.session_id)}</code>
+                  </a>,
+                ],
             ['Model', detail(outcome, 'model') ?? 'None'],
             request_id === null ? null : ['Request id', <Id key="request" id={request_id} />],
             outcome.exchange_id === undefined ? null : ['Exchange', <Id key="exchange" id={outcome.exchange_id} />],

@@ -117,6 +117,7 @@ const furtherFilters: readonly Filter[] = [
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },
+  { name: 'client', label: 'Client' },
   { name: 'session_id', label: 'Session id' },
   { name: 'token_id', label: 'Token id' },
   { name: 'user_id', label: 'Person id' },
