@@ -111,6 +111,24 @@ test('axe finds nothing in the dialogs that compare and reject offers of an MCP 
   await dialogs.leave()
 })
 
+test('a provider is added by a preset and tested, and axe finds nothing in the dialog', async () => {
+  await using dialogs = await lookIntoDialogs('/catalog?kind=providers')
+  const { page } = dialogs
+  await dialogs.press('Add provider')
+  const form = page.getByRole('dialog')
+  await form.getByLabel('Preset (optional)').selectOption('ollama')
+  await form.getByLabel('Name', { exact: true }).fill('local-models')
+  await form.getByLabel('Base url').fill('http://127.0.0.1:1')
+  await form.getByRole('button', { name: 'Add', exact: true }).click()
+  const row = page.getByRole('row').filter({ hasText: 'local-models' })
+  await row.getByText('Ollama').waitFor()
+  await row.getByRole('button', { name: 'Test' }).click()
+  await page.getByText('Models fails').waitFor()
+  await page.getByText('nothing listens there').first().waitFor()
+  await dialogs.look('provider-test')
+  await dialogs.leave()
+})
+
 test('axe finds nothing in the dialogs of a token and of its new secret', async () => {
   await using dialogs = await lookIntoDialogs(`/tokens/${tokenId}`)
   for (const name of ['Clone', 'Revoke', 'Emergency revoke', 'Rotate']) {

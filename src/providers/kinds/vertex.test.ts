@@ -123,6 +123,20 @@ test('takes region and project from the base URL, or the project from the key', 
   await expect(addressesAt('https://proxy.example/v1/projects/a%2fb/locations/x')).rejects.toThrow('not valid')
 })
 
+test("uses the host's account and project where the provider has no key", async () => {
+  const asked: string[] = []
+  const hosted = vertexWith(new AccessTokens({ now: Date.now, monotonic: () => 0 }))
+  await hosted.send(provider({ baseUrl: null, apiKey: null }), call('gemini-2.5-flash'), async (url, init) => {
+    asked.push(`${url} ${new Headers(init.headers).get('authorization')}`)
+    const headers = { 'metadata-flavor': 'Google' }
+    if (url.endsWith('/token')) return Response.json({ access_token: 'host', expires_in: 3600 }, { headers })
+    return url.endsWith('/project-id') ? new Response('host-project', { headers }) : Response.json({})
+  })
+  const path = '/v1/projects/host-project/locations/global/publishers/google/models/gemini-2.5-flash:generateContent'
+  expect(asked.at(-1)).toBe(`https://aiplatform.googleapis.com${path} Bearer host`)
+  expect(asked).toHaveLength(3)
+})
+
 test("adds the surcharge of a region to Anthropic's models since Sonnet 4.5", () => {
   const input = (model: string, baseUrl: string | null) =>
     listedModel('vertex', baseUrl, model, Date.now())?.price.tiers[0]?.input

@@ -82,8 +82,10 @@ test('shows nothing of an answer that is no error of a provider', async () => {
 
 test('says that nothing listens, and skips the chats where no model is known', async () => {
   const refusing: Fetch = async () => {
-    throw Object.assign(new Error('x'), { code: 'ConnectionRefused' })
+    throw Object.assign(new TypeError('Unable to connect'), { code: 'ECONNREFUSED' })
   }
+  const [, unset] = (await tried('azure-openai', refusing, 'm')).steps
+  expect(unset).toEqual(['chat', false, 'An azure-openai provider needs a base URL'])
   expect((await tried('ollama', refusing)).steps).toEqual([
     ['models', false, 'The provider could not be asked: nothing listens there'],
     ['chat', null, 'No model is known to ask: name one'],

@@ -3,6 +3,7 @@
  * as a stream. Each call is made once and takes at most 20 seconds. A failure is told in the provider's own words,
  * without what is secret (`masked-text.ts`).
  */
+import { Failure } from '../../failure.ts'
 import type { LanguageName } from '../../languages/neutral.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
 import { languages } from '../../languages/translation/languages.ts'
@@ -67,10 +68,7 @@ async function step(name: TrialStep['step'], tried: Tried, work: () => Promise<R
   const began = tried.clock.monotonic()
   const result = await work().catch((thrown: unknown) => ({
     ok: false,
-    message:
-      thrown instanceof AccessTokenError || thrown instanceof TypeError
-        ? thrown.message
-        : `The provider could not be asked: ${callFailure(thrown, 'it did not answer within 20 seconds')}`,
+    message: reasonOf(thrown),
   }))
   return {
     step: name,
@@ -78,6 +76,13 @@ async function step(name: TrialStep['step'], tried: Tried, work: () => Promise<R
     message: maskedText(result.message, secretsOf(tried)),
     milliseconds: Math.round(tried.clock.monotonic() - began),
   }
+}
+
+/** A kind's own words where no call was made; `fetch` throws errors with a code. */
+function reasonOf(thrown: unknown): string {
+  const isOwn = thrown instanceof TypeError || thrown instanceof Failure || thrown instanceof AccessTokenError
+  if (isOwn && (thrown instanceof Failure || !('code' in thrown))) return thrown.message
+  return `The provider could not be asked: ${callFailure(thrown, 'it did not answer within 20 seconds')}`
 }
 
 const secretsOf = ({ kind, provider: { apiKey, headers } }: Tried): string[] => [

@@ -4,6 +4,7 @@ import { isObject } from '../../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'
+import { ProviderTest } from './provider-test.tsx'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
@@ -51,6 +52,7 @@ export const catalogKinds: readonly RecordKind[] = [
       },
       made,
     ],
+    action: (record) => <ProviderTest provider={record} name={called(record)} />,
   },
   {
     name: 'models',

@@ -1,0 +1,47 @@
+/** Asks a provider for its models, a short answer and a short stream, and shows what works. */
+import { useState } from 'preact/hooks'
+import { request } from '../../api/request.ts'
+import { humanize } from '../../formats.ts'
+import { Dialog } from '../../parts/dialog.tsx'
+import { Show, useLoaded } from '../../parts/loaded.tsx'
+import { Facts } from '../../parts/small.tsx'
+import { hasPermission } from '../../session.ts'
+import type { ListedRecord } from './records.tsx'
+
+interface Trial {
+  steps: { step: string; ok: boolean | null; message: string }[]
+}
+
+export function ProviderTest({ provider, name }: { provider: ListedRecord; name: string }) {
+  const [open, setOpen] = useState(false)
+  if (!hasPermission('catalog:write')) return null
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        Test
+      </button>
+      {open && <Tested provider={provider} name={name} close={() => setOpen(false)} />}
+    </>
+  )
+}
+
+function Tested({ provider, name, close }: { provider: ListedRecord; name: string; close(): void }) {
+  const path = `/v1/catalog/providers/${encodeURIComponent(provider.id)}/test`
+  const found = useLoaded(`test ${provider.id}`, (signal) => request<Trial>('POST', path, { body: {}, signal }))
+  return (
+    <Dialog title={`Test ${name}`} broad close={close}>
+      <Show of={found} rows={3}>
+        {({ steps }) => (
+          <Facts facts={steps.map(({ step, ok, message }) => [`${humanize(step)} ${wordOf(ok)}`, message] as const)} />
+        )}
+      </Show>
+      <div class="row end">
+        <button type="button" onClick={close}>
+          Close
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+const wordOf = (ok: boolean | null): string => (ok === null ? 'skipped' : ok ? 'works' : 'fails')
