@@ -202,7 +202,9 @@ const shape = {
     .describe('The most space for all export files together'),
   otlp_endpoint: httpUrl
     .optional()
-    .describe('The collector that traces are sent to by OTLP over HTTP; default: none, and nothing is traced'),
+    .describe(
+      'The collector that traces, and telemetry of clients, are sent to by OTLP over HTTP; default: none, and nothing is traced',
+    ),
   otlp_headers: text
     .refine(
       (written) => /^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/.test(written),

@@ -17,6 +17,7 @@ import type { Meter } from './accounting/metrics.ts'
 import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { Exchange } from './exchange.ts'
 import type { SiblingWorkers } from './mcp/sibling-workers.ts'
+import type { IntakeLimits } from './telemetry-intake/intake-limits.ts'
 import type { Circuits } from './upstream/circuit.ts'
 
 export interface Gateway {
@@ -43,6 +44,8 @@ export interface Gateway {
   readonly circuits: Circuits
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
+  /** Telemetry of clients on its way to the collector. */
+  readonly intake: { readonly limits: IntakeLimits; waiting: number }
 }
 
 export interface InFlight extends Iterable<Exchange> {

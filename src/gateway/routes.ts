@@ -24,7 +24,14 @@ import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-rou
 import type { GovernedRoute } from './govern.ts'
 import { mcpPath } from './mcp/surface.ts'
 import { modelsPath } from './model-discovery.ts'
-import { discoveryStages, inferenceStages, managedSettingsStages, storedStages, tokenCountStages } from './pipeline.ts'
+import {
+  discoveryStages,
+  inferenceStages,
+  managedSettingsStages,
+  storedStages,
+  telemetryStages,
+  tokenCountStages,
+} from './pipeline.ts'
 import {
   answerProcessEndpoint,
   type ProcessEndpoint,
@@ -33,6 +40,8 @@ import {
   processPaths,
 } from './process-endpoints.ts'
 import { conversationsPath, describedPath, storedRoutes } from './stored/routes.ts'
+import { signals } from './telemetry-intake/attribution.ts'
+import { intakePath, telemetry } from './telemetry-intake/intake.ts'
 
 /** A request as the listener has it. */
 export interface Arrival {
@@ -124,6 +133,14 @@ const managedSettings: GovernedRoute = {
   stages: managedSettingsStages,
 }
 
+const telemetryRoutes: readonly (GovernedRoute & { path: string })[] = signals.map((signal) => ({
+  route: `POST ${intakePath(signal)}`,
+  path: intakePath(signal),
+  family: 'telemetry',
+  dialect: telemetry,
+  stages: telemetryStages(signal),
+}))
+
 /** Takes an arrival to its route. */
 export function createRoutes({
   frameLimit,
@@ -192,7 +209,7 @@ export function createRoutes({
     routes.all(path, ({ request }) => discover(request), raw)
     routes.all(`${path}/*`, ({ request, params }) => atModel(request, params['*']), raw)
   }
-  for (const route of inferenceRoutes) {
+  for (const route of [...inferenceRoutes, ...telemetryRoutes]) {
     routes.post(route.path, ({ request }) => govern(route, arrivalOf(request)), raw)
     routes.all(route.path, ({ request }) => notAllowed(request, 'POST'), raw)
   }
@@ -267,6 +284,8 @@ export function dialectOf(path: string): Dialect {
   if (path === mcpPath) return withoutRequest
   if (path === managedSettingsPath) return messages
   if (path.startsWith('/v1beta/')) return gemini
-  const route = inferenceRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
+  const route = [...inferenceRoutes, ...telemetryRoutes].find(
+    (each) => path === each.path || path.startsWith(`${each.path}/`),
+  )
   return route?.dialect ?? chat
 }

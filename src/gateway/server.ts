@@ -38,6 +38,7 @@ import { frameStages } from './pipeline.ts'
 import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
+import { IntakeLimits } from './telemetry-intake/intake-limits.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
@@ -133,6 +134,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     circuits: new Circuits(settings),
     offeredModels: new OfferedModels({ fetch, clock, log }),
     draining: false,
+    intake: { limits: new IntakeLimits(), waiting: 0 },
     mcp: {
       servers: mcpServers,
       siblings,

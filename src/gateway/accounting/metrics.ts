@@ -26,6 +26,8 @@ export interface MeterReadings {
 
 export interface Meter {
   finished(exchange: Exchange, outcome: Outcome, monotonic: number, cost?: CostAttribution): void
+  /** Telemetry of a client that the collector took. */
+  telemetry(signal: string, bytes: number): void
   /** All metrics as they are now: as text, or as JSON for another process. */
   read(readings: MeterReadings): Registry
 }
@@ -153,6 +155,11 @@ export function createMeter(): Meter {
     firstTokenBounds,
   )
   const spansByOutcome = counter('gatehouse_trace_spans_total', 'Spans by result', 'outcome')
+  const telemetryBytes = counter(
+    'gatehouse_telemetry_bytes_total',
+    "Clients' telemetry that the collector took, in bytes",
+    'signal',
+  )
   const discardedMessages = counter(
     'gatehouse_mcp_discarded_messages_total',
     'Messages of MCP servers that were discarded, by reason',
@@ -181,6 +188,9 @@ export function createMeter(): Meter {
       if (cost !== undefined) countUsage(cost)
       duration.observe({ family }, (monotonic - exchange.startedMonotonic) / 1000)
       if (firstTokenMs !== null) firstToken.observe({ family }, firstTokenMs / 1000)
+    },
+    telemetry(signal, bytes) {
+      telemetryBytes.inc({ signal }, bytes)
     },
     read(readings) {
       const { spans, mcp } = readings
