@@ -28,6 +28,7 @@ export type AskControlPlane = (path: string, form: URLSearchParams, requestId: s
 /** The client of a request that names none. */
 export const defaultClient = 'claude-code'
 
+const notRegistered = `Nobody can sign in here yet: an administrator registers ${defaultClient}, as by gatehouse connect ${defaultClient} --sign-in`
 const formBytes = 64 * 1024
 const mostWaiting = 32
 export const answerMilliseconds = 15_000
@@ -65,10 +66,19 @@ export class SignIn {
     try {
       const form = await readForm(request)
       if (form === null) return refusal(400, 'invalid_request', `Send a form of at most ${formBytes} bytes`)
-      if (!form.has('client_id')) form.set('client_id', defaultClient)
+      const isNamed = form.has('client_id')
+      if (!isNamed) form.set('client_id', defaultClient)
       const asked = ask(path, form, requestId)
       running.waitFor(asked)
-      return await passedOn(await asked, form)
+      const { status, headers, text } = await received(await asked)
+      const error = status === 400 ? errorOf(text) : null
+      if (error === 'invalid_client' && !isNamed) return refusal(400, error, notRegistered)
+      // After this the client asks its person to sign in again.
+      if (error === 'invalid_grant' && form.get('grant_type') === 'refresh_token') {
+        headers.set('www-authenticate', 'Bearer')
+        return new Response(text, { status: 401, headers })
+      }
+      return new Response(text, { status, headers })
     } catch {
       // What failed is the call, or the client's connection; neither says more to the client.
       return unavailable('The control plane does not answer: try again')
@@ -112,14 +122,10 @@ async function readForm(request: Request): Promise<URLSearchParams | null> {
 
 const passedHeaders = ['content-type', 'retry-after']
 
-/** The control plane's answer. One that refuses a refresh token for good is 401, after which the person signs in again. */
-async function passedOn(answer: Response, form: URLSearchParams): Promise<Response> {
+/** The control plane's answer, as far as the client is told. */
+async function received(answer: Response): Promise<{ status: number; headers: Headers; text: string }> {
   const headers = new Headers(passedHeaders.flatMap((name) => entry(name, answer.headers.get(name))))
-  const text = await answer.text()
-  const isOver =
-    answer.status === 400 && form.get('grant_type') === 'refresh_token' && errorOf(text) === 'invalid_grant'
-  if (isOver) headers.set('www-authenticate', 'Bearer')
-  return new Response(text, { status: isOver ? 401 : answer.status, headers })
+  return { status: answer.status, headers, text: await answer.text() }
 }
 
 const entry = (name: string, value: string | null): [string, string][] => (value === null ? [] : [[name, value]])
