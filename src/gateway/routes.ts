@@ -141,6 +141,9 @@ const telemetryRoutes: readonly (GovernedRoute & { path: string })[] = signals.m
   stages: telemetryStages(signal),
 }))
 
+/** The routes at one path that take a body. */
+const postedRoutes = [...inferenceRoutes, ...telemetryRoutes]
+
 /** Takes an arrival to its route. */
 export function createRoutes({
   frameLimit,
@@ -209,7 +212,7 @@ export function createRoutes({
     routes.all(path, ({ request }) => discover(request), raw)
     routes.all(`${path}/*`, ({ request, params }) => atModel(request, params['*']), raw)
   }
-  for (const route of [...inferenceRoutes, ...telemetryRoutes]) {
+  for (const route of postedRoutes) {
     routes.post(route.path, ({ request }) => govern(route, arrivalOf(request)), raw)
     routes.all(route.path, ({ request }) => notAllowed(request, 'POST'), raw)
   }
@@ -284,8 +287,6 @@ export function dialectOf(path: string): Dialect {
   if (path === mcpPath) return withoutRequest
   if (path === managedSettingsPath) return messages
   if (path.startsWith('/v1beta/')) return gemini
-  const route = [...inferenceRoutes, ...telemetryRoutes].find(
-    (each) => path === each.path || path.startsWith(`${each.path}/`),
-  )
+  const route = postedRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
   return route?.dialect ?? chat
 }

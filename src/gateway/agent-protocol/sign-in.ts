@@ -7,7 +7,7 @@
  *   - It sends no `client_id`. Without one the request is that of `claude-code`.
  *   - It signs in again only after a refresh that is answered 401; RFC 6749 section 5.2 says 400.
  *
- * Limits: 64 KiB a form, whose length is declared; 32 requests that wait for the control plane; 15 s.
+ * Limits: 64 KiB a form, whose length is declared, within 10 s; 32 requests that wait for the control plane, 15 s each.
  */
 import type { InFlight } from '../context.ts'
 
@@ -30,6 +30,7 @@ export const defaultClient = 'claude-code'
 
 const notRegistered = `Nobody can sign in here yet: an administrator registers ${defaultClient}, as by gatehouse connect ${defaultClient} --sign-in`
 const formBytes = 64 * 1024
+const formMilliseconds = 10_000
 const mostWaiting = 32
 export const answerMilliseconds = 15_000
 const retryAfterSeconds = '2'
@@ -61,11 +62,11 @@ export class SignIn {
     const { gatewayUrl, ask, running } = this.#options
     if (gatewayUrl() === '') return unavailable('The gateway is starting: try again')
     if (path === metadataPath) return Response.json(metadataOf(originFor(request, gatewayUrl())))
+    const form = await readForm(request)
+    if (form === null) return refusal(400, 'invalid_request', `Send a form of at most ${formBytes} bytes, in time`)
     if (this.#waiting >= mostWaiting) return unavailable('Too many sign-ins wait: try again')
     this.#waiting += 1
     try {
-      const form = await readForm(request)
-      if (form === null) return refusal(400, 'invalid_request', `Send a form of at most ${formBytes} bytes`)
       const isNamed = form.has('client_id')
       if (!isNamed) form.set('client_id', defaultClient)
       const asked = ask(path, form, requestId)
@@ -111,13 +112,23 @@ const metadataOf = (origin: string) => ({
   scopes_supported: ['gateway:invoke'],
 })
 
-/** Null where it is no form, is too long, or does not say how long it is. */
+/** Null where it is no form, is too long, does not say how long it is, or does not arrive in time. */
 async function readForm(request: Request): Promise<URLSearchParams | null> {
   const { headers } = request
   const length = Number(headers.get('content-length') ?? Number.NaN)
   const isForm = /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(headers.get('content-type') ?? '')
   if (!isForm || !(length <= formBytes)) return null
-  return new URLSearchParams(await request.text())
+  const { promise: late, resolve } = Promise.withResolvers<null>()
+  const timer = setTimeout(resolve, formMilliseconds, null)
+  try {
+    const text = await Promise.race([request.text(), late])
+    return text === null ? null : new URLSearchParams(text)
+  } catch {
+    // The client broke off.
+    return null
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 const passedHeaders = ['content-type', 'retry-after']
