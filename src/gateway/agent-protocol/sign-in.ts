@@ -28,6 +28,7 @@ export type AskControlPlane = (path: string, form: URLSearchParams, requestId: s
 /** The client of a request that names none. */
 export const defaultClient = 'claude-code'
 
+const notAForm = 'Send application/x-www-form-urlencoded with its Content-Length, 64 KiB at most'
 const notRegistered = `Nobody can sign in here yet: an administrator registers ${defaultClient}, as by gatehouse connect ${defaultClient} --sign-in`
 const formBytes = 64 * 1024
 const formMilliseconds = 10_000
@@ -63,7 +64,7 @@ export class SignIn {
     if (gatewayUrl() === '') return unavailable('The gateway is starting: try again')
     if (path === metadataPath) return Response.json(metadataOf(originFor(request, gatewayUrl())))
     const form = await readForm(request)
-    if (form === null) return refusal(400, 'invalid_request', `Send a form of at most ${formBytes} bytes, in time`)
+    if (form === null) return refusal(400, 'invalid_request', notAForm)
     if (this.#waiting >= mostWaiting) return unavailable('Too many sign-ins wait: try again')
     this.#waiting += 1
     try {
