@@ -2,6 +2,8 @@
  * Every setting, once: its form, its default and what it means. From this table come the names in the file
  * (`drain_seconds`), the environment (`SERVICE_DRAIN_SECONDS`), the flags (`--drain-seconds`), the help text, `config
  * explain` and the handbook's list. Precedence: default < file < environment < flag (cli/README.md).
+ *
+ * Longer than most: every setting is a row of one table.
  */
 import { Failure } from './failure.ts'
 import { address, databaseUrl, httpUrl, origin } from './lib/settings/address-setting.ts'
@@ -234,7 +236,9 @@ const shape = {
     .describe('The most space for all export files together'),
   otlp_endpoint: httpUrl
     .optional()
-    .describe('The collector that traces are sent to by OTLP over HTTP; default: none, and nothing is traced'),
+    .describe(
+      'The collector that traces, and telemetry of clients, are sent to by OTLP over HTTP; default: none, and nothing is traced',
+    ),
   otlp_headers: text
     .refine(
       (written) => /^[^=,]+=[^,]*(,[^=,]+=[^,]*)*$/.test(written),

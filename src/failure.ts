@@ -216,6 +216,14 @@ export const failures = {
     'The policies or the price of the model have changed since this file was uploaded: upload it again',
   ),
   uploads_full: row(503, 'service_unavailable', 'This gateway reads as many files as it may at once: retry shortly'),
+  telemetry_not_configured: row(
+    501,
+    'invalid_request_error',
+    'This gateway has no collector to send telemetry to: its operator sets SERVICE_OTLP_ENDPOINT, or takes the exporter out of your settings',
+  ),
+  telemetry_refused: row(400, 'invalid_request_error', 'The collector refused this telemetry'),
+  telemetry_limited: row(429, 'rate_limit_exceeded', 'This token sends too much telemetry: retry later'),
+  telemetry_unavailable: row(503, 'service_unavailable', 'The collector did not take the telemetry: retry later'),
   background_full: row(503, 'service_unavailable', 'This gateway runs as many responses in the background as it may'),
   model_not_found: row(404, 'invalid_request_error', 'No such model: GET /v1/models lists what this token may use'),
   'mcp.unknown_name': row(

@@ -46,4 +46,24 @@ export const claudeCode: Recipe = {
       ],
     }
   },
+  signIn: {
+    clientId: 'claude-code',
+    setup(gatewayUrl) {
+      const text = json({ forceLoginMethod: 'gateway', forceLoginGatewayUrl: gatewayUrl })
+      return {
+        files: managedFiles.map(([platform, path]) => ({ platform, path, text })),
+        steps: [
+          'Add these members to the managed settings file of each machine; it belongs to the administrator.',
+          'Each developer starts claude, or enters /login, and approves in the browser.',
+        ],
+      }
+    },
+  },
 }
+
+/** https://code.claude.com/docs/en/settings, "Settings files". */
+const managedFiles = [
+  ['Linux', '/etc/claude-code/managed-settings.json'],
+  ['macOS', '/Library/Application Support/ClaudeCode/managed-settings.json'],
+  ['Windows', 'C:\\Program Files\\ClaudeCode\\managed-settings.json'],
+] as const

@@ -55,6 +55,23 @@ export interface Recipe {
   /** The client has no models of its own for a gateway: it must be told at least one. */
   readonly needsModel?: true
   setup(connection: Connection): ClientSetup
+  /** How the client is told to let each person sign in at the gateway, where it can. */
+  readonly signIn?: SignInRecipe
+}
+
+/** A client that signs people in at the gateway by itself (RFC 8628), and so needs no token. */
+export interface SignInRecipe {
+  /** The OAuth client that it is, which has to be registered. */
+  readonly clientId: string
+  /** What an administrator puts on each machine. `path` is absolute. */
+  setup(gatewayUrl: string): { readonly files: readonly SignInFile[]; readonly steps: readonly string[] }
+}
+
+export interface SignInFile {
+  /** The platform it is for. */
+  platform: string
+  path: string
+  text: string
 }
 
 /** The variable that a shell exports where the client can read its secret from one. */

@@ -20,6 +20,7 @@ import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { AnswerCache } from './cache/answer-cache.ts'
 import type { Exchange } from './exchange.ts'
 import type { SiblingWorkers } from './mcp/sibling-workers.ts'
+import type { IntakeLimits } from './telemetry-intake/intake-limits.ts'
 import type { Circuits } from './upstream/circuit.ts'
 
 export interface Gateway {
@@ -53,6 +54,8 @@ export interface Gateway {
   readonly batches: FollowedBatches
   /** The directory for files that are being read. */
   readonly spoolDirectory: string
+  /** Telemetry of clients on its way to the collector. */
+  readonly intake: { readonly limits: IntakeLimits; waiting: number }
 }
 
 /** Sends requests a second time (gateway/shadow/README.md). */

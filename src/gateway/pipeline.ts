@@ -36,6 +36,8 @@ import { translateRequest } from './request/translate.ts'
 import { openReferences, requireStoring } from './stored/references.ts'
 import type { StoredRoute } from './stored/routes.ts'
 import { keepOwnMembers, openStoredCall, readStoredCall } from './stored/stored-call.ts'
+import type { Signal } from './telemetry-intake/attribution.ts'
+import { takeTelemetry } from './telemetry-intake/intake.ts'
 import { dispatch } from './upstream/fallback.ts'
 import type { Conversation } from './websocket/conversation.ts'
 import { admitFrame, readFrame } from './websocket/frame.ts'
@@ -177,6 +179,9 @@ export const speechStages = (session: SessionFacts, speech: Speech): readonly St
 
 /** Model discovery calls no provider; the same stages decide who may see what. */
 export const discoveryStages: readonly Stage[] = [authenticate, admitToken, checkDepletion, answerModels]
+
+/** Telemetry takes nothing from limits, and is recorded where it is refused. */
+export const telemetryStages = (signal: Signal): readonly Stage[] => [authenticate, admitToken, takeTelemetry(signal)]
 
 /** Settings of a coding agent call no provider either. */
 export const managedSettingsStages: readonly Stage[] = [authenticate, admitToken, answerManagedSettings]

@@ -32,6 +32,7 @@ import {
   inferenceStages,
   managedSettingsStages,
   storedStages,
+  telemetryStages,
   tokenCountStages,
   uploadStages,
 } from './pipeline.ts'
@@ -43,6 +44,8 @@ import {
   processPaths,
 } from './process-endpoints.ts'
 import { conversationsPath, describedPath, storedRoutes } from './stored/routes.ts'
+import { signals } from './telemetry-intake/attribution.ts'
+import { intakePath, telemetry } from './telemetry-intake/intake.ts'
 
 /** A request as the listener has it. */
 export interface Arrival {
@@ -142,6 +145,17 @@ const managedSettings: GovernedRoute = {
   stages: managedSettingsStages,
 }
 
+const telemetryRoutes: readonly (GovernedRoute & { path: string })[] = signals.map((signal) => ({
+  route: `POST ${intakePath(signal)}`,
+  path: intakePath(signal),
+  family: 'telemetry',
+  dialect: telemetry,
+  stages: telemetryStages(signal),
+}))
+
+/** The routes at one path that take a body. */
+const postedRoutes = [...inferenceRoutes, ...telemetryRoutes]
+
 /** Takes an arrival to its route. */
 export function createRoutes({
   frameLimit,
@@ -212,7 +226,7 @@ export function createRoutes({
     routes.all(path, ({ request }) => discover(request), raw)
     routes.all(`${path}/*`, ({ request, params }) => atModel(request, params['*']), raw)
   }
-  for (const route of inferenceRoutes) {
+  for (const route of postedRoutes) {
     routes.post(route.path, ({ request }) => govern(route, arrivalOf(request)), raw)
     routes.all(route.path, ({ request }) => notAllowed(request, 'POST'), raw)
   }
@@ -287,6 +301,6 @@ export function dialectOf(path: string): Dialect {
   if (path === mcpPath) return withoutRequest
   if (path === managedSettingsPath) return messages
   if (path.startsWith('/v1beta/')) return gemini
-  const route = inferenceRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
+  const route = postedRoutes.find((each) => path === each.path || path.startsWith(`${each.path}/`))
   return route?.dialect ?? chat
 }

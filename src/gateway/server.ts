@@ -46,6 +46,7 @@ import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
 import { Shadows } from './shadow/shadows.ts'
+import { IntakeLimits } from './telemetry-intake/intake-limits.ts'
 import { Circuits } from './upstream/circuit.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
@@ -157,6 +158,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     offeredModels: new OfferedModels({ fetch, clock, log }),
     jwtCallers: new JwtCallers(),
     draining: false,
+    intake: { limits: new IntakeLimits(), waiting: 0 },
     mcp: {
       servers: mcpServers,
       siblings,

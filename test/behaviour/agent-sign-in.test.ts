@@ -14,10 +14,21 @@ setDefaultTimeout(60_000)
 const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 const files = temporaryDirectory()
 let gatehouse: Gatehouse
+let collector: Bun.Server<undefined>
+const collected: { path: string; text: string }[] = []
 let ada: Person
 
 beforeAll(async () => {
-  gatehouse = await startGatehouse()
+  collector = Bun.serve({
+    port: 0,
+    async fetch(request) {
+      collected.push({ path: new URL(request.url).pathname, text: await request.text() })
+      return Response.json({})
+    },
+  })
+  gatehouse = await startGatehouse({
+    env: { SERVICE_OTLP_ENDPOINT: `http://127.0.0.1:${collector.port}`, SERVICE_TRACE_SAMPLE_PERCENT: '0' },
+  })
   const registration = ['--client-id', 'claude-code', '--name', 'Claude Code', '--scope', 'gateway:invoke']
   const grants = ['--grant-type', deviceGrant, '--grant-type', 'refresh_token']
   const { code, stderr } = await operate(gatehouse, 'oauth-client', 'create', ...registration, ...grants)
@@ -26,6 +37,7 @@ beforeAll(async () => {
 }, 240_000)
 afterAll(async () => {
   await gatehouse.stop()
+  await collector.stop(true)
   rmSync(files, { recursive: true })
 })
 
@@ -148,4 +160,28 @@ test('managed settings from a file reach the agent, change for its team, and end
   })
   await apply([], '--prune', '--yes')
   await eventually(async () => expect((await fetched()).status).toBe(404))
+})
+
+test('telemetry of an agent reaches the collector in the name of its person', async () => {
+  const { access_token } = await signIn(ada)
+  const body = { resourceLogs: [{ resource: { attributes: [] }, scopeLogs: [] }] }
+  const answer = await fetch(`${gatehouse.gatewayUrl}/v1/logs`, {
+    method: 'POST',
+    ...withToken(access_token, { 'content-type': 'application/json' }),
+    body: JSON.stringify(body),
+  })
+  expect([answer.status, await answer.json()]).toEqual([200, {}])
+  const [got] = collected.filter(({ path }) => path === '/v1/logs')
+  expect(JSON.parse(got?.text ?? '')).toMatchObject({
+    resourceLogs: [
+      {
+        resource: {
+          attributes: expect.arrayContaining([
+            { key: 'gatehouse.user.id', value: { stringValue: ada.id } },
+            { key: 'gatehouse.oauth_client.id', value: { stringValue: 'claude-code' } },
+          ]),
+        },
+      },
+    ],
+  })
 })

@@ -121,3 +121,24 @@ test('a caller who may make no token is refused, and one with a token needs no s
   const own = { SERVICE_API_TOKEN: '', MINE: member.token_value }
   expect((await connect(['codex', '--token-env', 'MINE'], own)).code).toBe(0)
 })
+
+test('claude-code can sign people in at the gateway: registered once, checked, and printed', async () => {
+  const first = await connect(['claude-code', '--sign-in', '--json'])
+  const said = JSON.parse(first.stdout)
+  expect(said).toMatchObject({ gateway_url: gatehouse.gatewayUrl, client_id: 'claude-code', registered: true })
+  expect(said.files[0]).toEqual({
+    platform: 'Linux',
+    path: '/etc/claude-code/managed-settings.json',
+    text: `{\n  "forceLoginMethod": "gateway",\n  "forceLoginGatewayUrl": "${gatehouse.gatewayUrl}"\n}\n`,
+  })
+  const second = await connect(['claude-code', '--sign-in'])
+  expect([second.code, second.stderr.includes('Registered')]).toEqual([0, false])
+  expect(second.stdout).toContain('# macOS: /Library/Application Support/ClaudeCode/managed-settings.json')
+  const faultOf = async (...flags: string[]) => (await connect(flags)).stderr
+  expect(await faultOf('codex', '--sign-in')).toContain('Codex cannot sign people in at the gateway')
+  expect(await faultOf('claude-code', '--sign-in', '--write')).toContain('--write and --sign-in contradict each other')
+  const nowhere = await faultOf('claude-code', '--sign-in', '--gateway-url', 'http://127.0.0.1:9')
+  expect(nowhere).toContain('No gateway offers sign-in at http://127.0.0.1:9')
+  await api(gatehouse, '/v1/oauth/clients/claude-code/deactivate', { method: 'POST', body: {} })
+  expect(await faultOf('claude-code', '--sign-in')).toContain('gatehouse oauth-client activate claude-code')
+})

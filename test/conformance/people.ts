@@ -4,7 +4,7 @@ import { api, expectAnswer, type Installed, parseOrKeep } from '../support/clien
 
 const signedIn = z.object({ user: z.looseObject({ id: z.uuid() }), csrf_token: z.string() })
 const identified = z.looseObject({ id: z.uuid() })
-const registered = z.looseObject({ client_id: z.uuid() })
+const registered = z.looseObject({ client_id: z.string() })
 const decided = z.object({ redirect_to: z.string() })
 const previewed = z.looseObject({ scopes: z.array(z.looseObject({ scope: z.string() })).optional() })
 

@@ -1,6 +1,8 @@
 /** Codes and refresh tokens that come to two control planes of one installation at once: what works once works once. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { type FleetUnderTest, startFleet } from '../fleet/fleet.ts'
+import { api } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { approvedCode, post, refresh, type Tokens, tokensFor, tokensOf } from './flow.ts'
 import { fromConsentPage, type Person, person, register } from './people.ts'
 
@@ -11,7 +13,7 @@ let ada: Person
 let clientId: string
 
 beforeAll(async () => {
-  fleet = await startFleet({ gateways: 0 })
+  fleet = await startFleet({ gateways: 1 })
   ada = await person(fleet.planes[0], 'ada')
   clientId = await register(fleet.planes[0])
 }, 240_000)
@@ -72,4 +74,31 @@ test('a device that asks at one control plane is let in at the other and gets it
   const given = await atOnce((plane) => post(plane, '/v1/oauth/token', request))
   expect(given.length).toBeLessThanOrEqual(1)
   await expectDead(given)
+})
+
+test('a person signs in at a gateway of one control plane, approves at the other, and gets the settings made there', async () => {
+  const [gateway] = fleet.gateways
+  const grant_type = 'urn:ietf:params:oauth:grant-type:device_code'
+  await register(fleet.planes[0], {
+    ...{ client_id: 'claude-code', scope: 'gateway:invoke', redirect_uris: undefined },
+    grant_types: [grant_type, 'refresh_token'],
+  })
+  const made = await api(fleet.planes[1], '/v1/catalog/managed-settings', {
+    body: { name: 'all', settings: { model: 'x' } },
+  })
+  expect(made.status).toBe(201)
+  const at = { ...fleet.planes[0], baseUrl: gateway?.gatewayUrl ?? '' }
+  const { body: asked } = await post(at, '/v1/oauth/device_authorization', { surface: 'claude_code' })
+  const decided = await fetch(`${fleet.planes[1].baseUrl}/v1/oauth/device/decision`, {
+    method: 'POST',
+    headers: fromConsentPage(fleet.planes[1], ada),
+    body: JSON.stringify({ user_code: asked.user_code, approve: true, scopes: ['gateway:invoke'], user_id: ada.id }),
+  })
+  expect(decided.status).toBe(200)
+  const { body: given } = await post(at, '/v1/oauth/token', { grant_type, device_code: String(asked.device_code) })
+  const headers = { authorization: `Bearer ${given.access_token}` }
+  await eventually(async () => {
+    const answer = await fetch(`${at.baseUrl}/managed/settings`, { headers })
+    expect(await answer.json()).toMatchObject({ settings: { model: 'x' } })
+  })
 })

@@ -31,6 +31,7 @@ import {
   tokenFlags,
 } from './client-token.ts'
 import { differenceText, setupText } from './show.ts'
+import { connectSignIn } from './sign-in.ts'
 
 const names = recipes.map(({ name }) => name).join(', ')
 /** Stands for the secret until there is one: what is shown before the question has none. */
@@ -41,6 +42,7 @@ const newTokenGrace = 10_000
 interface Flags extends ConnectionFlags, TokenFlags {
   readonly client: string
   readonly 'gateway-url': string | undefined
+  readonly 'sign-in': boolean | undefined
   readonly write: boolean | undefined
   readonly undo: boolean | undefined
   readonly yes: boolean | undefined
@@ -59,6 +61,11 @@ export const connectCommand = (terminal: Terminal, input: Input = processInput) 
         description: "The gateway's address as the client sees it (default: the one that the control plane names)",
         valueHint: 'URL',
       },
+      'sign-in': {
+        type: 'boolean',
+        description:
+          'Make no token: let people sign in at the gateway (claude-code), and print what machines need for it',
+      },
       write: { type: 'boolean', description: "Change the client's own files, after showing how and asking" },
       undo: { type: 'boolean', description: 'Take back what --write changed' },
       yes: { type: 'boolean', description: 'Do not ask' },
@@ -72,7 +79,8 @@ export const connectCommand = (terminal: Terminal, input: Input = processInput) 
         throw new Failure('usage', { message: '--write and --undo contradict each other: give one' })
       }
       const job = { recipe, flags: args, terminal, input }
-      if (args.undo) await takeBack(job)
+      if (args['sign-in']) await signInWith(job)
+      else if (args.undo) await takeBack(job)
       else await connectClient(job)
     },
   })
@@ -82,6 +90,19 @@ interface Job {
   flags: Flags
   terminal: Terminal
   input: Input
+}
+
+/** Flags about a token or files have no meaning where there is neither. */
+async function signInWith({ recipe, flags, terminal }: Job): Promise<void> {
+  const odd = (['write', 'undo', 'model', 'max-budget', 'expires', 'token-env', 'token-stdin'] as const).find(
+    (name) => flags[name] !== undefined,
+  )
+  if (odd !== undefined) {
+    throw new Failure('usage', { message: `--${odd} and --sign-in contradict each other: give one` })
+  }
+  const api = connect(flags, terminal)
+  const gatewayUrl = await findGateway(flags['gateway-url'], api)
+  await connectSignIn({ recipe, gatewayUrl, api, json: flags.json, terminal })
 }
 
 async function connectClient({ recipe, flags, terminal, input }: Job): Promise<void> {

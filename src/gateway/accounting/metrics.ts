@@ -29,6 +29,8 @@ export interface Meter {
   finished(exchange: Exchange, outcome: Outcome, monotonic: number, cost?: CostAttribution): void
   /** A request that was sent a second time, or was not. */
   shadowed(result: 'answered' | 'failed' | 'skipped', cost: CostAttribution | undefined): void
+  /** Telemetry of a client that the collector took. */
+  telemetry(signal: string, bytes: number): void
   /** All metrics as they are now: as text, or as JSON for another process. */
   read(readings: MeterReadings): Registry
 }
@@ -164,6 +166,11 @@ export function createMeter(): Meter {
     firstTokenBounds,
   )
   const spansByOutcome = counter('gatehouse_trace_spans_total', 'Spans by result', 'outcome')
+  const telemetryBytes = counter(
+    'gatehouse_telemetry_bytes_total',
+    "Clients' telemetry that the collector took, in bytes",
+    'signal',
+  )
   const discardedMessages = counter(
     'gatehouse_mcp_discarded_messages_total',
     'Messages of MCP servers that were discarded, by reason',
@@ -197,6 +204,9 @@ export function createMeter(): Meter {
     shadowed(result, cost) {
       shadows.inc({ result })
       shadowCosts.inc(cost?.cost ?? 0)
+    },
+    telemetry(signal, bytes) {
+      telemetryBytes.inc({ signal }, bytes)
     },
     read(readings) {
       const { spans, mcp } = readings

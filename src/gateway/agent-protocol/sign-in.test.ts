@@ -82,6 +82,16 @@ test('a refresh token that is refused for good is answered 401, everything else 
   expect(await statusOf(poll, 429, 'slow_down')).toEqual([429, 'slow_down'])
 })
 
+test('says who registers claude-code where it is not registered', async () => {
+  const asked = signIn(answers(400, { error: 'invalid_client', error_description: 'No such application' }))
+  const describedFor = async (form: string) => {
+    const answer = await asked.answer(deviceAuthorizationPath, posted(deviceAuthorizationPath, form), 'r')
+    return [answer.status, Object(await answer.json()).error_description]
+  }
+  expect(await describedFor('')).toEqual([400, expect.stringContaining('gatehouse connect claude-code --sign-in')])
+  expect(await describedFor('client_id=other')).toEqual([400, 'No such application'])
+})
+
 test('what is no form, too long, or does not say its length is refused and not sent on', async () => {
   const wrong = [
     posted(tokenPath, '{}', 'application/json'),

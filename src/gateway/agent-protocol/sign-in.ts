@@ -7,7 +7,7 @@
  *   - It sends no `client_id`. Without one the request is that of `claude-code`.
  *   - It signs in again only after a refresh that is answered 401; RFC 6749 section 5.2 says 400.
  *
- * Limits: 64 KiB a form, whose length is declared; 32 requests that wait for the control plane; 15 s.
+ * Limits: 64 KiB a form, whose length is declared, within 10 s; 32 requests that wait for the control plane, 15 s each.
  */
 import type { InFlight } from '../context.ts'
 
@@ -28,7 +28,10 @@ export type AskControlPlane = (path: string, form: URLSearchParams, requestId: s
 /** The client of a request that names none. */
 export const defaultClient = 'claude-code'
 
+const notAForm = 'Send application/x-www-form-urlencoded with its Content-Length, 64 KiB at most'
+const notRegistered = `Nobody can sign in here yet: an administrator registers ${defaultClient}, as by gatehouse connect ${defaultClient} --sign-in`
 const formBytes = 64 * 1024
+const formMilliseconds = 10_000
 const mostWaiting = 32
 export const answerMilliseconds = 15_000
 const retryAfterSeconds = '2'
@@ -60,15 +63,24 @@ export class SignIn {
     const { gatewayUrl, ask, running } = this.#options
     if (gatewayUrl() === '') return unavailable('The gateway is starting: try again')
     if (path === metadataPath) return Response.json(metadataOf(originFor(request, gatewayUrl())))
+    const form = await readForm(request)
+    if (form === null) return refusal(400, 'invalid_request', notAForm)
     if (this.#waiting >= mostWaiting) return unavailable('Too many sign-ins wait: try again')
     this.#waiting += 1
     try {
-      const form = await readForm(request)
-      if (form === null) return refusal(400, 'invalid_request', `Send a form of at most ${formBytes} bytes`)
-      if (!form.has('client_id')) form.set('client_id', defaultClient)
+      const isNamed = form.has('client_id')
+      if (!isNamed) form.set('client_id', defaultClient)
       const asked = ask(path, form, requestId)
       running.waitFor(asked)
-      return await passedOn(await asked, form)
+      const { status, headers, text } = await received(await asked)
+      const error = status === 400 ? errorOf(text) : null
+      if (error === 'invalid_client' && !isNamed) return refusal(400, error, notRegistered)
+      // After this the client asks its person to sign in again.
+      if (error === 'invalid_grant' && form.get('grant_type') === 'refresh_token') {
+        headers.set('www-authenticate', 'Bearer')
+        return new Response(text, { status: 401, headers })
+      }
+      return new Response(text, { status, headers })
     } catch {
       // What failed is the call, or the client's connection; neither says more to the client.
       return unavailable('The control plane does not answer: try again')
@@ -101,25 +113,31 @@ const metadataOf = (origin: string) => ({
   scopes_supported: ['gateway:invoke'],
 })
 
-/** Null where it is no form, is too long, or does not say how long it is. */
+/** Null where it is no form, is too long, does not say how long it is, or does not arrive in time. */
 async function readForm(request: Request): Promise<URLSearchParams | null> {
   const { headers } = request
   const length = Number(headers.get('content-length') ?? Number.NaN)
   const isForm = /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(headers.get('content-type') ?? '')
   if (!isForm || !(length <= formBytes)) return null
-  return new URLSearchParams(await request.text())
+  const { promise: late, resolve } = Promise.withResolvers<null>()
+  const timer = setTimeout(resolve, formMilliseconds, null)
+  try {
+    const text = await Promise.race([request.text(), late])
+    return text === null ? null : new URLSearchParams(text)
+  } catch {
+    // The client broke off.
+    return null
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 const passedHeaders = ['content-type', 'retry-after']
 
-/** The control plane's answer. One that refuses a refresh token for good is 401, after which the person signs in again. */
-async function passedOn(answer: Response, form: URLSearchParams): Promise<Response> {
+/** The control plane's answer, as far as the client is told. */
+async function received(answer: Response): Promise<{ status: number; headers: Headers; text: string }> {
   const headers = new Headers(passedHeaders.flatMap((name) => entry(name, answer.headers.get(name))))
-  const text = await answer.text()
-  const isOver =
-    answer.status === 400 && form.get('grant_type') === 'refresh_token' && errorOf(text) === 'invalid_grant'
-  if (isOver) headers.set('www-authenticate', 'Bearer')
-  return new Response(text, { status: isOver ? 401 : answer.status, headers })
+  return { status: answer.status, headers, text: await answer.text() }
 }
 
 const entry = (name: string, value: string | null): [string, string][] => (value === null ? [] : [[name, value]])

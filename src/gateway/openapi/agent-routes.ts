@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { managedSettingsPath } from '../agent-protocol/managed-settings.ts'
+import { signals } from '../telemetry-intake/attribution.ts'
+import { intakePath } from '../telemetry-intake/intake.ts'
 
 export const agentRouteDescriptions: readonly GatewayRouteDescription[] = [
   {
@@ -20,4 +22,18 @@ export const agentRouteDescriptions: readonly GatewayRouteDescription[] = [
     failures: [400, 401, 403, 404, 405, 503],
     errors: 'messages',
   },
+  ...signals.map(
+    (signal): GatewayRouteDescription => ({
+      method: 'POST',
+      path: intakePath(signal),
+      family: 'telemetry',
+      summary: `Passes ${signal} of a client on to the collector (OTLP over HTTP; protobuf, or JSON)`,
+      permission: 'gateway:invoke',
+      policyStages: [],
+      request: z.looseObject({}),
+      reply: z.looseObject({}),
+      alsoAnswers: ['application/x-protobuf'],
+      failures: [400, 401, 403, 405, 408, 413, 415, 429, 501, 503],
+    }),
+  ),
 ]

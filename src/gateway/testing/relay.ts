@@ -24,6 +24,7 @@ import { createInFlight } from '../in-flight.ts'
 import { noSiblings } from '../mcp/sibling-workers.ts'
 import type { BeginInspection, Inspected, StreamInspection } from '../policy/inspected-stream.ts'
 import { relayStream } from '../response/sse.ts'
+import { IntakeLimits } from '../telemetry-intake/intake-limits.ts'
 import { Circuits } from '../upstream/circuit.ts'
 import { createTestWorker, testMemory, testSettings } from './worker.ts'
 
@@ -98,6 +99,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     prices: new PriceBook(),
     tokenCounter: { count: async () => null },
     settings,
+    intake: { limits: new IntakeLimits(), waiting: 0 },
     fetch,
     clock: systemClock,
     newId,
