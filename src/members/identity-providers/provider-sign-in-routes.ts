@@ -14,9 +14,10 @@ import { anonymous } from '../../identity/principal.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent } from '../member-event.ts'
 import { addressKey, addressRule, countAttempt, forgiveAttempt } from '../people/throttle.ts'
+import { requireUser } from '../people/user-routes.ts'
 import { cookieOf, endReplacedSession, refuseForeignPage, requireSession } from '../sessions/auth-routes.ts'
 import { sessionOf } from '../sessions/authenticate-session.ts'
-import { startBrowserSession } from '../sessions/sign-in.ts'
+import { provePassword, startBrowserSession } from '../sessions/sign-in.ts'
 import { redirectUriOf } from './identity-provider-routes.ts'
 import { ProviderRefusal, type RefusalReason } from './provider-refusal.ts'
 import { type Attempt, attemptOf, beginAttempt, forgetAttempt, returnPath } from './sign-in-attempt.ts'
@@ -71,11 +72,14 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
     )
     .post(
       '/v1/auth/identity-providers/link',
-      async ({ body: { identity_provider_id: id, return_to }, request, set }) => {
+      async ({ body: { identity_provider_id: id, return_to, current_password: password }, request, set }) => {
         const { kind, userId } = await requireSession(request, dependencies)
         if (kind !== 'browser') {
           throw new Failure('permission_denied', { message: 'Only a person in a browser can link an account' })
         }
+        // A stolen session must not become a lasting one.
+        const address = dependencies.addressOf(request)
+        await provePassword(dependencies, await requireUser(dependencies, userId), { password, address })
         const asked = { providerId: id, returnTo: return_to, linkTo: userId }
         const { redirectTo, cookie } = await begin(dependencies, asked)
         set.headers['set-cookie'] = cookie
@@ -83,8 +87,8 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'signed-in',
-        failures: [404, 503],
-        body: beginBody,
+        failures: [404, 429, 503],
+        body: beginBody.extend({ current_password: z.string().max(1024) }),
         response: begun,
         detail: {
           tags: ['Sessions'],
