@@ -87,6 +87,12 @@ test('removes a second factor with --yes only', async () => {
   expect(requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['DELETE /v1/users/u1/second-factor'])
 })
 
+test('unlinks an account with --yes only', async () => {
+  await expect(run('user', ['unlink', 'u1'])).rejects.toThrow('--yes')
+  await run('user', ['unlink', 'u1', '--yes'])
+  expect(requests.map(({ method, target }) => `${method} ${target}`)).toEqual(['DELETE /v1/users/u1/identities'])
+})
+
 test('lists records as a table and makes control characters visible', async () => {
   const { out, notes } = await run('user', ['list', '--role', 'member', '--limit', '1'])
   expect(requests[0]?.target).toBe('/v1/users?role=member&limit=1')

@@ -22,6 +22,7 @@ export const user = (terminal: Terminal, input: Input = processInput) =>
     subCommands: {
       invite: () => invite(terminal),
       'remove-second-factor': () => removeSecondFactor(terminal),
+      unlink: () => unlink(terminal),
       ...resourceCommands(userResource, terminal, {
         create: {
           args: askedPasswordFlag,
@@ -70,5 +71,19 @@ const removeSecondFactor = (terminal: Terminal) =>
       if (!args.yes) throw new Failure('usage', { message: 'A password alone is enough then: repeat with --yes' })
       const path = `${recordPath(userResource, args.id)}/second-factor`
       await sendRecord({ method: 'DELETE', path }, args, terminal)
+    },
+  })
+
+const unlink = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Unlink an account from all identity providers; the sessions that came of them end' },
+    args: {
+      ...idArgument,
+      yes: { type: 'boolean', description: 'Confirm: the person cannot sign in there to this account' },
+      ...recordFlags,
+    },
+    async run({ args }) {
+      if (!args.yes) throw new Failure('usage', { message: 'The person could not sign in there: repeat with --yes' })
+      await sendRecord({ method: 'DELETE', path: `${recordPath(userResource, args.id)}/identities` }, args, terminal)
     },
   })

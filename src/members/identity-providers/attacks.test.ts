@@ -299,6 +299,16 @@ test('open redirect: the browser goes on to the console and nowhere else', async
   }
 })
 
+test('the longest return address fits into a cookie that browsers keep', async () => {
+  const { cookie, url } = await beginAt(plane, id, `/${'a'.repeat(1999)}`)
+  expect(cookie.length).toBeLessThan(4096)
+  expect((await comeBack(plane, provider.answerTo(url), [cookie])).refused).toBeNull()
+  for (const return_to of [`/${'a'.repeat(2000)}`, '/é']) {
+    const body = { identity_provider_id: id, return_to }
+    expect((await plane.call('POST', '/v1/auth/identity-providers/begin', { body })).status).toBe(422)
+  }
+})
+
 test('login CSRF: an answer counts only in the browser that began, and only with its own state', async () => {
   const attacker = await beginAt(plane, id)
   const victim = await beginAt(plane, id)
@@ -323,6 +333,26 @@ test('login CSRF: another page cannot begin a sign-in', async () => {
     headers,
   })
   expect(begun.status).toBe(403)
+})
+
+test('linking needs the password: a stolen session does not become a lasting one', async () => {
+  await plane.addPerson('victim@example.com', 'admin')
+  const victim = await plane.signInAs('victim@example.com')
+  const link = (current_password: string) =>
+    plane.call('POST', '/v1/auth/identity-providers/link', {
+      body: { identity_provider_id: id, current_password },
+      cookie: victim.cookie,
+      headers: plane.fromPage(victim),
+    })
+  expect((await link('a guess of the attacker')).json.error.code).toBe('invalid_credentials')
+  const byPassword = await signInAt(plane, provider, id)
+  const { csrf_token } = (await plane.call('GET', '/v1/auth/session', { cookie: byPassword.session ?? '' })).json
+  const withoutPassword = await plane.call('POST', '/v1/auth/identity-providers/link', {
+    body: { identity_provider_id: id, current_password: '' },
+    cookie: byPassword.session ?? '',
+    headers: plane.fromPage({ csrf: csrf_token }),
+  })
+  expect(withoutPassword.json.error.code).toBe('invalid_credentials')
 })
 
 test('an identity is not linked where another account is signed in by then', async () => {

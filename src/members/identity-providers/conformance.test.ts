@@ -112,7 +112,8 @@ test('oidcc-client-test-invalid-sig-es256: rejects a signature by a key that is 
 })
 
 test('oidcc-client-test-userinfo-invalid-sub: rejects claims about somebody else', async () => {
-  provider.behaviour.userinfo = { sub: 'invalid', groups: ['x'] }
+  provider.claims = { sub: 'subject-1' }
+  provider.behaviour.userinfo = { sub: 'invalid', email: 'ann@example.com', email_verified: true }
   await expectRejected()
 })
 

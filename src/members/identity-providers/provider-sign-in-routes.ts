@@ -12,15 +12,18 @@ import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import { anonymous } from '../../identity/principal.ts'
 import type { MemberDependencies } from '../dependencies.ts'
-import { memberEvent } from '../member-event.ts'
+import { memberEvent, recordChange } from '../member-event.ts'
 import { addressKey, addressRule, countAttempt, forgiveAttempt } from '../people/throttle.ts'
+import { assertMayChange } from '../people/user.ts'
+import { userSchema } from '../people/user-resource.ts'
+import { readUser, requireUser } from '../people/user-routes.ts'
 import { cookieOf, endReplacedSession, refuseForeignPage, requireSession } from '../sessions/auth-routes.ts'
 import { sessionOf } from '../sessions/authenticate-session.ts'
-import { startBrowserSession } from '../sessions/sign-in.ts'
+import { provePassword, startBrowserSession } from '../sessions/sign-in.ts'
 import { redirectUriOf } from './identity-provider-routes.ts'
 import { ProviderRefusal, type RefusalReason } from './provider-refusal.ts'
 import { type Attempt, attemptOf, beginAttempt, forgetAttempt, returnPath } from './sign-in-attempt.ts'
-import { enabledProviders, requireEnabled } from './stored-identity-provider.ts'
+import { enabledProviders, removeIdentities, requireEnabled } from './stored-identity-provider.ts'
 import { takeIn } from './take-in.ts'
 
 const beginBody = z.strictObject({
@@ -71,11 +74,14 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
     )
     .post(
       '/v1/auth/identity-providers/link',
-      async ({ body: { identity_provider_id: id, return_to }, request, set }) => {
+      async ({ body: { identity_provider_id: id, return_to, current_password: password }, request, set }) => {
         const { kind, userId } = await requireSession(request, dependencies)
         if (kind !== 'browser') {
           throw new Failure('permission_denied', { message: 'Only a person in a browser can link an account' })
         }
+        // A stolen session must not become a lasting one.
+        const address = dependencies.addressOf(request)
+        await provePassword(dependencies, await requireUser(dependencies, userId), { password, address })
         const asked = { providerId: id, returnTo: return_to, linkTo: userId }
         const { redirectTo, cookie } = await begin(dependencies, asked)
         set.headers['set-cookie'] = cookie
@@ -83,12 +89,37 @@ export const providerSignInRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'signed-in',
-        failures: [404, 503],
-        body: beginBody,
+        failures: [404, 429, 503],
+        body: beginBody.extend({ current_password: z.string().max(1024) }),
         response: begun,
         detail: {
           tags: ['Sessions'],
           summary: 'Begins a sign-in whose identity is linked to the account of the person who asks',
+        },
+      },
+    )
+    .delete(
+      '/v1/users/:id/identities',
+      async ({ principal, params: { id }, requestId }) => {
+        const user = await requireUser(dependencies, id)
+        assertMayChange(principal, user.role, user.role)
+        const event = await memberEvent(dependencies, {
+          type: 'member.updated',
+          principal,
+          requestId,
+          details: { user_id: id, changes: { identities: 'removed' } },
+        })
+        await recordChange(dependencies.recorder, { event, ledger: removeIdentities(id) })
+        return await readUser(dependencies, id)
+      },
+      {
+        access: 'members:write',
+        failures: [409],
+        params,
+        response: userSchema,
+        detail: {
+          tags: ['People'],
+          summary: "Unlinks a person's account from all identity providers; the sessions that came of them end",
         },
       },
     )
@@ -140,12 +171,19 @@ async function answerCallback(
     headers.append('set-cookie', await comeIn(dependencies, attempt, { answer, request, requestId }))
     headers.set('location', consoleAddress(dependencies, attempt.returnTo, null))
     await forgiveAttempt(dependencies.ledger, { account: null, address: key })
-  } catch (error) {
-    if (!(error instanceof ProviderRefusal)) throw error
+  } catch (thrown) {
+    const error = asRefusal(thrown)
     if (error.reason !== 'throttled') await recordRefusal(dependencies, { providerId, request, requestId }, error)
     headers.set('location', consoleAddress(dependencies, attempt?.returnTo ?? '/', error.reason))
   }
   return new Response(null, { status: 303, headers })
+}
+
+/** Of two answers that make or change one account at the same moment, one is to be tried again. */
+function asRefusal(thrown: unknown): ProviderRefusal {
+  if (thrown instanceof ProviderRefusal) return thrown
+  if (!(thrown instanceof Failure) || thrown.code !== 'conflict') throw thrown
+  return new ProviderRefusal('attempt_missing', 'The account changed at the same moment', { cause: thrown })
 }
 
 /** Each answer costs a call to the provider and an event: an address has as many as it has wrong passwords. */

@@ -199,7 +199,8 @@ async function vouched(
   claims: Claims & { sub: string },
 ): Promise<Vouched> {
   const [groups = ''] = config.groups_claim.split('.')
-  const isComplete = claims.email !== undefined && (claims[config.groups_claim] ?? claims[groups]) !== undefined
+  const hasGroups = config.groups.length === 0 || (claims[config.groups_claim] ?? claims[groups]) !== undefined
+  const isComplete = claims.email !== undefined && hasGroups
   const canAsk = configuration.serverMetadata().userinfo_endpoint !== undefined
   const more = isComplete || !canAsk ? {} : await client.fetchUserInfo(configuration, tokens.access_token, claims.sub)
   return { subject: claims.sub, claims: { ...more, ...claims }, refreshToken: tokens.refresh_token ?? null }

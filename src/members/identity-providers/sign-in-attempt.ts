@@ -17,13 +17,15 @@ const lifetimeSeconds = 600
 /** A browser keeps cookies of 4096 bytes, and sealing makes of 3 bytes 4. */
 const longestReturn = 2000
 
+/**
+ * Neither `//host` nor a backslash, which browsers take for a slash; and printable ASCII, as addresses are, so that the
+ * length in characters is the length in bytes.
+ */
+const isPath = (text: string): boolean =>
+  /^\/[\x21-\x7e]*$/.test(text) && !text.startsWith('//') && !text.includes('\\')
+
 /** Where the console goes on after a sign-in: an address below its own, with its query. */
 export const returnPath = z.string().max(longestReturn).refine(isPath, 'Write a path of the console: /tokens')
-
-/** Neither `//host` nor a backslash, which browsers take for a slash, nor what would end a header. */
-function isPath(text: string): boolean {
-  return text.startsWith('/') && !text.startsWith('//') && !/[\\\p{Cc}\p{Cs}]/u.test(text)
-}
 
 const attemptSchema = z.object({
   providerId: z.string(),

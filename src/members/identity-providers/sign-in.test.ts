@@ -243,3 +243,24 @@ test('signing out can lead to the sign-out of the provider, and works while that
   plane.clock.advance(11 * 60_000)
   expect((await second.out()).json).toEqual({ signed_out: true, redirect_to: null })
 })
+
+test('an account that is unlinked belongs to no identity any more', async () => {
+  const id = await addProviderRecord(plane, provider)
+  await plane.addPerson('own@example.com', 'admin')
+  const browser = await plane.signInAs('own@example.com')
+  const { url, cookie } = await beginAt(plane, id, '/', browser)
+  const back = await comeBack(plane, provider.answerTo(url), [cookie, `gatehouse_session=${browser.cookie}`])
+  const person = await whoIs(plane, back.session)
+  const unlinked = await plane.call('DELETE', `/v1/users/${person.id}/identities`, { token: plane.adminToken })
+  expect(unlinked.json.id).toBe(person.id)
+  expect(await whoIs(plane, back.session)).toBeNull()
+  expect((await whoIs(plane, (await signInAt(plane, provider, id)).session)).id).not.toBe(person.id)
+})
+
+test('of two first sign-ins of one person at once, both end in the console and one account is made', async () => {
+  const id = await addProviderRecord(plane, provider)
+  const answers = await Promise.all([signInAt(plane, provider, id), signInAt(plane, provider, id)])
+  expect(answers.map(({ status }) => status)).toEqual([303, 303])
+  expect(answers.some(({ session }) => session !== null)).toBe(true)
+  expect(await plane.store.ledger.read('select user_id from user_identities')).toHaveLength(1)
+})

@@ -1,11 +1,11 @@
 /** The queries of identity providers and of the identities they vouch for. */
-import { and, eq, gt, isNotNull, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, isNotNull, sql } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import { seal, unseal } from '../../lib/seal.ts'
 import { forgetSecret, keepSecret, openSecret } from '../../store/keys/master-key.ts'
 import type { Database } from '../../store/open.ts'
 import { guard, hasRow, insert, query, remove, statement, subquery, update } from '../../store/query.ts'
-import { identityProviders, userIdentities, userSessions } from '../../store/schema/ledger/people.ts'
+import { identityProviders, programCodes, userIdentities, userSessions } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 import { configSchema, type ProviderConfig } from './identity-provider-resource.ts'
 
@@ -126,7 +126,7 @@ function endSessionsBy(issuer: string): Statement[] {
   const own = subquery.select({ id: userIdentities.id }).from(userIdentities).where(eq(userIdentities.issuer, issuer))
   return [
     statement(update(userIdentities).set(noLongerVouched).where(eq(userIdentities.issuer, issuer))),
-    statement(remove(userSessions).where(sql`${userSessions.identityId} in ${own}`)),
+    statement(remove(userSessions).where(inArray(userSessions.identityId, own))),
   ]
 }
 
@@ -136,6 +136,18 @@ export const findIdentity = async (ledger: Database, issuer: string, subject: st
     .from(userIdentities)
     .where(and(eq(userIdentities.issuer, issuer), eq(userIdentities.subject, subject)))
     .get()) ?? null
+
+/** Takes all identities of a person away, with the sessions and codes that came of them. */
+export function removeIdentities(userId: string): Statement[] {
+  const own = subquery.select({ id: userIdentities.id }).from(userIdentities).where(eq(userIdentities.userId, userId))
+  return [
+    statement(remove(userSessions).where(inArray(userSessions.identityId, own))),
+    statement(
+      update(programCodes).set({ expiresAt: 0, identityId: null }).where(inArray(programCodes.identityId, own)),
+    ),
+    statement(remove(userIdentities).where(eq(userIdentities.userId, userId))),
+  ]
+}
 
 /** Sealed for one identity, so that it does not open in the row of another. */
 const context = (identityId: string): string => `refresh-token:${identityId}`

@@ -5,7 +5,7 @@
  * for its identity.
  */
 import { createHmac } from 'node:crypto'
-import { and, desc, eq, getTableColumns, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableColumns, gt, isNull, lt, lte, ne, or, sql } from 'drizzle-orm'
 import type { Settings } from '../../config.ts'
 import { hashSecret, makeSecret, secretKind } from '../../identity/secret.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -123,7 +123,13 @@ export async function listSessions(
   now: number,
 ): Promise<SessionRow[]> {
   const own = eq(userSessions.userId, userId)
-  const rows = await query(ledger).select().from(userSessions).where(own).orderBy(desc(userSessions.id))
+  const vouched = or(isNull(userIdentities.id), gt(userIdentities.vouchedUntil, now))
+  const rows = await query(ledger)
+    .select(getTableColumns(userSessions))
+    .from(userSessions)
+    .leftJoin(userIdentities, eq(userIdentities.id, userSessions.identityId))
+    .where(and(own, vouched))
+    .orderBy(desc(userSessions.id))
   return rows.filter((row) => isLive(row, settings, now))
 }
 

@@ -1,7 +1,7 @@
 /** What tests of sign-in at a provider share: a record of the provider, and the way there and back. */
 
 import type { OpenIdProvider } from './openid-provider.ts'
-import type { Browser, TemporaryControlPlane } from './temporary-control-plane.ts'
+import { type Browser, type TemporaryControlPlane, testPassword } from './temporary-control-plane.ts'
 
 export interface CameBack {
   status: number
@@ -32,7 +32,10 @@ export async function addProviderRecord(
 /** Begins a sign-in in a browser: where it is sent, and the cookie that it keeps. */
 export async function beginAt(plane: TemporaryControlPlane, id: string, returnTo = '/', by?: Browser) {
   const begun = await plane.call('POST', `/v1/auth/identity-providers/${by === undefined ? 'begin' : 'link'}`, {
-    body: { identity_provider_id: id, return_to: returnTo },
+    body: {
+      ...{ identity_provider_id: id, return_to: returnTo },
+      ...(by === undefined ? {} : { current_password: testPassword }),
+    },
     ...(by === undefined ? {} : { cookie: by.cookie, headers: plane.fromPage(by) }),
   })
   if (begun.status !== 200) throw new Error(`The sign-in did not begin: ${begun.text}`)

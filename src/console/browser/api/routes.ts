@@ -181,7 +181,10 @@ interface Routes {
   'POST /v1/auth/logout': { reply: { signed_out: true; redirect_to: string | null } }
   'GET /v1/auth/identity-providers': { reply: SignInWays }
   'POST /v1/auth/identity-providers/begin': { body: BeginSignIn; reply: { redirect_to: string } }
-  'POST /v1/auth/identity-providers/link': { body: BeginSignIn; reply: { redirect_to: string } }
+  'POST /v1/auth/identity-providers/link': {
+    body: BeginSignIn & { current_password: string }
+    reply: { redirect_to: string }
+  }
   'POST /v1/auth/second-factor/begin': {
     body: { current_password: string }
     reply: { secret: string; otpauth_uri: string }

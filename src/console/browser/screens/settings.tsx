@@ -132,20 +132,34 @@ function Password() {
   )
 }
 
-/** Where the person can have their identity at a provider linked to this account. */
+/** Where the person can have their identity at a provider linked to this account, which the password proves. */
 function Providers() {
   const found = useLoaded('ways to sign in', (signal) => api('GET /v1/auth/identity-providers', { signal }))
+  const [password, setPassword] = useState('')
   const providers = found.value?.identity_providers ?? []
-  if (providers.length === 0) return null
+  if (providers.length === 0 || caller.value?.user?.has_password !== true) return null
   return (
     <section class="card stack">
       <h2>Identity providers</h2>
-      <p>
-        Link your identity at a provider to this account. From then on you can sign in there, and your groups there
-        decide your role.
-      </p>
-      <div class="row">
-        <ProviderButtons providers={providers} to="link" />
+      <div class="form">
+        <p>
+          Link your identity at a provider to this account. From then on you can sign in there, and your groups there
+          decide your role.
+        </p>
+        <TextField
+          label="Your password"
+          type="password"
+          autocomplete="current-password"
+          value={password}
+          set={setPassword}
+        />
+        <ProviderButtons
+          providers={providers}
+          action="Link"
+          begin={(asked) =>
+            api('POST /v1/auth/identity-providers/link', { body: { ...asked, current_password: password } })
+          }
+        />
       </div>
     </section>
   )

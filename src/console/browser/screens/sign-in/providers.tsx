@@ -1,7 +1,7 @@
 /** Sign-in at identity providers: a button for each, and why the last attempt came to nothing. */
 import type { RefusalReason } from '../../../../members/identity-providers/provider-refusal.ts'
 import { address, queryValue, setQuery } from '../../address.ts'
-import { api, type SignInWays } from '../../api/routes.ts'
+import type { SignInWays } from '../../api/routes.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import { userText } from '../../parts/user-text.tsx'
@@ -53,38 +53,40 @@ function hereAndNow(): string {
   return here.length > longestReturn ? address.value.path : here
 }
 
+type Provider = SignInWays['identity_providers'][number]
+
 interface ButtonsProps {
-  providers: SignInWays['identity_providers']
-  /** `begin` signs in, `link` links the account to whoever signs in there. */
-  to: 'begin' | 'link'
+  providers: readonly Provider[]
+  /** What begins a sign-in there; it ends at the page that is open now. */
+  begin(asked: { identity_provider_id: string; return_to: string }): Promise<{ redirect_to: string }>
+  /** The words before the provider's name. */
+  action: string
   primary?: boolean
 }
 
-export const ProviderButtons = ({ providers, to, primary = false }: ButtonsProps) => (
+export const ProviderButtons = ({ providers, ...shared }: ButtonsProps) => (
   <>
     {providers.map((provider) => (
-      <ProviderButton key={provider.id} provider={provider} to={to} primary={primary} />
+      <ProviderButton key={provider.id} provider={provider} {...shared} />
     ))}
   </>
 )
 
-interface ButtonProps {
-  provider: SignInWays['identity_providers'][number]
-  to: 'begin' | 'link'
-  primary: boolean
-}
-
-function ProviderButton({ provider: { id, name }, to, primary }: ButtonProps) {
+function ProviderButton({
+  provider: { id, name },
+  begin,
+  action,
+  primary = false,
+}: Omit<ButtonsProps, 'providers'> & { provider: Provider }) {
   const { run, busy, refusal } = useAction(
-    () =>
-      api(`POST /v1/auth/identity-providers/${to}`, { body: { identity_provider_id: id, return_to: hereAndNow() } }),
+    () => begin({ identity_provider_id: id, return_to: hereAndNow() }),
     ({ redirect_to }) => followRedirect(redirect_to),
   )
   return (
     <>
       {refusal !== null && <ErrorNote refusal={refusal} />}
       <button type="button" class={primary ? 'primary' : ''} disabled={busy} onClick={run}>
-        {to === 'begin' ? 'Continue with' : 'Link'} {userText(name)}
+        {action} {userText(name)}
       </button>
     </>
   )

@@ -36,6 +36,12 @@ export function SignIn() {
   )
 }
 
+const signsIn = {
+  action: 'Continue with',
+  begin: (asked: { identity_provider_id: string; return_to: string }) =>
+    api('POST /v1/auth/identity-providers/begin', { body: asked }),
+}
+
 const Notes = () => (
   <>
     {sessionNote.value !== null && <p class="note">{sessionNote.value}</p>}
@@ -54,7 +60,7 @@ function ByProvider({ ways, usePassword }: { ways: SignInWays; usePassword(): vo
       <div class="card form">
         <h1>Sign in</h1>
         <Notes />
-        <ProviderButtons providers={ways.identity_providers} to="begin" primary />
+        <ProviderButtons providers={ways.identity_providers} {...signsIn} primary />
       </div>
       <p class="row between small">
         <span class="quiet">Passwords are for the break-glass owner only.</span>
@@ -88,7 +94,7 @@ function ByPassword({ ways }: { ways: SignInWays }) {
           <Notes />
           {ways.identity_providers.length > 0 && (
             <>
-              <ProviderButtons providers={ways.identity_providers} to="begin" />
+              <ProviderButtons providers={ways.identity_providers} {...signsIn} />
               <p class="small quiet">Or by password:</p>
             </>
           )}
