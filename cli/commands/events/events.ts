@@ -14,6 +14,7 @@ export const events = (terminal: Terminal) =>
     meta: { description: 'Read, export and verify events' },
     subCommands: {
       tail: async () => tail(terminal),
+      sessions: async () => (await import('./sessions.ts')).sessions(terminal),
       export: async () => exportEvents(terminal),
       verify: async () => (await import('./verify.ts')).verify(terminal),
       'rebuild-rollups': async () => (await import('./rebuild-rollups.ts')).rebuildRollups(terminal),
