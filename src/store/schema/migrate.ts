@@ -10,6 +10,7 @@ import { Failure } from '../../failure.ts'
 import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'text' }
 import ledger0001 from '../migrations/ledger/0001_rows_and_triggers.sql' with { type: 'text' }
 import ledger0002 from '../migrations/ledger/0002_batches.sql' with { type: 'text' }
+import ledger0003 from '../migrations/ledger/0003_batch_objects.sql' with { type: 'text' }
 import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text' }
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
 import type { Database, Reader } from '../open.ts'
@@ -27,6 +28,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: '0000_baseline', sql: ledger0000 },
   { name: '0001_rows_and_triggers', sql: ledger0001 },
   { name: '0002_batches', sql: ledger0002 },
+  { name: '0003_batch_objects', sql: ledger0003 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
