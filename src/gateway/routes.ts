@@ -17,7 +17,7 @@ import { messages } from '../languages/messages/dialect.ts'
 import { compact, compactPath, storedObjects } from '../languages/responses/stored.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { batchObjects } from './batches/batch-dialect.ts'
-import { batchesPath, batchRoutes, filesPath, uploadRoute } from './batches/routes.ts'
+import { batchesPath, batchRoutes, filesPath, listRoutes, uploadRoute } from './batches/routes.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
@@ -28,6 +28,7 @@ import {
   batchStages,
   discoveryStages,
   inferenceStages,
+  listStages,
   storedStages,
   tokenCountStages,
   uploadStages,
@@ -98,6 +99,7 @@ for (const stored of storedRoutes) {
 
 for (const { method, path, stages } of [
   { ...uploadRoute, stages: uploadStages },
+  ...listRoutes.map((route) => ({ ...route, stages: listStages(route.kind) })),
   ...batchRoutes.map((route) => ({ ...route, stages: batchStages(route) })),
 ]) {
   const governed = { route: `${method} ${describedPath({ path })}`, family: 'batches', dialect: batchObjects, stages }

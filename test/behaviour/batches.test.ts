@@ -81,6 +81,8 @@ test('a batch whose gateways are killed is charged once, at what it used, althou
   await until('the worst case is charged', async () => (await usedBy(id)).requests === 2)
   const { spend: held } = await usedBy(id)
   expect(held).toBeGreaterThan(2 * answerCost)
+  await eventually(async () => expect((await openai.batches.list()).data).toHaveLength(1))
+  expect((await openai.files.list()).data).toMatchObject([{ id: (await openai.batches.list()).data[0]?.input_file_id }])
   killGateways()
   store.end(made(), { lines })
   await until('it is settled', async () => (await usedBy(id)).spend === 2 * answerCost, { withinMs: 60_000 })

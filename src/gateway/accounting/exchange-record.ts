@@ -158,6 +158,7 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
   if (notes.length > 0) details.notes = notes
   if (mcp !== null) Object.assign(details, mcpResult(mcp))
   if (exchange.opened) details.dispatched = true
+  if (exchange.stored?.made) details.made = exchange.stored.made
   if (exchange.stored?.batch?.made) details.batch = exchange.stored.batch.made
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }

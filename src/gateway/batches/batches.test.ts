@@ -210,6 +210,49 @@ describe('a file of requests', () => {
   })
 })
 
+describe('lists', () => {
+  const noteMade = () => {
+    const { made: object } = lastOutcome()?.details ?? {}
+    running.worker.batches.made.push(Object(object))
+  }
+
+  test('show the files and batches of the owner as they are at the provider, in pages, without those that are gone', async () => {
+    running.worker.batches.made.length = 0
+    const files: string[] = []
+    for (let number = 0; number < 3; number++) {
+      files.unshift((await uploadTwo()).id)
+      noteMade()
+    }
+    expect((await openai.files.list()).data.map(({ id }) => id)).toEqual(files)
+    const paged: string[] = []
+    for await (const { id } of openai.files.list({ limit: 2, purpose: 'batch' })) paged.push(id)
+    expect(paged).toEqual(files)
+    await openai.files.delete(files[1] ?? '')
+    expect((await openai.files.list({ limit: 2 })).data.map(({ id }) => id)).toEqual([files[0] ?? '', files[2] ?? ''])
+    expect((await openai.files.list({ purpose: 'vision' })).data).toEqual([])
+    const batch = await start(files[0] ?? '')
+    noteMade()
+    expect((await openai.batches.list()).data).toMatchObject([
+      { id: batch.id, input_file_id: files[0], status: 'in_progress' },
+    ])
+    const other = clientFor({ ownerKind: 'user', ownerId: 'somebody' })
+    expect([(await other.files.list()).data, (await other.batches.list()).data]).toEqual([[], []])
+    const narrow = clientFor({ modelFilter: ['other-*'] })
+    expect((await narrow.files.list()).data).toEqual([])
+    const outcome = running.worker.journal.refused.findLast(({ details }) => details?.route === 'GET /v1/batches')
+    expect(outcome).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
+  })
+
+  test('refuse a query that they do not know', async () => {
+    const status = async (query: string) =>
+      (await fetch(`${running.url}/v1/files?${query}`, { headers: { authorization: `Bearer ${running.secret}` } }))
+        .status
+    expect(await Promise.all(['limit=0', 'order=asc', 'other=1', 'after=file_00'].map(status))).toEqual([
+      422, 422, 422, 404,
+    ])
+  })
+})
+
 describe('a batch', () => {
   test('holds the worst case of its lines, and its settlement says what it used', async () => {
     const limits = new InMemoryLimits({ 'token/t/money': 10_000_000, 'token/t/requests': 5 })
