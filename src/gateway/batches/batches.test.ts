@@ -364,6 +364,20 @@ describe('a batch', () => {
     expect(await settledUse()).toMatchObject({ status: 'failed', requests: 0, cost: 0 })
   })
 
+  test('that never ends stays charged in full after three days, and is not settled before', async () => {
+    await start((await uploadTwo()).id)
+    const { batch: described } = lastOutcome()?.details ?? {}
+    const day = 86_400_000
+    const open = { ...Object(described), hold: lastOutcome()?.exchange_id, created_at: Date.now() - 2 * day }
+    running.worker.batches.open.push(open)
+    await eventually(() => expect(running.seen.some(({ request }) => request.url.endsWith(`/${made()}`))).toBe(true))
+    expect(running.worker.batches.settled).toEqual([])
+    running.worker.batches.open[0] = { ...open, hold: Bun.randomUUIDv7(), created_at: Date.now() - 3 * day - 1000 }
+    await start((await uploadTwo()).id)
+    expect(await settledUse()).toMatchObject({ whole: true, status: 'unknown', requests: 2 })
+    running.worker.batches.open.length = 0
+  })
+
   test('is followed to its end although nobody asks for it', async () => {
     await start((await uploadTwo()).id)
     const { batch: described } = lastOutcome()?.details ?? {}
