@@ -210,6 +210,27 @@ describe('a file of requests', () => {
   })
 })
 
+test('a policy that asks a person refuses a line and an answer, and nobody is asked', async () => {
+  const asking = (stage: 'pre_request' | 'post_request') =>
+    testPolicy({
+      ...{ id: 'ask', kind: 'term-filter', config: { terms: ['secret plan'], action: 'escalate' } },
+      stages: [stage],
+    })
+  running.worker.policies = compilePolicySet([asking('pre_request')])
+  const [status, code, message] = await refusal(upload(requestOf('one', 'a secret plan')))
+  expect([status, code]).toEqual([403, 'policy.escalated'])
+  expect(message).toContain('Line 1: A policy asks a person about this, and a line of a file cannot wait')
+  const refused = running.worker.journal.refused.filter(({ details }) => details?.escalation !== undefined)
+  expect(refused).toEqual([])
+  running.worker.policies = compilePolicySet([asking('post_request')])
+  const batch = await start((await uploadTwo()).id)
+  provider.end(made(), { lines: [outputLine('one', 'a secret plan')] })
+  const { output_file_id: id } = await openai.batches.retrieve(batch.id)
+  const text = await (await openai.files.content(id ?? '')).text()
+  expect(JSON.parse(text)).toMatchObject({ custom_id: 'one', response: null, error: { code: 'policy.escalated' } })
+  expect(text).not.toContain('secret plan')
+})
+
 describe('lists', () => {
   const noteMade = () => {
     const { made: object } = lastOutcome()?.details ?? {}
