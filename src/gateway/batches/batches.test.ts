@@ -451,6 +451,9 @@ describe('the output of a batch that is not as it should be', () => {
   test('books answers to requests that nobody made, and says so', async () => {
     const lines = ['one', 'two', 'three'].map((id) => outputLine(id, 'Hi'))
     expect(await useOf({ lines })).toMatchObject({ requests: 3, cost: 3 * answerCost, notes: ['batch.lines_unknown'] })
+    running.worker.batches.settled.length = 0
+    const many = Array.from({ length: 1000 }, (_, number) => outputLine(`r${number}`, 'Hi'))
+    expect(await useOf({ lines: many })).toMatchObject({ requests: 104, cost: 104 * answerCost })
   })
 
   test('charges a line that is too long or no JSON its share, and passes an error in its place', async () => {

@@ -39,8 +39,13 @@ type Counted = Pick<
   | 'notes'
 >
 
+/** Lines of unknown requests that are booked for a batch of any size. */
+const fewUnknown = 100
+
 export class OutputUsage {
   readonly #terms: BatchTerms
+  /** Lines beyond these are not read: no provider answers so many requests that nobody made. */
+  readonly #mostIds: number
   /** Hashes of the ids that have an answer, and of those that have an error. */
   readonly #answered = new Set<bigint | number>()
   readonly #failed = new Set<bigint | number>()
@@ -54,6 +59,7 @@ export class OutputUsage {
 
   constructor(terms: BatchTerms) {
     this.#terms = terms
+    this.#mostIds = 2 * terms.lines + fewUnknown
   }
 
   add({ customId, answer, isError }: OutputLine): void {
@@ -61,6 +67,10 @@ export class OutputUsage {
     const id = Bun.hash(customId ?? `without an id ${this.#answered.size}`)
     if (this.#answered.has(id)) {
       this.#notes.add('batch.line_repeated')
+      return
+    }
+    if (this.#answered.size + this.#failed.size >= this.#mostIds) {
+      this.#notes.add('batch.lines_unknown')
       return
     }
     if (isError) {
