@@ -9,7 +9,7 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import type { BatchUse } from '../../usage/batches/batch-protocol.ts'
+import { type BatchUse, batchUseSchema } from '../../usage/batches/batch-protocol.ts'
 import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { unlimited } from '../../usage/testing/unlimited.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
@@ -454,6 +454,19 @@ describe('the output of a batch that is not as it should be', () => {
     running.worker.batches.settled.length = 0
     const many = Array.from({ length: 1000 }, (_, number) => outputLine(`r${number}`, 'Hi'))
     expect(await useOf({ lines: many })).toMatchObject({ requests: 104, cost: 104 * answerCost })
+  })
+
+  test('charges a share for usage that no answer can have, and says what the control plane accepts', async () => {
+    const huge = { prompt_tokens: 9e15, completion_tokens: 9e15, total_tokens: 9e15 }
+    const lines = ['one', 'two'].map((id) =>
+      outputLine(id, 'Hi', { response: { status_code: 200, body: completionOf('Hi', huge) } }),
+    )
+    const use = await useOf({ lines })
+    expect(batchUseSchema.parse(use)).toMatchObject({ requests: 2, cost: 2 * bound, notes: ['batch.usage_missing'] })
+    running.worker.batches.settled.length = 0
+    const members = { lines: lines.slice(0, 1), usage: { input_tokens: 9e15, output_tokens: 9e15 } }
+    const reported = await useOf({ ...members, request_counts: { completed: 2 } })
+    expect(batchUseSchema.parse(reported)).toMatchObject({ cost: 9e15, input_tokens: 9e15 })
   })
 
   test('charges a line that is too long or no JSON its share, and passes an error in its place', async () => {
