@@ -60,6 +60,10 @@ export const eventGroups = [
         .object({ provider_id: z.string(), model: z.string(), excess: z.number() })
         .optional()
         .describe('By how many US dollars the provider charged more than the request could cost by its list price'),
+      made: z
+        .object({ kind: z.enum(['file', 'batch']), owner: z.string(), place: z.array(z.string()) })
+        .optional()
+        .describe('The file or batch that the request made, as its sealed id says where it is'),
       batch: z
         .object({ id: z.string(), provider_id: z.string(), family: z.string(), lines: z.number().int() })
         .optional()

@@ -18,6 +18,7 @@ import { requireTokenCount } from './admission/token-count.ts'
 import { answerManagedSettings } from './agent-protocol/managed-settings.ts'
 import { loadPrices, openBatchCall } from './batches/batch-call.ts'
 import { holdBatch } from './batches/hold-batch.ts'
+import { listObjects } from './batches/list-objects.ts'
 import type { BatchRoute } from './batches/routes.ts'
 import { uploadFile } from './batches/upload/upload-file.ts'
 import type { Gateway } from './context.ts'
@@ -125,6 +126,14 @@ export const batchStages = (route: BatchRoute): readonly Stage[] => [
   ...(route.about === 'new batch' ? [holdBatch] : []),
   openRecord,
   dispatch,
+]
+
+/** A list of files or batches: each is read at its provider, and nothing is generated. */
+export const listStages = (kind: 'file' | 'batch'): readonly Stage[] => [
+  authenticate,
+  admitToken,
+  checkDepletion,
+  listObjects(kind),
 ]
 
 /** A WebSocket frame runs like any other request once it was read. */

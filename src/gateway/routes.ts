@@ -19,7 +19,7 @@ import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { managedSettingsPath } from './agent-protocol/managed-settings.ts'
 import { type SignIn, signInPaths } from './agent-protocol/sign-in.ts'
 import { batchObjects } from './batches/batch-dialect.ts'
-import { batchesPath, batchRoutes, filesPath, uploadRoute } from './batches/routes.ts'
+import { batchesPath, batchRoutes, filesPath, listRoutes, uploadRoute } from './batches/routes.ts'
 import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
@@ -30,6 +30,7 @@ import {
   batchStages,
   discoveryStages,
   inferenceStages,
+  listStages,
   managedSettingsStages,
   storedStages,
   telemetryStages,
@@ -105,6 +106,7 @@ for (const stored of storedRoutes) {
 
 for (const { method, path, stages } of [
   { ...uploadRoute, stages: uploadStages },
+  ...listRoutes.map((route) => ({ ...route, stages: listStages(route.kind) })),
   ...batchRoutes.map((route) => ({ ...route, stages: batchStages(route) })),
 ]) {
   const governed = { route: `${method} ${describedPath({ path })}`, family: 'batches', dialect: batchObjects, stages }

@@ -53,6 +53,8 @@ export interface UpstreamCall {
    * absent.
    */
   slot?: number
+  /** Called when a piece of a large body is taken to be sent, which shows that the call goes on. */
+  sending?(): void
   /** The most bytes of an answer that are held in memory. */
   answerLimit: number
   /**

@@ -42,12 +42,13 @@ export function operatorHeaders(provider: Provider, credential: Readonly<Record<
 const largestWhole = 256 * 1024
 const pieceBytes = 64 * 1024
 
-function inPieces(body: Uint8Array): ReadableStream<Uint8Array> {
+function inPieces({ body, sending }: UpstreamCall): ReadableStream<Uint8Array> {
   let at = 0
   return new ReadableStream<Uint8Array>(
     {
       pull(controller) {
         if (at >= body.length) return controller.close()
+        sending?.()
         controller.enqueue(body.subarray(at, at + pieceBytes))
         at += pieceBytes
       },
@@ -83,7 +84,7 @@ export const post = (
       ...(isLarge && { 'content-length': String(body.length) }),
       ...headers,
     },
-    ...(hasBody && { body: isLarge ? inPieces(body) : body }),
+    ...(hasBody && { body: isLarge ? inPieces(call) : body }),
     signal: call.signal,
     redirect: 'manual',
     timeout: false,

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { FileBatches, outputLine } from '../fakes/file-batches.ts'
 import { api, createToken, expectAnswer } from '../support/client.ts'
 import { eventually, until } from '../support/eventually.ts'
-import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
 import { childrenOf, listensOn } from '../support/processes.ts'
 import { eventsInLedger } from '../support/recorded.ts'
 
@@ -81,10 +81,16 @@ test('a batch whose gateways are killed is charged once, at what it used, althou
   await until('the worst case is charged', async () => (await usedBy(id)).requests === 2)
   const { spend: held } = await usedBy(id)
   expect(held).toBeGreaterThan(2 * answerCost)
+  await eventually(async () => expect((await openai.batches.list()).data).toHaveLength(1))
+  expect((await openai.files.list()).data).toMatchObject([{ id: (await openai.batches.list()).data[0]?.input_file_id }])
   killGateways()
   store.end(made(), { lines })
   await until('it is settled', async () => (await usedBy(id)).spend === 2 * answerCost, { withinMs: 60_000 })
   expect((await usedBy(id)).requests).toBe(2)
+  expect(await operate(gatehouse, 'events', 'verify')).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(' 0 findings'),
+  })
   expect(settledEvents(id)).toMatchObject([{ event_cost_attribution: { input_tokens: 20, output_tokens: 10 } }])
 })
 

@@ -10,7 +10,7 @@ import type { Event } from '../event.ts'
 import { readLog } from '../log/read-log.ts'
 import { readRecords } from '../log/read-records.ts'
 import { eventsOfRecord } from '../log/record-events.ts'
-import { countedOutcome, type Step, stepMilliseconds } from './rollup.ts'
+import { countedOutcome, countedTypes, type Step, stepMilliseconds } from './rollup.ts'
 import { addOutcome, type Tally } from './tally.ts'
 
 /** Instants in milliseconds since the epoch; `until` is not part of it. */
@@ -19,7 +19,6 @@ interface Window {
   until: number
 }
 
-const outcomeType: Event['event_type'] = 'gateway.request.outcome'
 const outcomesAtOnce = 500
 
 /**
@@ -35,7 +34,7 @@ export async function* readOutcomes(
   let hour = from
   const query = {
     ...{ order: 'oldest' as const, since: from, until, ceiling: upTo + 1, after: null },
-    ...{ facets: [{ facet: 'type' as const, values: [outcomeType] }], ids: [] },
+    ...{ facets: [{ facet: 'type' as const, values: countedTypes }], ids: [] },
   }
   for await (const { event, at } of readLog(ledger, query)) {
     if (at >= hour + stepMilliseconds.hour || tallying.outcomes === outcomesAtOnce) yield tallying.take()
@@ -86,7 +85,7 @@ class Tallying {
   }
 
   add(event: Event, at: number): void {
-    if (event.event_type !== outcomeType) return
+    if (!countedTypes.includes(event.event_type)) return
     this.outcomes += 1
     addOutcome(this.#tallies, countedOutcome(event, at - (at % this.#step)), true)
   }

@@ -7,14 +7,14 @@ import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { Event } from '../event.ts'
 import { timeOf } from '../log/append.ts'
-import { countedOutcome } from './rollup.ts'
+import { countedOutcome, countedTypes } from './rollup.ts'
 import { tally } from './tally.ts'
 
 const talliesOfRow = 200
 
 /** Statements that queue these events, which must be new to the ledger. `receivedAt` limits their times. */
 export function pendingRollups(events: readonly Event[], receivedAt: number): Statement[] {
-  const outcomes = events.filter(({ event_type }) => event_type === 'gateway.request.outcome')
+  const outcomes = events.filter(({ event_type }) => countedTypes.includes(event_type))
   const counted = outcomes.map((event) => countedOutcome(event, timeOf(event.timestamp, receivedAt)))
   const tallies = tally(counted, receivedAt)
   const statements: Statement[] = []

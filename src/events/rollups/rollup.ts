@@ -63,6 +63,9 @@ export interface CountedOutcome {
   firstToken: number | null
 }
 
+/** The events that count: outcomes, and what a batch used, which the outcome of the request that made it cannot know. */
+export const countedTypes: readonly Event['event_type'][] = ['gateway.request.outcome', 'usage.batch_settled']
+
 /** The counted values of an outcome. `at` is when it happened, as the log says (events/log/append.ts). */
 export function countedOutcome(event: Event, at: number): CountedOutcome {
   const { event_attribution: who, details, event_cost_attribution: cost } = event

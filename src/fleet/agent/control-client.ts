@@ -4,7 +4,14 @@ import { Failure, type FailureCode, failures } from '../../failure.ts'
 import { callFailure } from '../../lib/http/call-failure.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import { type BatchesReply, type BatchUse, batchesReplySchema } from '../../usage/batches/batch-protocol.ts'
+import {
+  type BatchesReply,
+  type BatchUse,
+  batchesReplySchema,
+  type ObjectsQuery,
+  type ObjectsReply,
+  objectsReplySchema,
+} from '../../usage/batches/batch-protocol.ts'
 import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../../usage/lease/lease.ts'
 import { type SlotBalance, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
 import {
@@ -68,6 +75,7 @@ export interface ControlClient {
     session: string,
     body: { worker: number; stream_id: string; settled: readonly BatchUse[] },
   ): Promise<BatchesReply>
+  batchObjects(session: string, body: ObjectsQuery & { worker: number; stream_id: string }): Promise<ObjectsReply>
   /** Where the state is, with a new read credential. */
   credential(session: string): Promise<z.infer<typeof credentialReplySchema>>
   /** Reports revocations that a restored primary may have lost. Resolves when the tokens are refused again. */
@@ -151,6 +159,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     },
     batches: async (session, body) =>
       batchesReplySchema.parse(await post('batches', session, JSON.stringify(body), batchesMs, {})),
+    batchObjects: async (session, body) =>
+      objectsReplySchema.parse(await post('batch-objects', session, JSON.stringify(body), batchesMs, {})),
     credential: async (session) =>
       credentialReplySchema.parse(await post('credential', session, '{}', credentialMs, {})),
     revocations: async (session, body) =>

@@ -19,7 +19,7 @@ import { asFailure, Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Head } from '../../store/propagation.ts'
-import type { BatchesReply, BatchUse } from '../../usage/batches/batch-protocol.ts'
+import type { BatchesReply, BatchUse, ObjectsQuery, ObjectsReply } from '../../usage/batches/batch-protocol.ts'
 import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
 import type { SlotBalance, SlotsReply } from '../../usage/rate/rate-protocol.ts'
 import type { RevocationEntry } from '../coordinator/lost-revocations.ts'
@@ -234,6 +234,14 @@ export class ControlConnection {
     const streamId = this.#streamId
     if (streamId === null) throw new Failure('dependency_unavailable')
     return await client.batches(await this.#session.ensure(), { worker, stream_id: streamId, settled })
+  }
+
+  /** Which files or batches an owner has made. Rejects if the control plane is out of reach. */
+  async batchObjects(query: ObjectsQuery): Promise<ObjectsReply> {
+    const { client, worker } = this.#options
+    const streamId = this.#streamId
+    if (streamId === null) throw new Failure('dependency_unavailable')
+    return await client.batchObjects(await this.#session.ensure(), { worker, stream_id: streamId, ...query })
   }
 
   /** The head of the primary from the last message of the control plane. */

@@ -257,7 +257,10 @@ class RunningWorker implements StartedWorker {
       onChange: (listener) => this.view.mcp.onChange(listener),
       report: (report) => this.#session.mcpOffers(report),
     }
-    this.batches = { sync: (settled) => this.#session.batches(settled) }
+    this.batches = {
+      sync: (settled) => this.#session.batches(settled),
+      list: (query) => this.#session.batchObjects(query),
+    }
     this.rates = new WorkerRates({
       clock: { monotonic: () => clock.monotonic(), host: this.#hostTime },
       process: options.newId(),

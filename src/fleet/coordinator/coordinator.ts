@@ -256,7 +256,7 @@ function runtimeRoutes(
     eventsRoute({ options, registry, usage }),
     workersRoute({ options, stateHead }),
     leasesRoute({ registry, usage }),
-    batchesRoute({ registry, usage }),
+    batchesRoute({ registry, usage, ledger: options.ledger }),
     slotsRoute({ options, registry, limitRows, peers }),
   ]
 }

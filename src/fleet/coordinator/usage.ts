@@ -8,6 +8,7 @@ import type { Statement } from '../../store/statement.ts'
 import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
 import { BatchHolds } from '../../usage/batches/batch-holds.ts'
 import { holdStatements } from '../../usage/batches/hold-statements.ts'
+import { madeObjectStatements } from '../../usage/batches/made-objects.ts'
 import { excessStatements } from '../../usage/excess.ts'
 import { stateWaitMs } from '../../usage/known-limit-rows.ts'
 import { Allocator } from '../../usage/lease/allocator/allocator.ts'
@@ -181,7 +182,7 @@ export function createUsage(
       const settlements = settlementsOf(records)
       const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
       const counted = totalStatements(records)
-      const held = holdStatements(worker, records, clock.now())
+      const held = [...holdStatements(worker, records, clock.now()), ...madeObjectStatements(records, clock.now())]
       if (booked.length === 0) return [...counted, ...held]
       return [...counted, ...booked, ...held, ...excessStatements(records, clock.now()), epoch.count()]
     },

@@ -82,10 +82,11 @@ const smallDetails: Trim = (details) => ({
   ...noDetails(details),
 })
 
-/** Only what the control plane acts on: what waits for a person, and a batch that holds what it may cost. */
-const noDetails: Trim = ({ escalation, batch }) => ({
+/** Only what the control plane acts on: what waits for a person, a batch that holds what it may cost, and what lists show. */
+const noDetails: Trim = ({ escalation, batch, made }) => ({
   ...(escalation !== undefined && { escalation }),
   ...(batch !== undefined && { batch }),
+  ...(made !== undefined && { made }),
 })
 
 const fits = (json: string, limit: number): boolean => json.length * 3 <= limit || Buffer.byteLength(json) <= limit

@@ -8,6 +8,7 @@
  *  POST /v1/gateway-runtime/slots        session            → slots of limits a minute (usage/rate/rate-protocol.ts)
  *  POST /v1/gateway-runtime/leases       session            → shares of limits: asks, returns, grants, refusals
  *  POST /v1/gateway-runtime/batches      session            → batches to follow; takes what those that ended have used
+ *  POST /v1/gateway-runtime/batch-objects session           → which files and batches an owner has made
  *  POST /v1/gateway-runtime/credential   session            → a read credential for the state, as in bootstrap
  *  POST /v1/gateway-runtime/revocations  session            → revocations of a worker that a restored primary lost
  *  POST /v1/gateway-runtime/mcp-offers   session            → what MCP servers offer (mcp/offers/offer-report.ts)

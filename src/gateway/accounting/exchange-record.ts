@@ -173,6 +173,7 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
     details.answer_characters = exchange.relayedCharacters
     details.compared = exchange.shadowed
   }
+  if (exchange.stored?.made) details.made = exchange.stored.made
   if (exchange.stored?.batch?.made) details.batch = exchange.stored.batch.made
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
   const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }

@@ -20,6 +20,16 @@ import { rulesDigest } from './upload/rules-digest.ts'
 
 const takesBatches: HasObjects = (kind) => kind.batches !== undefined
 
+/** The provider of an object of a list; null if there is none any more, or the token may not use it. */
+export function holderIn(exchange: Exchange, gateway: Gateway, place: StoredPlace): ResolvedModel | null {
+  try {
+    return holderOf(exchange, gateway, place, takesBatches)
+  } catch (thrown) {
+    if (thrown instanceof Failure && (thrown.status === 404 || thrown.status === 403)) return null
+    throw thrown
+  }
+}
+
 /** Opens the id in the path or in the body. Throws `stored_object_not_found`. */
 export const openBatchCall =
   (route: BatchRoute) =>

@@ -9,7 +9,7 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import { compilePrice } from '../../providers/prices/price-record.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import type { BatchUse } from '../../usage/batches/batch-protocol.ts'
+import { type BatchUse, batchUseSchema } from '../../usage/batches/batch-protocol.ts'
 import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { unlimited } from '../../usage/testing/unlimited.ts'
 import { startTestGateway, type TestGateway } from '../testing/gateway.ts'
@@ -210,6 +210,70 @@ describe('a file of requests', () => {
   })
 })
 
+test('a policy that asks a person refuses a line and an answer, and nobody is asked', async () => {
+  const asking = (stage: 'pre_request' | 'post_request') =>
+    testPolicy({
+      ...{ id: 'ask', kind: 'term-filter', config: { terms: ['secret plan'], action: 'escalate' } },
+      stages: [stage],
+    })
+  running.worker.policies = compilePolicySet([asking('pre_request')])
+  const [status, code, message] = await refusal(upload(requestOf('one', 'a secret plan')))
+  expect([status, code]).toEqual([403, 'policy.escalated'])
+  expect(message).toContain('Line 1: A policy asks a person about this, and a line of a file cannot wait')
+  const refused = running.worker.journal.refused.filter(({ details }) => details?.escalation !== undefined)
+  expect(refused).toEqual([])
+  running.worker.policies = compilePolicySet([asking('post_request')])
+  const batch = await start((await uploadTwo()).id)
+  provider.end(made(), { lines: [outputLine('one', 'a secret plan')] })
+  const { output_file_id: id } = await openai.batches.retrieve(batch.id)
+  const text = await (await openai.files.content(id ?? '')).text()
+  expect(JSON.parse(text)).toMatchObject({ custom_id: 'one', response: null, error: { code: 'policy.escalated' } })
+  expect(text).not.toContain('secret plan')
+})
+
+describe('lists', () => {
+  const noteMade = () => {
+    const { made: object } = lastOutcome()?.details ?? {}
+    running.worker.batches.made.push(Object(object))
+  }
+
+  test('show the files and batches of the owner as they are at the provider, in pages, without those that are gone', async () => {
+    running.worker.batches.made.length = 0
+    const files: string[] = []
+    for (let number = 0; number < 3; number++) {
+      files.unshift((await uploadTwo()).id)
+      noteMade()
+    }
+    expect((await openai.files.list()).data.map(({ id }) => id)).toEqual(files)
+    const paged: string[] = []
+    for await (const { id } of openai.files.list({ limit: 2, purpose: 'batch' })) paged.push(id)
+    expect(paged).toEqual(files)
+    await openai.files.delete(files[1] ?? '')
+    expect((await openai.files.list({ limit: 2 })).data.map(({ id }) => id)).toEqual([files[0] ?? '', files[2] ?? ''])
+    expect((await openai.files.list({ purpose: 'vision' })).data).toEqual([])
+    const batch = await start(files[0] ?? '')
+    noteMade()
+    expect((await openai.batches.list()).data).toMatchObject([
+      { id: batch.id, input_file_id: files[0], status: 'in_progress' },
+    ])
+    const other = clientFor({ ownerKind: 'user', ownerId: 'somebody' })
+    expect([(await other.files.list()).data, (await other.batches.list()).data]).toEqual([[], []])
+    const narrow = clientFor({ modelFilter: ['other-*'] })
+    expect((await narrow.files.list()).data).toEqual([])
+    const outcome = running.worker.journal.refused.findLast(({ details }) => details?.route === 'GET /v1/batches')
+    expect(outcome).toMatchObject({ verdict: 'allow', reason_code: 'ok' })
+  })
+
+  test('refuse a query that they do not know', async () => {
+    const status = async (query: string) =>
+      (await fetch(`${running.url}/v1/files?${query}`, { headers: { authorization: `Bearer ${running.secret}` } }))
+        .status
+    expect(await Promise.all(['limit=0', 'order=asc', 'other=1', 'after=file_00'].map(status))).toEqual([
+      422, 422, 422, 404,
+    ])
+  })
+})
+
 describe('a batch', () => {
   test('holds the worst case of its lines, and its settlement says what it used', async () => {
     const limits = new InMemoryLimits({ 'token/t/money': 10_000_000, 'token/t/requests': 5 })
@@ -321,6 +385,20 @@ describe('a batch', () => {
     expect(await settledUse()).toMatchObject({ status: 'failed', requests: 0, cost: 0 })
   })
 
+  test('that never ends stays charged in full after three days, and is not settled before', async () => {
+    await start((await uploadTwo()).id)
+    const { batch: described } = lastOutcome()?.details ?? {}
+    const day = 86_400_000
+    const open = { ...Object(described), hold: lastOutcome()?.exchange_id, created_at: Date.now() - 2 * day }
+    running.worker.batches.open.push(open)
+    await eventually(() => expect(running.seen.some(({ request }) => request.url.endsWith(`/${made()}`))).toBe(true))
+    expect(running.worker.batches.settled).toEqual([])
+    running.worker.batches.open[0] = { ...open, hold: Bun.randomUUIDv7(), created_at: Date.now() - 3 * day - 1000 }
+    await start((await uploadTwo()).id)
+    expect(await settledUse()).toMatchObject({ whole: true, status: 'unknown', requests: 2 })
+    running.worker.batches.open.length = 0
+  })
+
   test('is followed to its end although nobody asks for it', async () => {
     await start((await uploadTwo()).id)
     const { batch: described } = lastOutcome()?.details ?? {}
@@ -373,6 +451,22 @@ describe('the output of a batch that is not as it should be', () => {
   test('books answers to requests that nobody made, and says so', async () => {
     const lines = ['one', 'two', 'three'].map((id) => outputLine(id, 'Hi'))
     expect(await useOf({ lines })).toMatchObject({ requests: 3, cost: 3 * answerCost, notes: ['batch.lines_unknown'] })
+    running.worker.batches.settled.length = 0
+    const many = Array.from({ length: 1000 }, (_, number) => outputLine(`r${number}`, 'Hi'))
+    expect(await useOf({ lines: many })).toMatchObject({ requests: 104, cost: 104 * answerCost })
+  })
+
+  test('charges a share for usage that no answer can have, and says what the control plane accepts', async () => {
+    const huge = { prompt_tokens: 9e15, completion_tokens: 9e15, total_tokens: 9e15 }
+    const lines = ['one', 'two'].map((id) =>
+      outputLine(id, 'Hi', { response: { status_code: 200, body: completionOf('Hi', huge) } }),
+    )
+    const use = await useOf({ lines })
+    expect(batchUseSchema.parse(use)).toMatchObject({ requests: 2, cost: 2 * bound, notes: ['batch.usage_missing'] })
+    running.worker.batches.settled.length = 0
+    const members = { lines: lines.slice(0, 1), usage: { input_tokens: 9e15, output_tokens: 9e15 } }
+    const reported = await useOf({ ...members, request_counts: { completed: 2 } })
+    expect(batchUseSchema.parse(reported)).toMatchObject({ cost: 9e15, input_tokens: 9e15 })
   })
 
   test('charges a line that is too long or no JSON its share, and passes an error in its place', async () => {

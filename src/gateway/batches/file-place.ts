@@ -50,6 +50,12 @@ export function originOf(place: StoredPlace): BatchOrigin | null {
   return checked === null || hold === undefined || batch === undefined ? null : { ...checked, hold, batch }
 }
 
+/** The owner of the token, as lists know it. */
+export function ownerOf({ token }: Exchange): string {
+  const { ownerKind, ownerId } = required(token)
+  return `${ownerKind}/${ownerId}`
+}
+
 /** The sealed id of an object of this exchange's provider, or the provider's own if it could be no part of a path. */
 export function sealedName(
   exchange: Exchange,

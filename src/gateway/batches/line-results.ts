@@ -2,6 +2,7 @@
  * Adds what policies decided about a line to the exchange that stands for all lines: of each policy and stage the
  * strongest verdict, so that the record has as many decisions as one request may have.
  */
+import { Failure } from '../../failure.ts'
 import { stronger } from '../../policies/verdict.ts'
 import type { Exchange } from '../exchange.ts'
 
@@ -17,4 +18,14 @@ export function addLineResults(whole: Exchange, { policyResults, verdict, notes 
   }
   whole.verdict = stronger(whole.verdict, verdict)
   for (const note of notes) if (!whole.notes.includes(note) && whole.notes.length < mostNotes) whole.notes.push(note)
+}
+
+/** A line cannot wait for a person, so nobody is asked. */
+export function withoutWaiting(failure: Failure): Failure {
+  const { code, verdictan } = failure
+  if (code !== 'policy.escalated') return failure
+  const message = 'A policy asks a person about this, and a line of a file cannot wait: send the request by itself'
+  if (verdictan === null) return new Failure(code, { message })
+  const { verdict, reason_code } = verdictan
+  return new Failure(code, { message, verdictan: { verdict, reason_code } })
 }

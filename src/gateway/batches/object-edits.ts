@@ -1,12 +1,13 @@
 /** Replaces the provider's ids in files and batches by sealed ones, and notes the batch that a request made. */
 import type { JsonObject } from '../../languages/reading/json-value.ts'
 import { isGiven } from '../../languages/reading/json-value.ts'
+import type { MadeObject } from '../../usage/batches/batch-protocol.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { sealErrorText, WrongId } from '../stored/answer-ids.ts'
-import { isProviderId } from '../stored/sealed-id.ts'
+import { isProviderId, writtenPlace } from '../stored/sealed-id.ts'
 import { openBatchOf } from './end/open-batch.ts'
-import { type BatchOrigin, type CheckedLines, moreOfBatch, moreOfInput, sealedName } from './file-place.ts'
+import { type BatchOrigin, type CheckedLines, moreOfBatch, moreOfInput, ownerOf, sealedName } from './file-place.ts'
 
 /** The edits of a file: of a new one what was checked of it, of another what its id says. */
 export const fileEdits =
@@ -15,6 +16,22 @@ export const fileEdits =
     if (typeof id !== 'string' || !isProviderId(id)) throw new WrongId()
     return new Map([['id', JSON.stringify(sealedName(exchange, gateway, 'file', id, more))]])
   }
+
+/** The edits of a file that this exchange makes: `checked` are its lines. */
+export const newFileEdits =
+  (exchange: Exchange, gateway: Gateway, checked: CheckedLines) =>
+  (answer: Readonly<JsonObject>): Map<string, string> => {
+    const edits = fileEdits(exchange, gateway, moreOfInput(checked))(answer)
+    noteMade(exchange, 'file', String(answer.id), moreOfInput(checked))
+    return edits
+  }
+
+/** Lists of the owner have it from now on. */
+function noteMade(exchange: Exchange, kind: MadeObject['kind'], id: string, more: readonly string[]): void {
+  const { provider, id: model } = required(exchange.model)
+  const place = [...writtenPlace({ providerId: provider.id, model, id, more })]
+  required(exchange.stored).made = { kind, owner: ownerOf(exchange), place }
+}
 
 /** The edits of a batch that this exchange makes: `checked` are the lines of its input. */
 export const newBatchEdits =
@@ -29,6 +46,7 @@ export const newBatchEdits =
       ...{ family, lines, bound, spend_owner: exchange.spendOwner },
     }
     gateway.batches.made()
+    noteMade(exchange, 'batch', id, moreOfBatch({ ...checked, hold: exchange.id, batch: id }))
     return editsOf(exchange, gateway, answer, { ...checked, hold: exchange.id, batch: id })
   }
 

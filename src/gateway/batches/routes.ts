@@ -21,6 +21,21 @@ export const uploadRoute: Pick<StoredRoute, 'method' | 'path' | 'summary'> = {
   summary: 'Uploads a file of requests, one a line, for a batch; each passes the checks of its family first',
 }
 
+export const listRoutes: readonly (Pick<StoredRoute, 'method' | 'path' | 'summary'> & { kind: 'file' | 'batch' })[] = [
+  {
+    kind: 'file',
+    method: 'GET',
+    path: filesPath,
+    summary: 'Lists the files that the owner of the token uploaded in the last 30 days, the latest first',
+  },
+  {
+    kind: 'batch',
+    method: 'GET',
+    path: batchesPath,
+    summary: 'Lists the batches that the owner of the token made in the last 30 days, the latest first',
+  },
+]
+
 export const batchRoutes: readonly BatchRoute[] = [
   {
     ...plain,

@@ -3,7 +3,8 @@ import { z } from 'zod'
 import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.ts'
 import { policyStages } from '../../languages/families.ts'
 import { newBatchSchema } from '../batches/batch-call.ts'
-import { type BatchRoute, batchRoutes, uploadRoute } from '../batches/routes.ts'
+import { listQuerySchema } from '../batches/list-objects.ts'
+import { type BatchRoute, batchRoutes, listRoutes, uploadRoute } from '../batches/routes.ts'
 import { describedPath } from '../stored/routes.ts'
 
 const fileReply = z.looseObject({
@@ -47,6 +48,14 @@ export const batchRouteDescriptions: readonly GatewayRouteDescription[] = [
     requestType: 'multipart/form-data',
     reply: fileReply,
   },
+  ...listRoutes.map(({ method, path, summary, kind }) => ({
+    ...shared,
+    ...{ method, path, summary, policyStages: [], query: listQuerySchema },
+    reply: z.looseObject({
+      ...{ object: z.literal('list'), data: z.array(kind === 'file' ? fileReply : batchReply), has_more: z.boolean() },
+      ...{ first_id: z.string().nullable(), last_id: z.string().nullable() },
+    }),
+  })),
   ...batchRoutes.map((route) => ({
     ...shared,
     method: route.method,

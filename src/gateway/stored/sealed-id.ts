@@ -36,8 +36,20 @@ const contextOf = (kind: StoredKind, { ownerKind, ownerId }: Owner, { worker }: 
   [kind, worker.status.organizationId, ownerKind, ownerId].join('\n')
 
 export function sealId(kind: StoredKind, place: StoredPlace, owner: Owner, gateway: Pick<Gateway, 'worker'>): string {
-  const plain = JSON.stringify([place.providerId, place.model, place.id, ...place.more])
+  const plain = JSON.stringify(writtenPlace(place))
   return `${kind}_${sealSame(gateway.worker.status.storedIdKey, plain, contextOf(kind, owner, gateway))}`
+}
+
+/** What an id holds, as a list of texts. */
+export const writtenPlace = ({ providerId, model, id, more }: StoredPlace): readonly string[] => [
+  providerId,
+  model,
+  id,
+  ...more,
+]
+
+export function placeOf([providerId = '', model = '', id = '', ...more]: readonly string[]): StoredPlace {
+  return { providerId, model, id, more }
 }
 
 /** The place of an id; null for one that was not sealed for this owner, or was changed. */
@@ -51,6 +63,5 @@ export function openId(
   const text = sealed.slice(kind.length + 1)
   const plain = unsealSame(gateway.worker.status.storedIdKey, text, contextOf(kind, owner, gateway))
   if (plain === null) return null
-  const [providerId = '', model = '', id = '', ...more]: string[] = JSON.parse(plain)
-  return { providerId, model, id, more }
+  return placeOf(JSON.parse(plain))
 }

@@ -1,6 +1,7 @@
 /** What an exchange knows of objects that a provider stores. */
 
 import type { JsonObject } from '../../languages/reading/json-value.ts'
+import type { MadeObject } from '../../usage/batches/batch-protocol.ts'
 import type { BatchHold } from '../batches/batch-hold.ts'
 
 export type StoredKind = 'resp' | 'conv' | 'file' | 'batch'
@@ -32,6 +33,8 @@ export interface StoredState {
   readonly names: Map<string, string>
   /** What the batch that it makes holds; null if it makes none. */
   batch: BatchHold | null
+  /** The file or batch that it has made; null if it has made none. */
+  made: MadeObject | null
   /** The request was admitted to make a response in the background. */
   isBackground: boolean
   /** The gateway waits for the end of that response (`background.ts`). */
@@ -51,6 +54,7 @@ export const newStoredState = (): StoredState => ({
   providerId: null,
   names: new Map(),
   batch: null,
+  made: null,
   isBackground: false,
   isFollowed: false,
 })

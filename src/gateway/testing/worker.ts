@@ -21,7 +21,15 @@ import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
-import type { BatchesReply, BatchLedger, BatchUse, OpenBatch } from '../../usage/batches/batch-protocol.ts'
+import type {
+  BatchesReply,
+  BatchLedger,
+  BatchUse,
+  MadeObject,
+  ObjectsQuery,
+  ObjectsReply,
+  OpenBatch,
+} from '../../usage/batches/batch-protocol.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
 import type { WorkloadIdentity } from '../../workloads/workload-identity.ts'
@@ -83,11 +91,21 @@ export class TestJournal implements Journal {
 export class TestBatches implements BatchLedger {
   readonly open: OpenBatch[] = []
   readonly settled: BatchUse[] = []
+  readonly made: MadeObject[] = []
 
   async sync(settled: readonly BatchUse[]): Promise<BatchesReply> {
     this.settled.push(...settled)
     const holds = new Set(this.settled.map(({ hold }) => hold))
     return { open: this.open.filter(({ hold }) => !holds.has(hold)), settled: [...holds] }
+  }
+
+  async list({ owner, kind, after, limit }: ObjectsQuery): Promise<ObjectsReply> {
+    const places = this.made
+      .filter((made) => made.owner === owner && made.kind === kind)
+      .map(({ place }) => place)
+      .reverse()
+    const start = after === null ? 0 : places.findIndex((place) => Bun.deepEquals(place, after)) + 1
+    return { places: places.slice(start, start + limit), has_more: places.length > start + limit }
   }
 }
 

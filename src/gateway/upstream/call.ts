@@ -195,6 +195,8 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     signal: exchange.call.abort.signal,
     slot: exchange.slot,
     answerLimit: gateway.settings.answer_limit_bytes,
+    // A large file may take longer than a provider may be silent.
+    ...(exchange.stored?.call?.body !== undefined && { sending: () => noteSending(exchange, gateway) }),
     counted: (reported, unreported) => noteCallUsage(exchange, gateway, reported, unreported),
   }
   if (exchange.transport !== null) return exchange.transport(call)
@@ -250,6 +252,10 @@ export function inCallersLanguage(
       if (!exchange.call.inspectedUpstream) noteEventUsage(exchange, event)
     },
   })
+}
+
+function noteSending({ call }: Exchange, { clock }: Gateway): void {
+  if (call.silentSince !== null) call.silentSince = clock.monotonic()
 }
 
 /** Notes the cost of calls of a request that is sent as several. Each shows that the provider is not silent. */

@@ -13,6 +13,7 @@ import { temporaryLimitApi } from '../testing/limit-api.ts'
 import { BatchHolds, returnsOf } from './batch-holds.ts'
 import type { BatchUse } from './batch-protocol.ts'
 import { holdStatements } from './hold-statements.ts'
+import { listMadeObjects, madeObjectStatements } from './made-objects.ts'
 
 const gatewayId = 'gateway'
 const worker = 'gateway/instance/0'
@@ -172,6 +173,31 @@ test('a token whose whole budget a batch holds is not used up, and counts the li
   expect(totals).toEqual({ requests: 3, spend: 200 })
   const depletion = await readDepletion(made.deps.ledger, [{ id: token, maxBudget: 1000, maxRequests: null }])
   expect(depletion.get(token)?.depletion.current_spend).toBe(0.0000002)
+})
+
+test('lists what an owner has made, the latest first, in pages', async () => {
+  const { ledger, clock } = made.deps
+  const objects = [1, 2, 3].map((number) => ({
+    ...recordOf(`01990000-0000-7000-8000-00000000000${number}`),
+    details: { made: { kind: 'file', owner: 'team/t', place: ['p', 'm', `file-${number}`] } },
+  }))
+  await ledger.write(madeObjectStatements(objects, clock.now()))
+  await ledger.write(madeObjectStatements(objects, clock.now()))
+  const list = (after: string[] | null, owner = 'team/t') =>
+    listMadeObjects(ledger, { owner, kind: 'file', after, limit: 2 })
+  const first = {
+    places: [
+      ['p', 'm', 'file-3'],
+      ['p', 'm', 'file-2'],
+    ],
+    has_more: true,
+  }
+  expect(await list(null)).toEqual(first)
+  expect(await list(['p', 'm', 'file-2'])).toEqual({ places: [['p', 'm', 'file-1']], has_more: false })
+  expect(await list(['p', 'm', 'file-9'])).toEqual({ places: [], has_more: false })
+  expect(await list(null, 'team/other')).toEqual({ places: [], has_more: false })
+  await ledger.write(madeObjectStatements(objects.slice(0, 1), clock.now() + 31 * 86_400_000))
+  expect((await list(null)).places).toEqual([])
 })
 
 test('what was held is what was used and what came back, whatever batches report', async () => {

@@ -107,8 +107,7 @@ export class BatchHolds {
         state: [],
         ledger: [
           ...settleStatements(use, returns, { now, tokenId: event.event_attribution.token_id }),
-          // Charts add up outcomes. This one brings what the outcome of the request could not know.
-          ...pendingRollups([{ ...event, event_type: 'gateway.request.outcome' }], now),
+          ...pendingRollups([event], now),
         ],
       })
     } catch (error) {

@@ -57,6 +57,30 @@ export const batchesReplySchema = z.object({
 })
 export type BatchesReply = z.infer<typeof batchesReplySchema>
 
+/** A file or a batch that a request made, as its outcome describes it in `details.made`. */
+export const madeObjectSchema = z.object({
+  kind: z.enum(['file', 'batch']),
+  owner: z.string().max(100).describe('`team/<id>` or `user/<id>`'),
+  place: z.array(z.string().max(600)).max(12).describe('What its sealed id holds'),
+})
+export type MadeObject = z.infer<typeof madeObjectSchema>
+
+export const objectsRequestSchema = z.strictObject({
+  worker: z.number().int(),
+  stream_id: z.uuid(),
+  kind: madeObjectSchema.shape.kind,
+  owner: madeObjectSchema.shape.owner,
+  after: madeObjectSchema.shape.place.nullable().describe('The place of the last object that the caller has'),
+  limit: z.number().int().min(1).max(mostAtOnce),
+})
+export type ObjectsQuery = Omit<z.infer<typeof objectsRequestSchema>, 'worker' | 'stream_id'>
+
+export const objectsReplySchema = z.object({
+  places: z.array(madeObjectSchema.shape.place).describe('The latest first'),
+  has_more: z.boolean(),
+})
+export type ObjectsReply = z.infer<typeof objectsReplySchema>
+
 /** What a gateway asks of its control plane about batches. */
 export interface BatchLedger {
   /**
@@ -64,4 +88,6 @@ export interface BatchLedger {
    * then it is said again. A batch whose making the ledger has not heard of yet is not among the settled ones.
    */
   sync(settled: readonly BatchUse[]): Promise<BatchesReply>
+  /** The files or batches of an owner that were made in the last 30 days, by a page. */
+  list(query: ObjectsQuery): Promise<ObjectsReply>
 }

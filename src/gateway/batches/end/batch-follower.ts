@@ -10,7 +10,9 @@ import { isFinal } from './open-batch.ts'
 
 /** Milliseconds between two questions to the control plane: while batches are followed, and otherwise. */
 const busyMs = 5000
-const idleMs = 60_000
+const idleMs = 300_000
+/** Milliseconds from the start to the first question. */
+const startMs = 5000
 /** Milliseconds until a batch that was just made is asked for: its outcome must reach the ledger first. */
 const soonMs = 1500
 /** Milliseconds between two looks at one batch: at first, and at most. They grow with its age. */
@@ -49,7 +51,7 @@ export class BatchFollower implements FollowedBatches {
   }
 
   start(): void {
-    this.#askIn(idleMs / 10)
+    this.#askIn(startMs)
   }
 
   made(): void {

@@ -9,6 +9,7 @@ import { dialects } from '../../../languages/index.ts'
 import { isObject } from '../../../languages/reading/json-value.ts'
 import type { Price } from '../../../providers/prices/price.ts'
 import type { BatchUse } from '../../../usage/batches/batch-protocol.ts'
+import { maxAmount } from '../../../usage/lease/lease.ts'
 import { costOf } from '../../../usage/pricing/cost.ts'
 import { noUsage } from '../../accounting/usage.ts'
 import { batchTier } from '../upload/check-line.ts'
@@ -39,8 +40,13 @@ type Counted = Pick<
   | 'notes'
 >
 
+/** Lines of unknown requests that are booked for a batch of any size. */
+const fewUnknown = 100
+
 export class OutputUsage {
   readonly #terms: BatchTerms
+  /** Lines beyond these are not read: no provider answers so many requests that nobody made. */
+  readonly #mostIds: number
   /** Hashes of the ids that have an answer, and of those that have an error. */
   readonly #answered = new Set<bigint | number>()
   readonly #failed = new Set<bigint | number>()
@@ -54,6 +60,7 @@ export class OutputUsage {
 
   constructor(terms: BatchTerms) {
     this.#terms = terms
+    this.#mostIds = 2 * terms.lines + fewUnknown
   }
 
   add({ customId, answer, isError }: OutputLine): void {
@@ -61,6 +68,10 @@ export class OutputUsage {
     const id = Bun.hash(customId ?? `without an id ${this.#answered.size}`)
     if (this.#answered.has(id)) {
       this.#notes.add('batch.line_repeated')
+      return
+    }
+    if (this.#answered.size + this.#failed.size >= this.#mostIds) {
+      this.#notes.add('batch.lines_unknown')
       return
     }
     if (isError) {
@@ -92,14 +103,16 @@ export class OutputUsage {
     if (this.#answered.size + this.#failed.difference(this.#answered).size > lines)
       this.#notes.add('batch.lines_unknown')
     const unseen = absent + this.#unreported
+    const unseenInput = unseen === 0 ? 0 : (reported?.input ?? 0)
+    const unseenOutput = unseen === 0 ? 0 : (reported?.output ?? 0)
     return {
-      cost: this.#terms.price === null ? null : this.#cost + this.#costOfUnseen(unseen, reported),
+      cost: this.#terms.price === null ? null : bookable(this.#cost + this.#costOfUnseen(unseen, reported)),
       requests: this.#answered.size + absent,
       estimated: unseen > 0,
-      input_tokens: Math.max(this.#input, unseen === 0 ? 0 : (reported?.input ?? 0)),
-      output_tokens: Math.max(this.#output, unseen === 0 ? 0 : (reported?.output ?? 0)),
-      cached_input_tokens: this.#cached,
-      reasoning_tokens: this.#reasoning,
+      input_tokens: bookable(Math.max(this.#input, unseenInput)),
+      output_tokens: bookable(Math.max(this.#output, unseenOutput)),
+      cached_input_tokens: bookable(this.#cached),
+      reasoning_tokens: bookable(this.#reasoning),
       notes: [...this.#notes],
     }
   }
@@ -122,6 +135,9 @@ export class OutputUsage {
     return price === null ? 0 : costOf(price, family, { ...usage, serviceTier: batchTier })
   }
 }
+
+/** No limit is larger, and more would be no exact integer. */
+const bookable = (amount: number): number => Math.min(Math.ceil(amount), maxAmount)
 
 /** The tokens that a batch says all of its lines took; null where it does not. */
 export function reportedTokens(usage: unknown): Tokens | null {

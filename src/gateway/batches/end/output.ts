@@ -16,7 +16,7 @@ import { beginExchange, type Exchange, required } from '../../exchange.ts'
 import { evaluateAnswer, isAnswerEvaluated } from '../../policy/evaluate-response.ts'
 import { relayBinary } from '../../response/binary.ts'
 import type { BatchOrigin } from '../file-place.ts'
-import { addLineResults } from '../line-results.ts'
+import { addLineResults, withoutWaiting } from '../line-results.ts'
 import { openBatchOf } from './open-batch.ts'
 import { type OutputLine, readOutputLine } from './output-lines.ts'
 
@@ -99,7 +99,7 @@ class OutputPolicies implements Transformer<Uint8Array, Uint8Array> {
         output.answer === null ? { ...line, ...changed } : { ...line, response: { ...Object(response), body: changed } }
       return withNumbersOf(text, whole)
     } catch (thrown) {
-      const failure = asFailure(thrown)
+      const failure = withoutWaiting(asFailure(thrown))
       if (failure.verdictan === null && this.#exchange.cut !== null) throw failure
       return errorLine(output, failure)
     } finally {

@@ -25,7 +25,7 @@ import { membersOf, readRequest } from '../../request/read-request.ts'
 import { languageOf } from '../../request/translate.ts'
 import { openReferences } from '../../stored/references.ts'
 import { ownBody } from '../../upstream/call.ts'
-import { addLineResults } from '../line-results.ts'
+import { addLineResults, withoutWaiting } from '../line-results.ts'
 
 /** The tier of prices in which batches are served, where the price list has it. */
 export const batchTier = 'batch'
@@ -52,7 +52,7 @@ export async function checkLine(upload: Exchange, gateway: Gateway, line: Line, 
   try {
     return await check(upload, gateway, line)
   } catch (thrown) {
-    const { code, message, verdictan, retryAfter, cause, param } = asFailure(thrown)
+    const { code, message, verdictan, retryAfter, cause, param } = withoutWaiting(asFailure(thrown))
     const where = param === null ? '' : ` (${param})`
     throw new Failure(code, {
       message: `Line ${number}: ${message}${where}`,

@@ -17,8 +17,8 @@ import { liftIdleTimeout } from '../../idle-timeout.ts'
 import { checkRequestId } from '../../request-id.ts'
 import { newStoredState } from '../../stored/stored-state.ts'
 import { dispatch } from '../../upstream/fallback.ts'
-import { type CheckedLines, moreOfInput } from '../file-place.ts'
-import { fileEdits } from '../object-edits.ts'
+import type { CheckedLines } from '../file-place.ts'
+import { newFileEdits } from '../object-edits.ts'
 import { type CheckedLine, checkLine } from './check-line.ts'
 import { rulesDigest } from './rules-digest.ts'
 import { Spool } from './spool.ts'
@@ -275,7 +275,7 @@ class Upload {
       ...newStoredState(),
       call: {
         ...{ method: 'POST', path: '/files', gives: 'file', answersWith: null, body },
-        editsOf: fileEdits(exchange, this.#gateway, moreOfInput(checked)),
+        editsOf: newFileEdits(exchange, this.#gateway, checked),
       },
     }
   }

@@ -87,6 +87,16 @@ CREATE TABLE `batch_holds` (
 --> statement-breakpoint
 CREATE INDEX `batch_holds_open` ON `batch_holds` (`gateway_id`,`created_at`) WHERE settled_at is null;--> statement-breakpoint
 CREATE INDEX `batch_holds_settled` ON `batch_holds` (`settled_at`) WHERE settled_at is not null;--> statement-breakpoint
+CREATE TABLE `batch_objects` (
+	`id` text PRIMARY KEY NOT NULL,
+	`owner` text NOT NULL,
+	`kind` text NOT NULL,
+	`place` text NOT NULL,
+	`created_at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `batch_objects_owner` ON `batch_objects` (`owner`,`kind`,`id`);--> statement-breakpoint
+CREATE INDEX `batch_objects_created_at` ON `batch_objects` (`created_at`);--> statement-breakpoint
 CREATE TABLE `batch_returns` (
 	`account` text PRIMARY KEY NOT NULL,
 	`amount` integer NOT NULL

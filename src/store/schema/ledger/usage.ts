@@ -94,6 +94,25 @@ export const batchHolds = sqliteTable(
   ],
 )
 
+/**
+ * Files and batches that were made, so that their owner can list them (usage/batches/README.md): where they are, as
+ * their sealed ids say it. `id` is that of the exchange that made it, so that it grows with time.
+ */
+export const batchObjects = sqliteTable(
+  'batch_objects',
+  {
+    id: text('id').primaryKey(),
+    owner: text('owner').notNull(),
+    kind: text('kind').notNull(),
+    place: text('place').notNull(),
+    createdAt: integer('created_at').notNull(),
+  },
+  (table) => [
+    index('batch_objects_owner').on(table.owner, table.kind, table.id),
+    index('batch_objects_created_at').on(table.createdAt),
+  ],
+)
+
 /** What settled batches gave back to an account, in all; less than nothing where they cost more than they held. */
 export const batchReturns = sqliteTable('batch_returns', {
   account: text('account').primaryKey(),
