@@ -241,6 +241,6 @@ export class ClientEvents {
     const code = isObject(body.error) ? textOf(body.error.code) : null
     const isOurs = refusal.headers.get('x-service-error-source') !== 'upstream'
     const ending = isOurs ? endingOf(code ?? '') : null
-    if (ending !== null) this.#session.endWith(ending)
+    if (ending !== null) this.#session.endWith(ending, true)
   }
 }
