@@ -350,7 +350,8 @@ export class RealtimeSession implements LiveSession {
     const { settings, clock } = this.gateway
     const now = clock.monotonic()
     const [age, idle] = [now - this.#openedAt, now - this.#lastEventAt].map((milliseconds) => milliseconds / 1000)
-    const over = limitReached(settings, { age, idle, isReady: this.#isReady, isAnswering: this.turns.size > 0 })
+    const times = { age, idle, isReady: this.#isReady, isAnswering: this.turns.size > 0 }
+    const over = limitReached(settings, this.facts.path.provider, times)
     if (over === null) {
       if (this.#isReady && !this.isEnding) this.guards()
       return
