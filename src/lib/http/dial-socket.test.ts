@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'bun:test'
 import { eventually } from '../../../test/support/eventually.ts'
-import { dialSocket } from './dial-socket.ts'
+import { dialSocket, proxyOf } from './dial-socket.ts'
 
 let server: Bun.Server<undefined> | null = null
 afterEach(() => server?.stop(true))
@@ -86,4 +86,47 @@ test('reports nothing while it is paused, and all of it afterwards', async () =>
   socket.resume()
   await eventually(() => heard.length === 100)
   socket.close()
+})
+
+test('takes the proxy that the environment names, but for the excepted hosts', () => {
+  const proxies = {
+    https_proxy: 'http://proxy:1',
+    HTTP_PROXY: 'http://proxy:2',
+    no_proxy: 'localhost, .inner.org,own:81',
+  }
+  const of = (url: string) => proxyOf(new URL(url), proxies)
+  expect(of('wss://api.openai.com/v1')).toBe('http://proxy:1')
+  expect(of('ws://api.openai.com/v1')).toBe('http://proxy:2')
+  for (const url of ['ws://localhost:80', 'wss://a.inner.org', 'wss://inner.org', 'ws://own:81'])
+    expect(of(url)).toBeNull()
+  expect(of('ws://own:82')).toBe('http://proxy:2')
+  expect(proxyOf(new URL('wss://a'), {})).toBeNull()
+  expect(proxyOf(new URL('wss://a'), { ...proxies, no_proxy: '*' })).toBeNull()
+})
+
+test('reaches its server through a proxy', async () => {
+  const asked: string[] = []
+  const proxy = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      data(socket, data) {
+        asked.push(String(data).split('\r\n')[0] ?? '')
+        socket.end()
+      },
+    },
+  })
+  heard.length = 0
+  ends.length = 0
+  const before = process.env.http_proxy
+  process.env.http_proxy = `http://127.0.0.1:${proxy.port}`
+  try {
+    dialSocket('ws://somewhere.invalid:81/v1', {}, handlers)
+    await eventually(() => asked.length === 1)
+  } finally {
+    if (before === undefined) delete process.env.http_proxy
+    else process.env.http_proxy = before
+    proxy.stop(true)
+  }
+  expect(asked[0]).toStartWith('CONNECT somewhere.invalid:81')
 })
