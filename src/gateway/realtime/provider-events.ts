@@ -96,6 +96,8 @@ export class ProviderEvents {
     const error = isObject(event.error) ? event.error : {}
     const turn = session.turns.refused(error.event_id)
     if (turn === null) {
+      // There was nothing to commit, so no confirmation comes.
+      if (/commit/.test(textOf(error.code) ?? '') && this.#client.commits > 0) this.#client.commits -= 1
       const shown = onAnswers ? JSON.stringify({ ...event, error: { ...error, message: uninspected } }) : text
       void session.tell(maskKeyInText(session.exchange, shown))
       return

@@ -297,8 +297,14 @@ export class RealtimeSession implements LiveSession {
       this.breach('it sent something that is no event')
       return
     }
-    if (this.#isReady) this.#provider.take(event, text)
-    else this.#setUp(event, text)
+    try {
+      if (this.#isReady) this.#provider.take(event, text)
+      else this.#setUp(event, text)
+    } catch (thrown) {
+      // Nothing here refuses an event of the provider, so an exception is a defect.
+      this.gateway.log.error({ request_id: this.requestId, error: String(thrown) }, 'An event was not handled')
+      this.fail(asFailure(thrown))
+    }
     this.balance()
   }
 
