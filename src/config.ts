@@ -199,7 +199,7 @@ const shape = {
     .default(600)
     .describe('How long a realtime session may go without an event of its client while no response runs'),
   realtime_frame_bytes: whole(1024, 16 * mebibyte)
-    .default(mebibyte)
+    .default(4 * mebibyte)
     .describe('The largest event of a realtime session, in either direction'),
   realtime_buffer_bytes: whole(4096, 64 * mebibyte)
     .default(2 * mebibyte)

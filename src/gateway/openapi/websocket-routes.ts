@@ -11,6 +11,26 @@ const errorFrame = z.looseObject({
   verdictan: z.looseObject({ verdict: z.string(), reason_code: z.string() }).optional(),
 })
 
+const sessionError = z.looseObject({
+  type: z.literal('error'),
+  event_id: z.string(),
+  error: z.looseObject({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string(),
+    event_id: z.string().nullable().describe("The event_id of the client's event that was refused"),
+  }),
+  verdictan: z.looseObject({ verdict: z.string(), reason_code: z.string() }).optional(),
+})
+
+/** What differs for realtime sessions. */
+const ofSession = {
+  errorFrame: sessionError,
+  query: z.object({ model: z.string().min(1).describe('A model of a provider that has realtime sessions') }),
+  failures: [400, 401, 402, 403, 404, 405, 422, 426, 503],
+}
+
 /** What a frame of each family's WebSocket holds. */
 const summaries: Readonly<Record<SocketFamily, string>> = {
   chat: 'Open a WebSocket: each text frame is a chat request, answered by its events, one a frame, and [DONE]',
@@ -31,6 +51,7 @@ export const socketRouteDescriptions: readonly GatewayRouteDescription[] = famil
       .filter(({ shared }) => shared !== true)
       .map(({ path }): GatewayRouteDescription => {
         const summary = summaries[family]
-        return { method: 'GET', path, family, summary, permission, policyStages, errorFrame, failures }
+        const described = family === 'realtime' ? ofSession : { errorFrame, failures }
+        return { method: 'GET', path, family, summary, permission, policyStages, ...described }
       })
   })

@@ -59,6 +59,8 @@ export interface Guards {
 /** Checks the token again, and reads the policies that hold for it now. Throws if the token is not valid any more. */
 export function guardsNow(exchange: Exchange, gateway: Gateway): Guards {
   checkToken(exchange, gateway)
+  // Conditions ask for the time and the token as they are now.
+  exchange.policyContext = null
   const chain = chainFor(exchange, gateway, required(exchange.model))
   if (chain.size === 0) return unguarded
   const requests: readonly ActivePolicy[] = chain.at('pre_request')

@@ -113,7 +113,7 @@ describe('a provider', () => {
     'sends what is no event': ['[1,2]'],
     'sends what is no JSON': ['hello'],
     'sends a binary frame': [new Uint8Array([1])],
-    'sends an event over the limit': [{ type: 'rate_limits.updated', filler: 'x'.repeat(2 * 1024 * 1024) }],
+    'sends an event over the limit': [{ type: 'rate_limits.updated', filler: 'x'.repeat(5 * 1024 * 1024) }],
   }
   for (const [what, events] of Object.entries(breaches)) {
     test(`that ${what} has the session ended with 1011`, async () => {
@@ -184,7 +184,7 @@ describe('a client', () => {
   const endings: Record<string, [frame: string | Uint8Array, code: number]> = {
     'sends a binary frame': [new Uint8Array([1, 2]), 1003],
     'sends what is no JSON object': ['[1]', 1007],
-    'sends an event over the limit': [JSON.stringify({ type: 'x', filler: 'x'.repeat(1100 * 1024) }), 1009],
+    'sends an event over the limit': [JSON.stringify({ type: 'x', filler: 'x'.repeat(5 * 1024 * 1024) }), 1009],
   }
   for (const [what, [frame, code]] of Object.entries(endings)) {
     test(`that ${what} is closed with ${code}`, async () => {
@@ -194,6 +194,34 @@ describe('a client', () => {
       expect((await client.socket.ended).code).toBe(code)
     })
   }
+
+  test('that breaks the rules while a response runs is closed without delay, and the response recorded', async () => {
+    running.script.on = answering(() => spoken().slice(0, 6))
+    const client = await running.connect()
+    client.send({ type: 'response.create' })
+    await client.next('response.output_audio.delta')
+    client.socket.send('[1]')
+    expect((await client.socket.ended).code).toBe(1007)
+    await eventually(() => outcomes().length === 1)
+    expect(outcomes()).toMatchObject([{ reason_code: 'client.left' }])
+  })
+
+  test('that reads nothing is let go when the session has its greatest length', async () => {
+    await start({ realtime_session_seconds: 1, realtime_buffer_bytes: 4096 })
+    running.script.on = answering(() => [
+      ...spoken({ sound: 'A'.repeat(1000_000) }).slice(0, 5),
+      ...Array.from({ length: 40 }, () => spoken({ sound: 'A'.repeat(1000_000) })[5] ?? {}),
+    ])
+    const client = await running.connect()
+    client.send({ type: 'response.create' })
+    await client.next('response.created')
+    client.socket.pause()
+    await eventually(() => outcomes().length === 1)
+    expect(outcomes()).toMatchObject([{ reason_code: 'realtime_session_ended' }])
+    await eventually(() => running.sessions[0]?.isOpen() === false)
+    client.socket.resume()
+    await client.socket.ended
+  })
 
   test('that sends too many events a second is closed with 1008', async () => {
     await start({ realtime_events_per_second: 20 })

@@ -174,7 +174,7 @@ export class ClientEvents {
     await this.#pass(event, others, guards, (governed) => {
       if (answers !== null) session.answersTurns = answers
       this.#toldTranscription = false
-      session.toProvider({ ...event, session: withResponses(governed, false) })
+      session.toProvider({ ...headOf(event), session: withResponses(governed, false) })
     })
   }
 
@@ -189,7 +189,8 @@ export class ClientEvents {
     await this.#pass(event, { input: [item] }, guards, ({ input }) => {
       session.facts.context.tokens += estimateTokens(textLength(input))
       const [governed = item] = Array.isArray(input) ? input : []
-      session.toProvider({ ...event, item: governed })
+      const previous = event.previous_item_id === undefined ? {} : { previous_item_id: event.previous_item_id }
+      session.toProvider({ ...headOf(event), ...previous, item: governed })
     })
   }
 
@@ -241,6 +242,12 @@ export class ClientEvents {
     const code = isObject(body.error) ? textOf(body.error.code) : null
     const isOurs = refusal.headers.get('x-service-error-source') !== 'upstream'
     const ending = isOurs ? endingOf(code ?? '') : null
-    if (ending !== null) this.#session.endWith(ending)
+    if (ending !== null) this.#session.endWith(ending, true)
   }
 }
+
+/** What stays of an event whose text policies read: members that they did not read do not pass. */
+const headOf = ({ type, event_id: id }: JsonObject): JsonObject => ({
+  type,
+  ...(typeof id === 'string' && { event_id: id }),
+})

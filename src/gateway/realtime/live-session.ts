@@ -54,9 +54,9 @@ export interface LiveSession extends TurnSession {
   refuse(failure: Failure, eventId: unknown): void
   tellError(event: JsonObject, eventId: unknown): void
   /** Tells a failure that ends the session. */
-  fail(failure: Failure, ending?: Ending): void
-  /** Refuses what comes from now on, and closes when no response runs. */
-  endWith(ending: Ending): void
+  fail(failure: Failure, ending?: Ending, waits?: boolean): void
+  /** Refuses what comes from now on, and closes: at once, but for the last frames, or when no response runs. */
+  endWith(ending: Ending, waits?: boolean): void
   /** A provider that breaks the protocol: what it says belongs to no request that was admitted. */
   breach(what: string): void
   /** Pauses whoever sends faster than the other side reads. */

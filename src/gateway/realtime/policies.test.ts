@@ -153,6 +153,17 @@ describe('what the provider answers', () => {
     client.socket.close()
   })
 
+  test('has no words of an error that belongs to no response', async () => {
+    govern(terms('block', ['pre_response']))
+    const client = await running.connect()
+    await client.next('session.created')
+    running.sessions[0]?.tell({ type: 'error', error: { type: 'server_error', code: 'odd', message: 'forbidden' } })
+    const error = await client.next('error')
+    expect(error).toMatchObject({ error: { code: 'odd' } })
+    expect(JSON.stringify(error)).not.toContain('forbidden')
+    client.socket.close()
+  })
+
   test('cannot be retrieved again uninspected', async () => {
     govern(terms('block', ['pre_response']))
     const client = await running.connect()
@@ -172,6 +183,34 @@ describe('what the provider answers', () => {
     const events = await client.until('response.done')
     expect(soundOf(events)).toEqual([])
     expect(events.at(-2)).toMatchObject({ error: { code: 'policy_denied' } })
+    client.socket.close()
+  })
+})
+
+describe('sound in an item', () => {
+  const heard = (more: object) => ({
+    type: 'conversation.item.create',
+    item: { type: 'message', role: 'user', content: [{ type: 'input_audio', audio: 'forbidden', ...more }] },
+  })
+
+  test('is refused without a transcript while a policy must read text', async () => {
+    govern(terms('block', ['pre_request']))
+    const client = await running.connect()
+    client.send(heard({}))
+    expect(await client.next('error')).toMatchObject({ error: { code: 'invalid_parameter', param: 'input' } })
+    expect(sent('conversation.item.create')).toEqual([])
+    client.socket.close()
+  })
+
+  test('is read by its transcript, and not as text itself', async () => {
+    govern(terms('block', ['pre_request']))
+    const client = await running.connect()
+    client.send(heard({ transcript: 'a friendly word' }))
+    client.send({ type: 'response.create' })
+    await client.next('response.done')
+    expect(sent('conversation.item.create')).toHaveLength(1)
+    client.send(heard({ transcript: 'a forbidden word' }))
+    expect(await client.next('error')).toMatchObject(blocked)
     client.socket.close()
   })
 })

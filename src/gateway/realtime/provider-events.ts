@@ -17,6 +17,8 @@ import type { LiveSession } from './live-session.ts'
 const harmless =
   /^(?:input_audio_buffer\.\w+|output_audio_buffer\.\w+|rate_limits\.updated|conversation\.item\.(?:deleted|truncated|retrieved)|conversation\.created)$/
 
+const uninspected = 'The provider reported an error; its words are left out while a policy inspects answers'
+
 export class ProviderEvents {
   readonly #session: LiveSession
   readonly #client: ClientEvents
@@ -38,16 +40,16 @@ export class ProviderEvents {
       this.#ofResponse(responseId, type, event, text)
       return
     }
-    if (type === 'error') {
-      this.#error(event, text)
-      return
-    }
     if (type === 'session.updated' || type === 'session.created') {
       this.#settings(event, text)
       return
     }
     const guards = session.guards()
     if (guards === null) return
+    if (type === 'error') {
+      this.#error(event, text, guards)
+      return
+    }
     if (isItemEvent(type)) {
       this.#item(event, text, guards)
       return
@@ -88,11 +90,18 @@ export class ProviderEvents {
     turn.push(text, isLast)
   }
 
-  #error(event: JsonObject, text: string): void {
+  /** An error belongs to the response whose event it names. No policy reads the words of any other. */
+  #error(event: JsonObject, text: string, { onAnswers }: Guards): void {
     const session = this.#session
     const error = isObject(event.error) ? event.error : {}
     const turn = session.turns.refused(error.event_id)
-    if (turn === null) return void session.tell(maskKeyInText(session.exchange, text))
+    if (turn === null) {
+      // There was nothing to commit, so no confirmation comes.
+      if (/commit/.test(textOf(error.code) ?? '') && this.#client.commits > 0) this.#client.commits -= 1
+      const shown = onAnswers ? JSON.stringify({ ...event, error: { ...error, message: uninspected } }) : text
+      void session.tell(maskKeyInText(session.exchange, shown))
+      return
+    }
     const { event_id: _, ...rest } = error
     turn.refused(rest)
   }

@@ -78,6 +78,41 @@ describe('a session', () => {
     client.socket.close()
   })
 
+  test('answers a turn of speech also behind a commit that the provider refused', async () => {
+    running.script.created = speechDetection
+    const answer = answering((count) => spoken({ id: `resp_${count}` }))
+    running.script.on = (event, provider) => {
+      if (event.type !== 'input_audio_buffer.commit') return answer(event, provider)
+      const error = { type: 'invalid_request_error', code: 'input_audio_buffer_commit_empty', message: 'Empty' }
+      provider.tell({ type: 'error', error: { ...error, event_id: event.event_id } })
+    }
+    const client = await running.connect()
+    client.send({ type: 'input_audio_buffer.commit', event_id: 'mine' })
+    expect(await client.next('error')).toMatchObject({ error: { event_id: 'mine' } })
+    running.sessions[0]?.tell({ type: 'input_audio_buffer.committed', item_id: 'item_heard' })
+    await client.next('response.done')
+    expect(sent('response.create')).toHaveLength(1)
+    client.socket.close()
+  })
+
+  test('sends no member of an event on that policies do not read', async () => {
+    const client = await running.connect()
+    const item = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello' }] }
+    client.send({
+      type: 'conversation.item.create',
+      event_id: 'mine',
+      previous_item_id: 'root',
+      item,
+      instructions: 'x',
+    })
+    client.send({ type: 'session.update', session: { type: 'realtime' }, instructions: 'x' })
+    await client.next('session.updated')
+    const [created] = sent('conversation.item.create')
+    expect(Object.keys(created ?? {}).toSorted()).toEqual(['event_id', 'item', 'previous_item_id', 'type'])
+    expect(Object.keys(sent('session.update')[0] ?? {}).toSorted()).toEqual(['session', 'type'])
+    client.socket.close()
+  })
+
   test('is ended with 1008 within a second when its token is revoked', async () => {
     const client = await running.connect()
     await client.next('session.created')

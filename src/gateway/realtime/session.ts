@@ -33,6 +33,8 @@ import { Turns } from './turns.ts'
 
 /** How often a session is checked. */
 const checkMilliseconds = 250
+/** For the last frames to leave. */
+const lastFramesMilliseconds = 1500
 const ended = { code: 1011, reason: 'The session with the provider has ended' }
 
 export interface SessionOptions {
@@ -176,22 +178,24 @@ export class RealtimeSession implements LiveSession {
   /** Ends the session once its running responses have ended (`Sockets`). */
   end(ending: Ending, frame: string | null = null): void {
     if (frame !== null && !this.isEnding) void this.outlet.send(frame)
-    this.endWith(ending)
+    this.endWith(ending, true)
   }
 
-  /** Refuses what comes from now on, and closes when no response runs. */
-  endWith(ending: Ending): void {
+  /** Refuses what comes from now on, and closes: at once, but for the last frames, or when no response runs. */
+  endWith(ending: Ending, waits = false): void {
     if (this.#ending !== null) return
     this.#ending = ending
     this.#client.clear()
-    if (this.#peer !== null) void this.turns.whenIdle().then(() => this.#close())
+    if (this.#peer === null) return
+    const idle = this.turns.whenIdle()
+    void (waits ? idle : Promise.race([idle, Bun.sleep(lastFramesMilliseconds)])).then(() => this.#close())
   }
 
   /** Tells a failure that ends the session. */
-  fail(failure: Failure, ending: Ending = endingOf(failure.code) ?? { code: 1011, reason: 'The session has ended' }) {
+  fail(failure: Failure, ending = endingOf(failure.code) ?? ended, waits = false): void {
     if (this.isEnding) return
     this.refuse(failure, null)
-    this.endWith(ending)
+    this.endWith(ending, waits)
   }
 
   /** Tells the client that an event of its was refused. */
@@ -251,7 +255,7 @@ export class RealtimeSession implements LiveSession {
       return guardsNow(this.exchange, this.gateway)
     } catch (thrown) {
       const failure = asFailure(thrown)
-      this.fail(failure, endingOf(failure.code) ?? { code: 1008, reason: 'The token is refused' })
+      this.fail(failure, endingOf(failure.code) ?? { code: 1008, reason: 'The token is refused' }, true)
       return null
     }
   }
@@ -293,8 +297,14 @@ export class RealtimeSession implements LiveSession {
       this.breach('it sent something that is no event')
       return
     }
-    if (this.#isReady) this.#provider.take(event, text)
-    else this.#setUp(event, text)
+    try {
+      if (this.#isReady) this.#provider.take(event, text)
+      else this.#setUp(event, text)
+    } catch (thrown) {
+      // Nothing here refuses an event of the provider, so an exception is a defect.
+      this.gateway.log.error({ request_id: this.requestId, error: String(thrown) }, 'An event was not handled')
+      this.fail(asFailure(thrown))
+    }
     this.balance()
   }
 
@@ -343,16 +353,20 @@ export class RealtimeSession implements LiveSession {
 
   #checkNow(): void {
     this.balance()
-    if (this.isEnding) return
     const { settings, clock } = this.gateway
     const now = clock.monotonic()
     const [age, idle] = [now - this.#openedAt, now - this.#lastEventAt].map((milliseconds) => milliseconds / 1000)
-    const over = limitReached(settings, { age, idle, isReady: this.#isReady, isAnswering: this.turns.size > 0 })
+    const times = { age, idle, isReady: this.#isReady, isAnswering: this.turns.size > 0 }
+    const over = limitReached(settings, this.facts.path.provider, times)
     if (over === null) {
-      if (this.#isReady) this.guards()
+      if (this.#isReady && !this.isEnding) this.guards()
       return
     }
     const { failure, ending } = over
+    if (this.isEnding) {
+      this.#close()
+      return
+    }
     if (!this.#isReady) {
       this.#refuseSession(failure)
       return
@@ -365,5 +379,9 @@ export class RealtimeSession implements LiveSession {
     const { code, reason } = this.#ending ?? ended
     this.#socket?.close()
     this.outlet.close(code, reason)
+    // A peer that reads nothing does not hear of the close either.
+    setTimeout(() => {
+      if (!this.outlet.isClosed) this.#peer?.terminate()
+    }, lastFramesMilliseconds).unref()
   }
 }

@@ -1,6 +1,8 @@
 /** The limits of time of a session. */
 import type { Settings } from '../../config.ts'
 import { Failure } from '../../failure.ts'
+import type { Provider } from '../../providers/provider.ts'
+import { deadlinesOf } from '../upstream/timeouts.ts'
 import type { Ending } from '../websocket/endings.ts'
 
 /** Where a session stands, in seconds. */
@@ -26,10 +28,11 @@ const over = (message: string, reason: string): Over => ({
 /** The limit that a session has reached, and how it ends; null while there is time. */
 export function limitReached(
   settings: Settings,
+  provider: Provider,
   { age = 0, idle = 0, isReady, isAnswering }: SessionTimes,
 ): Over | null {
-  const { connect_timeout_seconds: connect, realtime_session_seconds: longest, realtime_idle_seconds: quiet } = settings
-  if (!isReady && age > connect) {
+  const { realtime_session_seconds: longest, realtime_idle_seconds: quiet } = settings
+  if (!isReady && 1000 * age > deadlinesOf(provider, settings).connect) {
     const failure = new Failure('provider_primary_path_error', { message: 'The provider did not answer in time' })
     return { failure, ending: { code: 1011, reason: 'The provider did not answer' } }
   }

@@ -10,6 +10,8 @@ import { RecentIds } from './recent-ids.ts'
 
 /** How long a transcript is awaited before what was said counts as unreadable. */
 const waitMilliseconds = 15_000
+/** So many transcripts of one session may be missing at once. */
+const mostWriting = 64
 
 interface Unread {
   /** Resolves with whether it may stay. */
@@ -80,6 +82,10 @@ export class Transcripts {
     const { transcriptionModel: model, heardSeconds: seconds } = session
     session.heardSeconds = 0
     if (model === null) return
+    if (this.#writing.size >= mostWriting) {
+      session.breach('it took in more turns of speech than it transcribes')
+      return
+    }
     const { promise, resolve } = Promise.withResolvers<JsonObject | null>()
     this.#writing.set(itemId, resolve)
     const arrival = session.arrivalOf({})
@@ -88,7 +94,7 @@ export class Transcripts {
       if (answer.status === 204 || session.isEnding) return
       const refusal: unknown = await answer.json()
       if (isObject(refusal)) session.tellError({ ...refusal, type: 'error' }, null)
-      session.endWith({ code: 1008, reason: 'The transcript of what was said was refused' })
+      session.endWith({ code: 1008, reason: 'The transcript of what was said was refused' }, true)
     })
   }
 

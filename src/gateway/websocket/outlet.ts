@@ -11,6 +11,8 @@ export interface Peer {
   send(text: string): number
   getBufferedAmount(): number
   close(code: number, reason: string): void
+  /** Ends the connection without a close frame. */
+  terminate(): void
   /** Stops and restarts reading what the peer sends. */
   pause(): void
   resume(): void

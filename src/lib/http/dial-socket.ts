@@ -27,7 +27,8 @@ export function dialSocket(
   handlers: SocketHandlers,
 ): ClientSocket {
   const sent = Object.fromEntries(Object.entries(headers).filter(([name]) => !ofHandshake.test(name)))
-  const socket = new WebSocket(url, { headers: sent })
+  const proxy = proxyOf(new URL(url), process.env)
+  const socket = new WebSocket(url, { headers: sent, ...(proxy !== null && { proxy }) })
   let ended = false
   let reason = ''
   const waiting: string[] = []
@@ -76,5 +77,20 @@ export function dialSocket(
 }
 
 const closeMilliseconds = 2000
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The proxy that the environment names for an address, as fetch takes it; null if there is none. */
+export function proxyOf({ protocol, hostname, port }: URL, environment: Environment): string | null {
+  const read = (name: string) => environment[name] || environment[name.toUpperCase()] || ''
+  const proxy = read(protocol === 'wss:' ? 'https_proxy' : 'http_proxy')
+  const isExcepted = read('no_proxy')
+    .split(',')
+    .map((name) => name.trim().replace(/^\*?\./, ''))
+    .some((name) => name === '*' || `${hostname}:${port}` === name || hostname === name || isBelow(hostname, name))
+  return proxy === '' || isExcepted ? null : proxy
+}
+
+const isBelow = (hostname: string, name: string): boolean => name !== '' && hostname.endsWith(`.${name}`)
+
 /** `https://host/v1` as an address of a WebSocket. */
 export const socketAddress = (base: string): string => base.replace(/^http/i, 'ws')

@@ -20,6 +20,9 @@ import type { TextKind, TextSlot } from './text-slot.ts'
 /** The types that hold bytes as `data`: files, and thinking that only its provider can read. */
 const typesOfData: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted'])
 
+/** The types of parts that hold sound as `audio`. */
+const soundTypes: ReadonlySet<unknown> = new Set(['input_audio', 'output_audio', 'audio'])
+
 /** Whether a member is never a text, and contains none. */
 function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: string): boolean {
   if (typeof value !== 'string') return isLogprobs(key, parentKey)
@@ -27,6 +30,7 @@ function isNoText(key: string, value: unknown, holder: JsonObject, parentKey: st
     const isBytes = typesOfData.has(holder.type) || parentKey.endsWith('audio') || parentKey === 'inlineData'
     return isBytes && saysNothing(key, value)
   }
+  if (key === 'audio') return soundTypes.has(holder.type) && saysNothing('data', value)
   if (key === 'result') return holder.type === 'image_generation_call' && saysNothing(key, value)
   return key === 'url' || key === 'image_url' ? isEncodedUrl(value) : saysNothing(key, value)
 }
