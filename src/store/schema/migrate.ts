@@ -11,6 +11,7 @@ import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'te
 import ledger0001 from '../migrations/ledger/0001_rows_and_triggers.sql' with { type: 'text' }
 import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text' }
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
+import state0002 from '../migrations/state/0002_model_targets.sql' with { type: 'text' }
 import type { Database, Reader } from '../open.ts'
 
 export interface Migration {
@@ -21,6 +22,7 @@ export interface Migration {
 export const stateMigrations: readonly Migration[] = [
   { name: '0000_baseline', sql: state0000 },
   { name: '0001_first_rows', sql: state0001 },
+  { name: '0002_model_targets', sql: state0002 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: '0000_baseline', sql: ledger0000 },

@@ -42,6 +42,7 @@ export const providers = sqliteTable(
   ],
 )
 
+/** `targets` is JSON, null where `provider_id` and `upstream_model` are the only one; else they are the first one's. */
 export const models = sqliteTable(
   'models',
   {
@@ -55,6 +56,8 @@ export const models = sqliteTable(
     translation: text('translation'),
     createdAt: integer('created_at').notNull(),
     ...versioned,
+    strategy: text('strategy'),
+    targets: text('targets'),
   },
   (table) => [versionIndex('models', table.version)],
 )
