@@ -190,7 +190,14 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
   if (schema.type === 'boolean' || typeof given !== 'string') return given
   if (isSecretMap(schema)) return pairsFromEnvironment(flag, given, sources.terminal)
   if (isSecret(schema)) return fromEnvironment(given, sources.terminal)
-  if (options.json) return readJson(flag, given, '{"input_per_million": 1.5, "output_per_million": 6}')
+  if (options.json)
+    return readJson(
+      flag,
+      given,
+      schema.type === 'array'
+        ? '[{"provider": "openai", "weight": 2}]'
+        : '{"input_per_million": 1.5, "output_per_million": 6}',
+    )
   const record = recordOf(schema)
   if (record !== undefined) return await idOf(flag, given, record, sources.api)
   if (options.words) return linesOf(given)?.join(' ')

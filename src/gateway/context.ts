@@ -18,6 +18,7 @@ import type { MemoryBudget } from './admission/memory-budget.ts'
 import type { Exchange } from './exchange.ts'
 import type { SiblingWorkers } from './mcp/sibling-workers.ts'
 import type { Circuits } from './upstream/circuit.ts'
+import type { Targets } from './upstream/targets/targets.ts'
 
 export interface Gateway {
   readonly worker: {
@@ -41,6 +42,7 @@ export interface Gateway {
   /** The gateway is draining: it refuses new requests and finishes running ones. */
   draining: boolean
   readonly circuits: Circuits
+  readonly targets: Targets
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
 }

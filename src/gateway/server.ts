@@ -38,6 +38,7 @@ import type { ProcessEndpoint } from './process-endpoints.ts'
 import { requestIdOf } from './request-id.ts'
 import { createRoutes, dialectOf } from './routes.ts'
 import { Circuits } from './upstream/circuit.ts'
+import { Targets } from './upstream/targets/targets.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
 /** The part of a worker that the gateway itself uses. */
@@ -113,9 +114,10 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
   const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
+  const prices = new PriceBook()
   const gateway: Gateway = {
     worker,
-    prices: new PriceBook(),
+    prices,
     tokenCounter,
     settings,
     fetch,
@@ -127,6 +129,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     running,
     memory,
     circuits: new Circuits(settings),
+    targets: new Targets({ prices, clock, random: Math.random }),
     offeredModels: new OfferedModels({ fetch, clock, log }),
     draining: false,
     mcp: {

@@ -9,6 +9,7 @@ import { models, providers } from '../store/schema/state/catalog.ts'
 import { tokens } from '../store/schema/state/tokens.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {
+  answersAt,
   atVersion,
   type CatalogDependencies,
   changeable,
@@ -32,6 +33,7 @@ import { providerKinds } from './kinds/index.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 import {
   type CreateProvider,
+  keysOf,
   providerResource,
   type providerSchema,
   timeoutsSchema,
@@ -57,7 +59,12 @@ async function createProvider(deps: CatalogDependencies, call: RecordCall, body:
   requireAddress(kind, baseUrl, body.headers ?? {})
   await requireFreeName(deps, name, id)
   const dataKey = deps.randomBytes(32)
-  const credentials = { apiKey: body.api_key ?? null, headers: body.headers ?? {} }
+  const credentials = {
+    apiKey: body.api_key ?? null,
+    moreApiKeys: keysOf(body.more_api_keys ?? ''),
+    headers: body.headers ?? {},
+  }
+  requireFirstKey(credentials)
   await changeCatalog(deps, call, {
     type: 'catalog.created',
     details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models: unlisted, ...shown(credentials) },
@@ -106,9 +113,11 @@ async function updateProvider(deps: CatalogDependencies, call: RecordCall, befor
   requireCredentialsAnew(before, baseUrl, held.credentials, body)
   const credentials = {
     apiKey: body.api_key === undefined ? held.credentials.apiKey : body.api_key,
+    moreApiKeys: body.more_api_keys === undefined ? held.credentials.moreApiKeys : keysOf(body.more_api_keys ?? ''),
     headers: body.headers === undefined ? held.credentials.headers : (body.headers ?? {}),
   }
-  const touched = body.api_key !== undefined || body.headers !== undefined
+  requireFirstKey(credentials)
+  const touched = body.api_key !== undefined || body.more_api_keys !== undefined || body.headers !== undefined
   const dataKey = held.dataKey ?? deps.randomBytes(32)
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
@@ -138,7 +147,7 @@ async function updateProvider(deps: CatalogDependencies, call: RecordCall, befor
 
 async function deleteProvider(deps: CatalogDependencies, call: RecordCall, before: ProviderRow) {
   const { id, name } = before
-  const listed = and(eq(models.providerId, id), eq(models.deleted, 0))
+  const listed = and(answersAt(id), eq(models.deleted, 0))
   const model = await query(deps.state).select({ id: models.id }).from(models).where(listed).get()
   if (model !== undefined) {
     throw new Failure('conflict', { message: `The catalog lists models of this provider, such as ${model.id}` })
@@ -185,8 +194,9 @@ async function providerRecord(deps: CatalogDependencies, row: ProviderRow): Prom
 }
 
 /** What may be said of credentials. */
-const shown = ({ apiKey, headers }: Credentials) => ({
+const shown = ({ apiKey, moreApiKeys, headers }: Credentials) => ({
   has_api_key: apiKey !== null,
+  api_key_count: (apiKey === null ? 0 : 1) + moreApiKeys.length,
   header_names: Object.keys(headers).toSorted(),
 })
 
@@ -209,7 +219,13 @@ function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, hel
   if (baseUrl === before.baseUrl) return
   const again = 'A new base_url needs it to be given again: what is kept goes to the present address only'
   if (held.apiKey !== null && body.api_key === undefined) throw wrong('api_key', again)
+  if (held.moreApiKeys.length > 0 && body.more_api_keys === undefined) throw wrong('more_api_keys', again)
   if (Object.keys(held.headers).length > 0 && body.headers === undefined) throw wrong('headers', again)
+}
+
+function requireFirstKey({ apiKey, moreApiKeys }: Credentials): void {
+  if (apiKey !== null || moreApiKeys.length === 0) return
+  throw wrong('more_api_keys', 'Give api_key first: these are used beside it')
 }
 
 function requireAddress(kind: string, baseUrl: string | null, headers: Credentials['headers']): void {

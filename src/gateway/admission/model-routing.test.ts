@@ -7,7 +7,14 @@ import { newId } from '../../lib/ids.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { beginExchange } from '../exchange.ts'
-import { createTestWorker, type TestWorker, testMemory, testModel, testProvider } from '../testing/worker.ts'
+import {
+  createTestWorker,
+  type TestWorker,
+  testMemory,
+  testModel,
+  testProvider,
+  testTargets,
+} from '../testing/worker.ts'
 import { resolveModel } from './model-routing.ts'
 
 let worker: TestWorker
@@ -39,7 +46,7 @@ function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Fa
   exchange.facts = chat.read({ model, messages: [] })
   exchange.token = worker.tokens.get(hash) ?? null
   try {
-    resolveModel(exchange, { worker })
+    resolveModel(exchange, { worker, targets: testTargets() })
   } catch (thrown) {
     if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
     throw thrown

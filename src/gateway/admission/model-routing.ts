@@ -1,6 +1,6 @@
 /**
  * Resolves the models that may answer: the requested one, then its fallbacks in the order of the catalog record
- * (gateway/README.md). A listed model is served by its provider. An unlisted model is served by the first provider that
+ * (gateway/README.md). A listed model is served by its targets (upstream/targets). An unlisted model is served by the first provider that
  * accepts unlisted models and that the token may use; a provider that speaks the caller's language comes before one
  * that needs translation.
  *
@@ -23,7 +23,7 @@ import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 
-export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'worker'>): void {
+export function resolveModel(exchange: Exchange, { worker, targets }: Pick<Gateway, 'worker' | 'targets'>): void {
   const { model: id } = required(exchange.facts)
   const token = required(exchange.token)
   const { family } = exchange.dialect
@@ -36,10 +36,30 @@ export function resolveModel(exchange: Exchange, { worker }: Pick<Gateway, 'work
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   if (worker.view.provider(model.provider.id) === null) throw keyNotArrived()
   exchange.model = model
-  const fallbacks = model.listed?.fallbacks ?? []
-  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(worker.view, model, family, token)]
+  exchange.paths = findPaths(exchange, { worker, targets }, model)
   if (only !== null) exchange.paths = exchange.paths.filter(({ provider }) => provider.id === only)
   if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, worker.view.limits))
+  exchange.model = exchange.paths[0] ?? model
+}
+
+/** The targets of the requested model in the order in which they are tried, then those of its fallbacks. */
+function findPaths(
+  { token, sessionId, dialect }: Exchange,
+  { worker, targets }: Pick<Gateway, 'worker' | 'targets'>,
+  model: ResolvedModel,
+): readonly ResolvedModel[] {
+  const { listed } = model
+  if (listed === null || (listed.fallbacks.length === 0 && listed.targets === null)) return [model]
+  const models = [model, ...findFallbacks(worker.view, model, dialect.family, required(token))]
+  return models.flatMap((each) => {
+    const records = each.listed?.targets
+    if (!records) return each
+    const usable = records.flatMap((record) => {
+      const path = resolveTarget(worker.view, record, dialect.family)
+      return path !== null && providerAllowed(required(token), path.provider) ? [path] : []
+    })
+    return targets.order(usable, sessionId)
+  })
 }
 
 /**
@@ -57,13 +77,18 @@ function refuseAlternativeModels({ parsed }: Exchange): void {
   }
 }
 
-/** Keeps the paths that every access policy allows. Throws 403 when the requested model is not among them. */
+/** Keeps the paths that every access policy allows. Throws 403 when no target of the requested model is among them. */
 function filterByAccessPolicies(exchange: Exchange, policies: readonly AccessPolicy[]): void {
-  for (const policy of policies) {
-    const forbidden = forbiddenBy(policy, required(exchange.model))
-    if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
+  const model = required(exchange.model)
+  const allowed = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
+  if (allowed[0]?.id !== model.id) {
+    for (const policy of policies) {
+      const forbidden = forbiddenBy(policy, model)
+      if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
+    }
+    throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   }
-  exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
+  exchange.paths = allowed
 }
 
 /** A model of a provider that was just created is not unknown: its key has not arrived yet. */
@@ -101,7 +126,7 @@ function findModel(
   only: string | null,
 ): ResolvedModel | null {
   const listed = view.model(name)
-  if (listed !== null) return resolveListed(view, listed, family)
+  if (listed !== null) return resolveListed(view, listed, family, token, only)
   if (!isModelName(name)) return null
   let translated: ResolvedModel | null = null
   let forbidden: ResolvedModel | null = null
@@ -112,7 +137,7 @@ function findModel(
     if (kind === null || names === null) continue
     // An alias of a listed model resolves to its record.
     const known = names.id === name ? null : view.model(names.id)
-    if (known !== null) return resolveListed(view, known, family)
+    if (known !== null) return resolveListed(view, known, family, token, only)
     const model: ResolvedModel = { ...namesInAnyCase(names), upstreamModel: names.id, provider, kind, listed: null }
     if (!providerAllowed(token, provider)) forbidden ??= model
     else if (model.kind.families.includes(family)) return model
@@ -128,7 +153,7 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
     if (seen.has(id) || !modelAllowed(token.modelFilter, id)) continue
     seen.add(id)
     const listed = view.model(id)
-    const model = listed === null ? null : resolveListed(view, listed, family)
+    const model = listed === null ? null : resolveListed(view, listed, family, token, null)
     if (model !== null && providerAllowed(token, model.provider)) found.push(model)
   }
   return found
@@ -137,7 +162,26 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
 /** Resolved records by family. An entry is valid while the record and its provider are the same objects. */
 const resolvedRecords = new WeakMap<CatalogModel, Map<Family, ResolvedModel>>()
 
-function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
+/** The first target that the token may use and that is at the provider `only`; without one, the first that resolves. */
+function resolveListed(
+  view: StateView,
+  listed: CatalogModel,
+  family: Family,
+  token: GovernedToken,
+  only: string | null,
+): ResolvedModel | null {
+  if (listed.targets === null) return resolveTarget(view, listed, family)
+  let first: ResolvedModel | null = null
+  for (const target of listed.targets) {
+    const model = resolveTarget(view, target, family)
+    if (model === null) continue
+    if (providerAllowed(token, model.provider) && (only === null || only === model.provider.id)) return model
+    first ??= model
+  }
+  return first
+}
+
+function resolveTarget(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
   const provider = view.provider(listed.providerId)
   if (provider === null) return null
   const known = resolvedRecords.get(listed)

@@ -22,7 +22,7 @@ import { noSiblings } from '../mcp/sibling-workers.ts'
 import type { BeginInspection, Inspected, StreamInspection } from '../policy/inspected-stream.ts'
 import { relayStream } from '../response/sse.ts'
 import { Circuits } from '../upstream/circuit.ts'
-import { createTestWorker, testMemory, testSettings } from './worker.ts'
+import { createTestWorker, testMemory, testSettings, testTargets } from './worker.ts'
 
 /** Stops at a word and sends no part of it: text that may become the word is held. */
 export class WordInspection implements StreamInspection {
@@ -104,6 +104,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     running,
     memory: testMemory(),
     circuits: new Circuits(settings),
+    targets: testTargets(),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
     mcp: {

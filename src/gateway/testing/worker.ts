@@ -9,14 +9,17 @@ import { eventsOf, expandRecord, type LogRecord } from '../../events/log/record.
 import { Failure, type FailureCode } from '../../failure.ts'
 import type { CatalogModel, GatewayStatus, Grant, Journal, JsonOf, StateView } from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
+import { systemClock } from '../../lib/clock.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
+import { PriceBook } from '../../providers/prices/price-book.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
 import { MemoryBudget } from '../admission/memory-budget.ts'
 import type { GatewayWorker } from '../server.ts'
+import { Targets } from '../upstream/targets/targets.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'
 
@@ -210,6 +213,9 @@ export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ..
 /** Enough memory for whatever a test sends. */
 export const testMemory = (): MemoryBudget => new MemoryBudget({ bytes: 2 ** 32, waitMilliseconds: 1000 })
 
+export const testTargets = (): Targets =>
+  new Targets({ prices: new PriceBook(), clock: systemClock, random: Math.random })
+
 export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({
   providerId: 'provider-upstream',
   upstreamModel: members.id,
@@ -219,6 +225,10 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   fallbacks: [],
   isTranslatedStrictly: false,
   createdAt: 0,
+  strategy: 'priority',
+  targets: null,
+  tier: 1,
+  weight: 1,
   ...members,
 })
 

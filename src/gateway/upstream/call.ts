@@ -15,13 +15,13 @@ import {
 } from '../../languages/translation/strip-foreign-reasoning.ts'
 import { translated, UnreadableAnswer } from '../../languages/translation/translate-response.ts'
 import { lacksDescriptor } from '../../lib/log/host-fault.ts'
-import type { UpstreamCall } from '../../providers/provider.ts'
+import type { Provider, UpstreamCall } from '../../providers/provider.ts'
 import { InvalidStatus } from '../../providers/send-request.ts'
 import { endAttempt } from '../accounting/exchange-record.ts'
 import { traceHeadersOf } from '../accounting/spans.ts'
 import { noUsage } from '../accounting/usage.ts'
 import type { Gateway } from '../context.ts'
-import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
+import { type Attempt, type Exchange, type ReasonCode, type ResolvedModel, required } from '../exchange.ts'
 import { inspectedUpstream } from '../policy/upstream-inspection.ts'
 import { type Call, newCall } from '../provider-call.ts'
 import { editBody } from '../request/edit-body.ts'
@@ -33,6 +33,8 @@ import { isUnseen } from '../stored/stored-state.ts'
 import { FirstError } from './first-error.ts'
 import { discardAnswer } from './provider-failure.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
+import { refusesKey } from './targets/target-state.ts'
+import { isShared } from './targets/targets.ts'
 
 /** A call that failed before anything of it was passed to the client. */
 export interface FailedAttempt {
@@ -75,7 +77,9 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
   exchange.call.silentSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
-  if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
+  const path = required(exchange.model)
+  if (isShared(path)) gateway.targets.heard(path, attempt.key ?? 0, upstream)
+  if (mayBeAnsweredElsewhere(upstream.status, path)) return await refused(exchange, gateway, upstream, attempt)
   try {
     await relayAnswer(exchange, gateway)
     return null
@@ -115,10 +119,16 @@ async function refusedFirst(
   beginNextCall(exchange)
   exchange.call.upstream = refusal
   attempt.status = refusal.status
-  if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
+  const path = required(exchange.model)
+  gateway.targets.heard(path, attempt.key ?? 0, refusal)
+  if (mayBeAnsweredElsewhere(refusal.status, path)) return await refused(exchange, gateway, refusal, attempt)
   await relayAnswer(exchange, gateway)
   return null
 }
+
+/** A refused key concerns the caller only where no other key or target can answer. */
+const mayBeAnsweredElsewhere = (status: number, path: ResolvedModel): boolean =>
+  isTransient(status) || (refusesKey(status) && isShared(path))
 
 /** Whether a whole answer was a provider error with a success status: the call failed, and another may succeed. */
 const wasErrorBody = ({ call, outcomeCommitted, cut, attempts }: Exchange): boolean =>
@@ -171,7 +181,8 @@ function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
 
 function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<Response> {
   const path = required(exchange.model)
-  const { provider, kind, upstreamModel } = path
+  const { kind, upstreamModel } = path
+  const provider = calledProvider(exchange, path)
   const language = languageOf(exchange, path)
   const call: UpstreamCall = {
     family: exchange.dialect.family,
@@ -197,6 +208,10 @@ function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<R
     : sendTranslated(exchange, gateway, call, language)
 }
 
+/** The provider with the key that was chosen for the call. */
+const calledProvider = ({ attempts }: Exchange, { provider }: ResolvedModel): Provider =>
+  provider.keys?.[attempts.at(-1)?.key ?? 0] ?? provider
+
 /** The method and path of a call that is not a POST to the family's own path. */
 function endpointOf({ stored, dialect }: Exchange): Pick<UpstreamCall, 'endpoint'> {
   if (stored !== null && stored.call !== null) return { endpoint: stored.call }
@@ -210,7 +225,9 @@ async function sendTranslated(
   call: UpstreamCall,
   language: LanguageName,
 ): Promise<Response> {
-  const { provider, kind } = required(exchange.model)
+  const path = required(exchange.model)
+  const { kind } = path
+  const provider = calledProvider(exchange, path)
   const { family } = exchange.dialect
   const spoken = language === 'converse' ? family : language
   const answer = await kind.send(provider, { ...call, family: spoken }, gateway.fetch)
@@ -251,8 +268,11 @@ function noteEventUsage(exchange: Exchange, event: NeutralEvent): void {
   exchange.call.charactersSinceUsage = 0
 }
 
-function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
-  const { provider, upstreamModel } = required(exchange.model)
+function beginAttempt(exchange: Exchange, { clock, newId, tracer, targets }: Gateway): Attempt {
+  const path = required(exchange.model)
+  const { provider, upstreamModel } = path
+  const target = targets.of(path)
+  const key = targets.chooseKey(target, exchange.sessionId)
   const attempt: Attempt = {
     eventId: newId(),
     spanId: exchange.trace?.spanId ? tracer.newSpanId() : null,
@@ -264,7 +284,10 @@ function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): At
     latencyMs: null,
     status: null,
     reason: 'ok',
+    target,
+    key,
   }
+  target.begin(key, attempt.startedMonotonic)
   exchange.attempts.push(attempt)
   exchange.call.silentSince = attempt.startedMonotonic
   return attempt

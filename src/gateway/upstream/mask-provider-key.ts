@@ -6,7 +6,7 @@
 import type { Provider } from '../../providers/provider.ts'
 import type { Exchange } from '../exchange.ts'
 
-type Credentials = Pick<Provider, 'apiKey' | 'headers'>
+type Credentials = Pick<Provider, 'apiKey' | 'headers' | 'keys'>
 type KeyedProvider = Pick<Exchange, 'model'>
 
 const mask = '[PROVIDER_KEY]'
@@ -82,10 +82,12 @@ function patternsOf({ model }: KeyedProvider): Patterns | null {
   return patterns
 }
 
-function patternsFor({ apiKey, headers }: Credentials): Patterns | null {
+function patternsFor({ apiKey, headers, keys }: Credentials): Patterns | null {
   const found = new Set<string>()
   // Each part of a credential in parts counts, as of an access key and its secret.
-  for (const part of [apiKey ?? '', ...(apiKey ?? '').split(':')]) found.add(part)
+  for (const key of [apiKey, ...(keys ?? []).map((each) => each.apiKey)]) {
+    for (const part of [key ?? '', ...(key ?? '').split(':')]) found.add(part)
+  }
   for (const [name, value] of Object.entries(headers)) {
     if (credentialHeader.test(name)) found.add(value.replace(/^(?:bearer|basic)\s+/i, ''))
   }
