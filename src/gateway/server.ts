@@ -23,6 +23,7 @@ import { ThreadTokenCounter, type TokenCounter } from '../usage/pricing/token-co
 import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
 import { createMeter } from './accounting/metrics.ts'
+import type { TargetReading } from './accounting/target-metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
@@ -95,6 +96,14 @@ export interface GatewayServer {
   metrics(): Registry
 }
 
+/** Every target that was called, as it is now. */
+function* readTargets({ targets, circuits, clock }: Gateway): Generator<TargetReading> {
+  const now = clock.monotonic()
+  for (const state of targets.all()) {
+    yield { state, isOpen: circuits.isOpen(state, now), restingKeys: state.restingKeys(now) }
+  }
+}
+
 /** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
 /** Time for the last answers to leave. A client that does not send its request is not awaited longer. */
@@ -115,6 +124,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const memory = new MemoryBudget(createMemoryBudget(settings))
   const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
   const prices = new PriceBook()
+  const circuits = new Circuits(settings)
   const gateway: Gateway = {
     worker,
     prices,
@@ -128,8 +138,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     tracer,
     running,
     memory,
-    circuits: new Circuits(settings),
-    targets: new Targets({ prices, clock, random: Math.random }),
+    circuits,
+    targets: new Targets({ prices, circuits, clock, random: Math.random }),
     offeredModels: new OfferedModels({ fetch, clock, log }),
     draining: false,
     mcp: {
@@ -158,6 +168,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       worker: worker.counters,
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
+      targets: readTargets(gateway),
       spans: tracer.counters,
       mcp: {
         sessions: gateway.mcp.sessions.size,

@@ -24,7 +24,15 @@ const told = (text: string): Record<string, string> =>
 test('the handbook lists each metric of the gateway with its type', async () => {
   const mcp = { sessions: 0, unsolicited: 0, evicted: 0 }
   const { counters: worker } = createTestWorker()
-  const readings = { inFlight: 0, memory: testMemory(), worker, openCircuits: 0, spans: noTracer.counters, mcp }
+  const readings = {
+    inFlight: 0,
+    memory: testMemory(),
+    worker,
+    openCircuits: 0,
+    targets: [],
+    spans: noTracer.counters,
+    mcp,
+  }
   expect(told(await createMeter().read(readings).metrics())).toEqual(await documented('The gateway'))
 })
 

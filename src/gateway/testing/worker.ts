@@ -19,6 +19,7 @@ import { noLimits } from '../../usage/limits.ts'
 import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
 import { MemoryBudget } from '../admission/memory-budget.ts'
 import type { GatewayWorker } from '../server.ts'
+import { Circuits } from '../upstream/circuit.ts'
 import { Targets } from '../upstream/targets/targets.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'
@@ -214,7 +215,12 @@ export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ..
 export const testMemory = (): MemoryBudget => new MemoryBudget({ bytes: 2 ** 32, waitMilliseconds: 1000 })
 
 export const testTargets = (): Targets =>
-  new Targets({ prices: new PriceBook(), clock: systemClock, random: Math.random })
+  new Targets({
+    prices: new PriceBook(),
+    circuits: new Circuits(testSettings()),
+    clock: systemClock,
+    random: Math.random,
+  })
 
 export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({
   providerId: 'provider-upstream',

@@ -22,6 +22,8 @@ export interface Candidate<Path> {
   readonly tier: number
   readonly weight: number
   readonly state: TargetState
+  /** It is passed over while another can be used: it comes after the others of its tier. */
+  readonly isOut: boolean
   /** Its place in the random or the session's order of its tier; the lowest comes first. */
   place: number
 }
@@ -40,12 +42,14 @@ export function orderTargets<Path>(
 ): void {
   if (strategy === 'priority') return
   for (const each of candidates) each.place = placeOf(each, strategy, session, random)
-  candidates.sort((one, other) => one.tier - other.tier || one.place - other.place)
+  candidates.sort(
+    (one, other) => one.tier - other.tier || Number(one.isOut) - Number(other.isOut) || one.place - other.place,
+  )
   if (session !== null || (strategy !== 'least_busy' && strategy !== 'lowest_latency')) return
   for (let index = 1; index < candidates.length; index++) {
     const [first, second] = [candidates[index - 1], candidates[index]]
     const begins = index === 1 || candidates[index - 2]?.tier !== first?.tier
-    if (!begins || first === undefined || second === undefined || first.tier !== second.tier) continue
+    if (!begins || first === undefined || second === undefined || first.tier !== second.tier || second.isOut) continue
     if (!isBetter(second.state, first.state, strategy, now)) continue
     candidates[index - 1] = second
     candidates[index] = first

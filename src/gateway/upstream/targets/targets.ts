@@ -7,6 +7,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { PriceBook } from '../../../providers/prices/price-book.ts'
 import type { Provider } from '../../../providers/provider.ts'
 import type { ResolvedModel } from '../../exchange.ts'
+import type { Circuits } from '../circuit.ts'
 import { type RetryAdvice, retryAdvice } from '../retry.ts'
 import { type Candidate, hashOf, orderTargets } from './order-targets.ts'
 import { restByRateLimits } from './rate-limit-headers.ts'
@@ -19,6 +20,7 @@ const costMilliseconds = 60_000
 
 interface TargetsOptions {
   readonly prices: PriceBook
+  readonly circuits: Circuits
   readonly clock: Clock
   readonly random: () => number
 }
@@ -52,7 +54,9 @@ export class Targets {
     const candidates = paths.map((path): Candidate<ResolvedModel> => {
       const state = this.of(path)
       if (strategy === 'lowest_cost' && now - state.costAt > costMilliseconds) this.#price(path, state, now)
-      return { path, tier: path.listed?.tier ?? 1, weight: path.listed?.weight ?? 1, state, place: 0 }
+      const { tier, weight } = path.listed ?? { tier: 1, weight: 1 }
+      const isOut = !state.hasFreeKey(now) || this.#options.circuits.isOpen(path, now)
+      return { path, tier, weight, state, isOut, place: 0 }
     })
     const session = sessionId === null ? null : hashOf(sessionId)
     orderTargets(candidates, strategy, { session, now, random: this.#options.random })
