@@ -22,6 +22,7 @@ import type { Exchange } from './exchange.ts'
 import type { SiblingWorkers } from './mcp/sibling-workers.ts'
 import type { IntakeLimits } from './telemetry-intake/intake-limits.ts'
 import type { Circuits } from './upstream/circuit.ts'
+import type { Targets } from './upstream/targets/targets.ts'
 
 export interface Gateway {
   readonly worker: {
@@ -48,6 +49,7 @@ export interface Gateway {
   readonly circuits: Circuits
   readonly cache: AnswerCache
   readonly shadows: ShadowRunner
+  readonly targets: Targets
   readonly offeredModels: OfferedModels
   readonly mcp: McpPart
   readonly jwtCallers: JwtCallers

@@ -29,6 +29,7 @@ import type { BeginInspection } from './policy/inspected-stream.ts'
 import { type Call, newCall } from './provider-call.ts'
 import type { BodyMembers } from './request/edit-body.ts'
 import type { StoredState } from './stored/stored-state.ts'
+import type { TargetState } from './upstream/targets/target-state.ts'
 
 /** A resolved model and its provider. Requests for the same record share one object. */
 export interface ResolvedModel {
@@ -59,6 +60,9 @@ export interface Attempt {
   latencyMs: number | null
   status: number | null
   reason: ReasonCode
+  /** What is measured of its target, and the number of the provider's key; absent where neither applies. */
+  target?: TargetState
+  key?: number
   /** Reported usage of a call that was not the last; absent when none was reported. */
   usage?: Usage | null
 }
@@ -258,6 +262,31 @@ export interface Exchange extends Placed {
 /** The requested model by the name that filters and policies know; null before the request is read. */
 export const requestedModel = ({ paths, facts }: Pick<Exchange, 'paths' | 'facts'>): string | null =>
   (paths[0]?.id ?? facts?.model) || null
+
+/**
+ * Keeps the paths that pass a check. One that fails it with a `Failure` is left out while another target of the
+ * requested model is left; otherwise the failure of the first is thrown.
+ */
+export function keepPaths(exchange: Exchange, check: (path: ResolvedModel) => void): void {
+  const { paths } = exchange
+  const requested = paths[0]?.id
+  let failure: Failure | null = null
+  const kept = paths.filter((path) => {
+    try {
+      check(path)
+      return true
+    } catch (thrown) {
+      // A defect is thrown; what a path cannot serve leaves it out.
+      if (!(thrown instanceof Failure)) throw thrown
+      failure ??= thrown
+      return false
+    }
+  })
+  if (kept[0]?.id !== requested && failure !== null) throw failure
+  if (kept.length === paths.length) return
+  exchange.paths = kept
+  exchange.model = kept[0] ?? exchange.model
+}
 
 export interface ExchangeStart {
   request: Request

@@ -9,7 +9,7 @@
  * release has. So the list is empty: Codex then keeps its own catalog, and has no error.
  */
 import { Failure } from '../failure.ts'
-import type { StateView } from '../fleet/protocol/worker.ts'
+import type { CatalogModel, StateView } from '../fleet/protocol/worker.ts'
 import { geminiModelsPath } from '../languages/gemini/request-form.ts'
 import { timestamp } from '../lib/clock.ts'
 import { pathOf } from '../lib/http/request-path.ts'
@@ -101,7 +101,7 @@ function oneModel(listing: Listing, id: string): Entry {
   const { view, offers } = listing
   const listed = view.model(id)
   if (listed !== null) {
-    const entry = entryOf(listing, id, view.provider(listed.providerId), listed)
+    const entry = listedEntry(listing, listed)
     if (entry === null) throw new Failure('model_not_found', { param: 'model' })
     return entry
   }
@@ -124,9 +124,7 @@ function unknownOffers(offers: readonly Offer[]): { message?: string } {
 /** The catalog's models, then those that providers offer beside it, each id once. */
 function modelsOf(listing: Listing): Entry[] {
   const { view, offers } = listing
-  const entries = view
-    .models()
-    .flatMap((listed) => entryOf(listing, listed.id, view.provider(listed.providerId), listed) ?? [])
+  const entries = view.models().flatMap((listed) => listedEntry(listing, listed) ?? [])
   const seen = new Set<string>()
   for (const { provider, models } of offers) {
     for (const [id, offered] of models ?? []) {
@@ -138,6 +136,15 @@ function modelsOf(listing: Listing): Entry[] {
     }
   }
   return entries
+}
+
+/** By the first target that the token may use; null if there is none. */
+function listedEntry(listing: Listing, listed: CatalogModel): Entry | null {
+  for (const { providerId } of listed.targets ?? [listed]) {
+    const entry = entryOf(listing, listed.id, listing.view.provider(providerId), listed)
+    if (entry !== null) return entry
+  }
+  return null
 }
 
 /** Null when the token may not use the model or this gateway cannot serve it. */

@@ -28,6 +28,7 @@ import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
 import { JwtCallers } from '../workloads/jwt-callers.ts'
 import { createMeter } from './accounting/metrics.ts'
+import type { TargetReading } from './accounting/target-metrics.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { type AskControlPlane, SignIn } from './agent-protocol/sign-in.ts'
 import { BatchFollower } from './batches/end/batch-follower.ts'
@@ -48,6 +49,7 @@ import { createRoutes, dialectOf } from './routes.ts'
 import { Shadows } from './shadow/shadows.ts'
 import { IntakeLimits } from './telemetry-intake/intake-limits.ts'
 import { Circuits } from './upstream/circuit.ts'
+import { Targets } from './upstream/targets/targets.ts'
 import { createSockets, type SocketHandlers, type SocketListener } from './websocket/handshake.ts'
 
 /** The part of a worker that the gateway itself uses. */
@@ -111,6 +113,14 @@ export interface GatewayServer {
   metrics(): Registry
 }
 
+/** Every target that was called, as it is now. */
+function* readTargets({ targets, circuits, clock }: Gateway): Generator<TargetReading> {
+  const now = clock.monotonic()
+  for (const state of targets.all()) {
+    yield { state, isOpen: circuits.isOpen(state, now), restingKeys: state.restingKeys(now) }
+  }
+}
+
 /** For the last frames of a connection to leave, after what it answered was cut. */
 const closeGraceMilliseconds = 2500
 /** Time for the last answers to leave. A client that does not send its request is not awaited longer. */
@@ -133,11 +143,13 @@ export function createGateway(options: GatewayOptions): GatewayServer {
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
   const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
+  const prices = new PriceBook()
+  const circuits = new Circuits(settings)
   const gateway: Gateway = {
     batches: new BatchFollower(() => gateway),
     spoolDirectory,
     worker,
-    prices: new PriceBook(),
+    prices,
     tokenCounter,
     settings,
     fetch,
@@ -148,7 +160,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     tracer,
     running,
     memory,
-    circuits: new Circuits(settings),
+    circuits,
+    targets: new Targets({ prices, circuits, clock, random: Math.random }),
     shadows: new Shadows(),
     cache: new AnswerCache(settings, cacheFile, {
       log,
@@ -195,6 +208,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       memory,
       openCircuits: gateway.circuits.open(clock.monotonic()),
       cachedBytes: gateway.cache.memoryBytes,
+      targets: readTargets(gateway),
       spans: tracer.counters,
       mcp: {
         sessions: gateway.mcp.sessions.size,

@@ -50,6 +50,12 @@ export class NamedCircuits {
     return true
   }
 
+  /** Whether it is open now; unlike `allows` this starts no trial. */
+  isOpen(name: string, now: number): boolean {
+    const circuit = this.#circuits.peek(name)
+    return circuit !== undefined && (now < circuit.openUntil || now < circuit.restUntil)
+  }
+
   answered(name: string): void {
     this.#circuits.delete(name)
   }

@@ -11,11 +11,13 @@ import type { Statement } from '../store/statement.ts'
 
 export interface Credentials {
   apiKey: string | null
+  /** Used beside the first one. */
+  moreApiKeys: readonly string[]
   /** Further headers the operator set; their values may be secret. */
   headers: Readonly<Record<string, string>>
 }
 
-export const noCredentials: Credentials = { apiKey: null, headers: {} }
+export const noCredentials: Credentials = { apiKey: null, moreApiKeys: [], headers: {} }
 
 /** What is needed of the control plane to keep and open data keys. */
 export interface KeyStore {
@@ -27,17 +29,22 @@ export interface KeyStore {
 export const providerKeyName = (providerId: string): string => `provider-key:${providerId}`
 
 /** Null if there is nothing to seal. */
-export function sealCredentials(dataKey: Uint8Array, id: string, { apiKey, headers }: Credentials): string | null {
+export function sealCredentials(
+  dataKey: Uint8Array,
+  id: string,
+  { apiKey, moreApiKeys, headers }: Credentials,
+): string | null {
   if (apiKey === null && Object.keys(headers).length === 0) return null
-  return seal(dataKey, JSON.stringify({ api_key: apiKey, headers }), id)
+  const more = moreApiKeys.length > 0 && { more_api_keys: moreApiKeys }
+  return seal(dataKey, JSON.stringify({ api_key: apiKey, headers, ...more }), id)
 }
 
 /** Opens what `sealCredentials` made. Throws for another key. */
 export function openCredentials(dataKey: Uint8Array, id: string, sealed: string): Credentials {
-  const { api_key: apiKey, headers }: { api_key: string | null; headers: Record<string, string> } = JSON.parse(
+  const opened: { api_key: string | null; more_api_keys?: string[]; headers: Record<string, string> } = JSON.parse(
     unseal(dataKey, sealed, id),
   )
-  return { apiKey, headers }
+  return { apiKey: opened.api_key, moreApiKeys: opened.more_api_keys ?? [], headers: opened.headers }
 }
 
 /** The data key of a provider; null if it has none yet. */

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { idParams, resource, secret } from '../api/resource.ts'
 import { Failure } from '../failure.ts'
+import { targetLimit } from './catalog/target-strategy.ts'
 import { headersSchema } from './headers.ts'
 import { providerKinds } from './kinds/index.ts'
 import { presetNamed, presets, unknownPreset } from './presets/presets.ts'
@@ -29,6 +30,19 @@ const apiKey = z
   .regex(apiKeyForm, 'Write 1 to 8192 visible ASCII characters without spaces')
   .describe(
     "Its API key, kept encrypted and never shown; for bedrock ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN], or an API key; for vertex the JSON key of a service account, or none for the account of the gateway's host",
+  )
+  .meta(secret)
+/** The keys of a text, which blanks separate. */
+export const keysOf = (text: string): string[] => text.split(/\s+/).filter((key) => key !== '')
+
+const moreApiKeys = z
+  .string()
+  .max(65_536)
+  .regex(/^[\x21-\x7e\s]+$/, 'Write visible ASCII characters, with blanks between the keys')
+  .refine((text) => keysOf(text).length < targetLimit, `Give at most ${targetLimit - 1} keys`)
+  .refine((text) => new Set(keysOf(text)).size === keysOf(text).length, 'A key is given twice')
+  .describe(
+    'Further API keys of the same account, with blanks between them: used in turn, and one that is refused rests',
   )
   .meta(secret)
 const baseUrl = z
@@ -59,6 +73,7 @@ export const createProviderBody = z.strictObject({
     .optional(),
   base_url: baseUrl.optional(),
   api_key: apiKey.optional(),
+  more_api_keys: moreApiKeys.optional(),
   headers: headersSchema.optional(),
   allow_unlisted_models: unlisted.optional(),
   default_price: defaultPrice.optional(),
@@ -69,6 +84,7 @@ const updateProviderBody = z.strictObject({
   name: name.optional(),
   base_url: baseUrl.nullable().optional(),
   api_key: apiKey.nullable().optional(),
+  more_api_keys: moreApiKeys.nullable().optional(),
   headers: headersSchema.nullable().optional(),
   allow_unlisted_models: unlisted.optional(),
   default_price: defaultPrice.nullable().optional(),
@@ -81,6 +97,7 @@ export const providerSchema = z.object({
   kind: z.string(),
   base_url: z.string().nullable(),
   has_api_key: z.boolean(),
+  api_key_count: z.number().int(),
   header_names: z.array(z.string()),
   allow_unlisted_models: z.boolean(),
   default_price: priceRecordSchema.nullable(),

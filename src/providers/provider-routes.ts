@@ -9,6 +9,7 @@ import { models, providers } from '../store/schema/state/catalog.ts'
 import { tokens } from '../store/schema/state/tokens.ts'
 import { checkedBaseUrl } from './base-url.ts'
 import {
+  answersAt,
   atVersion,
   type CatalogDependencies,
   changeable,
@@ -33,6 +34,7 @@ import { providerKinds } from './kinds/index.ts'
 import { priceRecordSchema } from './prices/price-record.ts'
 import {
   type CreateProvider,
+  keysOf,
   providerResource,
   type providerSchema,
   timeoutsSchema,
@@ -60,7 +62,12 @@ async function createProvider(deps: CatalogDependencies, call: RecordCall, body:
   requireKey(kind, baseUrl, body.api_key ?? null)
   await requireFreeName(deps, name, id)
   const dataKey = deps.randomBytes(32)
-  const credentials = { apiKey: body.api_key ?? null, headers: body.headers ?? {} }
+  const credentials = {
+    apiKey: body.api_key ?? null,
+    moreApiKeys: keysOf(body.more_api_keys ?? ''),
+    headers: body.headers ?? {},
+  }
+  requireFirstKey(credentials)
   await changeCatalog(deps, call, {
     type: 'catalog.created',
     details: { provider_id: id, name, kind, base_url: baseUrl, allow_unlisted_models: unlisted, ...shown(credentials) },
@@ -109,10 +116,12 @@ async function updateProvider(deps: CatalogDependencies, call: RecordCall, befor
   requireCredentialsAnew(before, baseUrl, held.credentials, body)
   const credentials = {
     apiKey: body.api_key === undefined ? held.credentials.apiKey : body.api_key,
+    moreApiKeys: body.more_api_keys === undefined ? held.credentials.moreApiKeys : keysOf(body.more_api_keys ?? ''),
     headers: body.headers === undefined ? held.credentials.headers : (body.headers ?? {}),
   }
   requireKey(before.kind, baseUrl, credentials.apiKey)
-  const touched = body.api_key !== undefined || body.headers !== undefined
+  requireFirstKey(credentials)
+  const touched = body.api_key !== undefined || body.more_api_keys !== undefined || body.headers !== undefined
   const dataKey = held.dataKey ?? deps.randomBytes(32)
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
@@ -142,7 +151,7 @@ async function updateProvider(deps: CatalogDependencies, call: RecordCall, befor
 
 async function deleteProvider(deps: CatalogDependencies, call: RecordCall, before: ProviderRow) {
   const { id, name } = before
-  const isNamed = or(eq(models.providerId, id), sql`${models.shadow} ->> 'provider_id' = ${id}`)
+  const isNamed = or(answersAt(id), sql`${models.shadow} ->> 'provider_id' = ${id}`)
   const listed = and(isNamed, eq(models.deleted, 0))
   const model = await query(deps.state).select({ id: models.id }).from(models).where(listed).get()
   if (model !== undefined) {
@@ -190,8 +199,9 @@ async function providerRecord(deps: CatalogDependencies, row: ProviderRow): Prom
 }
 
 /** What may be said of credentials. */
-const shown = ({ apiKey, headers }: Credentials) => ({
+const shown = ({ apiKey, moreApiKeys, headers }: Credentials) => ({
   has_api_key: apiKey !== null,
+  api_key_count: (apiKey === null ? 0 : 1) + moreApiKeys.length,
   header_names: Object.keys(headers).toSorted(),
 })
 
@@ -214,7 +224,13 @@ function requireCredentialsAnew(before: ProviderRow, baseUrl: string | null, hel
   if (baseUrl === before.baseUrl) return
   const again = 'A new base_url needs it to be given again: what is kept goes to the present address only'
   if (held.apiKey !== null && body.api_key === undefined) throw wrong('api_key', again)
+  if (held.moreApiKeys.length > 0 && body.more_api_keys === undefined) throw wrong('more_api_keys', again)
   if (Object.keys(held.headers).length > 0 && body.headers === undefined) throw wrong('headers', again)
+}
+
+function requireFirstKey({ apiKey, moreApiKeys }: Credentials): void {
+  if (apiKey !== null || moreApiKeys.length === 0) return
+  throw wrong('more_api_keys', 'Give api_key first: these are used beside it')
 }
 
 function requireAddress(kind: string, baseUrl: string | null, headers: Credentials['headers']): void {

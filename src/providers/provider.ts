@@ -17,6 +17,8 @@ export interface Provider {
   kind: string
   baseUrl: string | null
   apiKey: string | null
+  /** The provider once with each of its keys, this one first; null or absent if it has no more than one. */
+  keys?: readonly Provider[] | null
   /** Further headers the operator set. */
   headers: Readonly<Record<string, string>>
   allowUnlistedModels: boolean

@@ -30,6 +30,7 @@ test('the handbook lists each metric of the gateway with its type', async () => 
     worker,
     openCircuits: 0,
     cachedBytes: 0,
+    targets: [],
     spans: noTracer.counters,
     mcp,
   }

@@ -9,6 +9,7 @@ import type { LogRecord } from '../../events/log/record.ts'
 import type { Family } from '../../languages/families.ts'
 import type { McpSource } from '../../mcp/servers/server-source.ts'
 import type { PolicySet } from '../../policies/chain.ts'
+import type { TargetStrategy } from '../../providers/catalog/target-strategy.ts'
 import type { Price } from '../../providers/prices/price.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { Head } from '../../store/propagation.ts'
@@ -70,6 +71,13 @@ export interface CatalogModel {
   createdAt: number
   /** Where a share of its requests is sent a second time; null for most. */
   shadow: ShadowTarget | null
+  /** How one of its targets is chosen. */
+  strategy: TargetStrategy
+  /** Its targets in the order of their tiers, each as a record of the same id; null where it has only this one. */
+  targets: readonly CatalogModel[] | null
+  /** As one of several targets: the lowest tier is used first. */
+  tier: number
+  weight: number
 }
 
 /** A second target, whose answers no caller sees (gateway/shadow/README.md). */

@@ -7,6 +7,7 @@ import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
 import { isModelFamily } from '../../languages/families.ts'
 import { unseal } from '../../lib/seal.ts'
+import { targetStrategies } from '../../providers/catalog/target-strategy.ts'
 import { compilePriceText } from '../../providers/prices/price-record.ts'
 import type { Provider, ProviderTimeouts } from '../../providers/provider.ts'
 import type { CatalogModel, GatewayRecord, ShadowTarget } from '../protocol/worker.ts'
@@ -68,6 +69,8 @@ interface ModelRow {
   translation: string | null
   shadow: string | null
   created_at: number
+  strategy: string | null
+  targets: string | null
 }
 
 interface ClearRow {
@@ -85,11 +88,14 @@ const modelColumns = [
   'translation',
   'shadow',
   'created_at',
+  'strategy',
+  'targets',
 ]
 
 const credentialsSchema = z.object({
   api_key: z.string().nullish(),
   headers: z.record(z.string(), z.string()).nullish(),
+  more_api_keys: z.array(z.string()).optional(),
 })
 type Credentials = z.infer<typeof credentialsSchema>
 const idsSchema = z.array(z.string()).nullable()
@@ -161,7 +167,36 @@ function readProviders(database: Database, gateway: GatewayRow | null, keys: Dat
   }
 }
 
-const compileModel = (row: ModelRow): CatalogModel => ({
+const targetsSchema = z.array(
+  z.object({
+    provider_id: z.string(),
+    upstream_model: z.string().optional(),
+    weight: z.number().optional(),
+    tier: z.number().optional(),
+    price: z.unknown().optional(),
+  }),
+)
+
+function compileModel(row: ModelRow): CatalogModel {
+  const first = compileFirst(row)
+  if (row.targets === null) return first
+  const targets: CatalogModel[] = []
+  for (const each of targetsSchema.parse(JSON.parse(row.targets))) {
+    targets.push({
+      ...first,
+      providerId: each.provider_id,
+      upstreamModel: each.upstream_model ?? row.id,
+      price: each.price === undefined ? first.price : compilePriceText(JSON.stringify(each.price), 'operator'),
+      tier: each.tier ?? 1,
+      weight: each.weight ?? 1,
+      targets,
+    })
+  }
+  targets.sort((one, other) => one.tier - other.tier)
+  return targets[0] ?? first
+}
+
+const compileFirst = (row: ModelRow): CatalogModel => ({
   id: row.id,
   providerId: row.provider_id,
   upstreamModel: row.upstream_model ?? row.id,
@@ -173,6 +208,11 @@ const compileModel = (row: ModelRow): CatalogModel => ({
   isTranslatedStrictly: row.translation === 'strict',
   createdAt: row.created_at,
   shadow: compileShadow(row.shadow),
+  // An unknown strategy is one of a later version: the order of the record is safe.
+  strategy: targetStrategies.find((name) => name === row.strategy) ?? 'priority',
+  targets: null,
+  tier: 1,
+  weight: 1,
 })
 
 function compileShadow(text: string | null): ShadowTarget | null {
@@ -181,7 +221,14 @@ function compileShadow(text: string | null): ShadowTarget | null {
   return { providerId: provider_id, upstreamModel: upstream_model ?? null, share }
 }
 
-const compileProvider = (row: ProviderRow, credentials: Credentials): Provider => ({
+function compileProvider(row: ProviderRow, credentials: Credentials): Provider {
+  const provider = compileFirstKey(row, credentials)
+  const more = credentials.more_api_keys ?? []
+  if (provider.apiKey === null || more.length === 0) return provider
+  return { ...provider, keys: [provider.apiKey, ...more].map((apiKey) => ({ ...provider, apiKey })) }
+}
+
+const compileFirstKey = (row: ProviderRow, credentials: Credentials): Provider => ({
   id: row.id,
   name: row.name,
   kind: row.kind,

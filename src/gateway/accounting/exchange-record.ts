@@ -92,6 +92,9 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
   if (attempt === undefined || attempt.latencyMs !== null) return
   attempt.latencyMs = Math.round(clock.monotonic() - attempt.startedMonotonic)
   attempt.reason = reason
+  if (attempt.target === undefined) return
+  const { key = 0, status, firstByteMs } = attempt
+  attempt.target.end({ key, reason, status, firstByteMs }, attempt.startedMonotonic + attempt.latencyMs, clock.now)
 }
 
 /**
@@ -213,6 +216,7 @@ const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
     status: attempt.status,
     latency_ms: attempt.latencyMs,
     first_byte_ms: attempt.firstByteMs,
+    ...((attempt.target?.keyCount ?? 1) > 1 && { key: (attempt.key ?? 0) + 1 }),
   },
 })
 

@@ -26,5 +26,9 @@ test('shows a path that keeps failing as an open circuit', async () => {
   expect(await count('gatehouse_circuits_open')).toBe(0)
   await (await gateway.chat(question)).text()
   expect(await count('gatehouse_circuits_open')).toBe(1)
+  const target = '{provider="upstream",model="*"}'
+  expect(await count(`gatehouse_target_calls${target}`)).toBe(1)
+  expect(await count(`gatehouse_target_error_ratio${target}`)).toBe(1)
+  expect(await count(`gatehouse_target_in_flight${target}`)).toBe(0)
   expect(await count('gatehouse_upstream_errors_total{reason="provider.error"}')).toBe(1)
 })

@@ -10,6 +10,7 @@ import type { WorkerCounters } from '../../fleet/protocol/worker.ts'
 import { brokenReason } from '../../policies/stages/run-stage.ts'
 import type { MemoryReadings } from '../admission/memory-budget.ts'
 import type { Exchange, Outcome } from '../exchange.ts'
+import { type TargetReading, targetMetrics } from './target-metrics.ts'
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
@@ -21,6 +22,7 @@ export interface MeterReadings {
   memory: MemoryReadings
   openCircuits: number
   cachedBytes: number
+  targets: Iterable<TargetReading>
   spans: { readonly exported: number; readonly dropped: number }
   mcp: { readonly sessions: number; readonly unsolicited: number; readonly evicted: number }
 }
@@ -177,6 +179,7 @@ export function createMeter(): Meter {
     'reason',
   )
   const gauges = gaugeRows.map(([name, help, value]) => ({ gauge: new Gauge({ name, help, registers }), value }))
+  const setTargets = targetMetrics(registers)
   const countUsage = ({ input_tokens, output_tokens, cost }: CostAttribution): void => {
     if (input_tokens) tokens.add(input_tokens, 'input')
     if (output_tokens) tokens.add(output_tokens, 'output')
@@ -212,6 +215,7 @@ export function createMeter(): Meter {
       const { spans, mcp } = readings
       for (const sum of sums) sum.report()
       for (const { gauge, value } of gauges) gauge.set(value(readings))
+      setTargets(readings.targets)
       spansByOutcome.reset()
       spansByOutcome.inc({ outcome: 'exported' }, spans.exported)
       spansByOutcome.inc({ outcome: 'dropped' }, spans.dropped)

@@ -10,7 +10,9 @@ export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<
 
 /** How many events its record may hold beside the outcome: each retry of each path, and the policy decisions. */
 function innerEvents({ paths, chain, policyResults }: Exchange, { settings }: Gateway): number {
-  const tries = paths.length * (1 + settings.path_retries)
+  let tries = paths.length * (1 + settings.path_retries)
+  // Each further key of a provider may be tried once.
+  for (const { provider } of paths) if (provider.keys) tries += provider.keys.length - 1
   if (chain === null || chain.size === 0) return tries
   return tries + policyResults.length + chain.at('post_request').length + chain.at('pre_response').length
 }

@@ -3,7 +3,7 @@ import type { RequestFacts } from '../../languages/dialect.ts'
 import { outputLimitMembers } from '../../languages/reading/output-limit.ts'
 import { type Excesses, excessOf } from '../../usage/excess.ts'
 import { boundedCost, boundOf, type CostBound } from '../../usage/pricing/bound.ts'
-import { type Exchange, type PricedPath, type ResolvedModel, required } from '../exchange.ts'
+import { type Exchange, keepPaths, type PricedPath, type ResolvedModel, required } from '../exchange.ts'
 import { editBody } from '../request/edit-body.ts'
 import { languageOf } from '../request/translate.ts'
 
@@ -26,20 +26,15 @@ export function boundPaths(exchange: Exchange, excesses: Excesses, textTokens = 
   const body = bodyToBound(exchange)
   const request = { family: dialect.family, parsed, body }
   const bounded: BoundedPath[] = []
-  for (const priced of exchange.priced) {
-    const { model, terms } = priced
-    try {
-      const facts = factsFor(exchange, model)
-      const counted = { ...request, facts, textTokens: textTokens === notCounted ? null : textTokens(model) }
-      const listed = boundOf(counted, terms)
-      const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
-      bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
-    } catch (thrown) {
-      // An unbounded requested model refuses the request; an unbounded fallback is skipped.
-      if (model === exchange.priced[0]?.model) throw thrown
-    }
-  }
-  if (bounded.length < exchange.paths.length) exchange.paths = bounded.map(({ model }) => model)
+  // A model without a bound refuses the request; a fallback or one of several targets without one is skipped.
+  keepPaths(exchange, (model) => {
+    const priced = required(exchange.priced.find((each) => each.model === model) ?? null)
+    const facts = factsFor(exchange, model)
+    const counted = { ...request, facts, textTokens: textTokens === notCounted ? null : textTokens(model) }
+    const listed = boundOf(counted, priced.terms)
+    const excess = excessOf(excesses, model.provider.id, model.upstreamModel)
+    bounded.push({ model, priced, bound: { ...listed, fixed: listed.fixed + excess }, excess })
+  })
   return bounded
 }
 

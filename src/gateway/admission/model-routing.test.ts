@@ -9,7 +9,14 @@ import { PriceBook } from '../../providers/prices/price-book.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import { noLimits } from '../../usage/limits.ts'
 import { beginExchange } from '../exchange.ts'
-import { createTestWorker, type TestWorker, testMemory, testModel, testProvider } from '../testing/worker.ts'
+import {
+  createTestWorker,
+  type TestWorker,
+  testMemory,
+  testModel,
+  testProvider,
+  testTargets,
+} from '../testing/worker.ts'
 import { resolveModel } from './model-routing.ts'
 
 const prices = new PriceBook()
@@ -49,7 +56,7 @@ function exchangeFor(model: string, members: Partial<GovernedToken> = {}, family
 function pathsOf(model: string, members: Partial<GovernedToken> = {}, family: Family = 'chat'): string[] | string {
   const exchange = exchangeFor(model, members, family)
   try {
-    resolveModel(exchange, { worker, prices, clock: systemClock })
+    resolveModel(exchange, { worker, prices, clock: systemClock, targets: testTargets() })
   } catch (thrown) {
     if (thrown instanceof Failure) return `${thrown.status} ${thrown.code} ${thrown.param}`
     throw thrown
@@ -227,7 +234,7 @@ test('routes a bare unlisted model to the provider whose price table has it, bef
 test('loads the price table before it chooses between providers', async () => {
   const unloaded = new PriceBook()
   const exchange = exchangeFor('claude-sonnet-4-5')
-  const resolving = resolveModel(exchange, { worker, prices: unloaded, clock: systemClock })
+  const resolving = resolveModel(exchange, { worker, prices: unloaded, clock: systemClock, targets: testTargets() })
   expect(resolving).toBeInstanceOf(Promise)
   await resolving
   expect(exchange.model?.provider.name).toBe('three')
@@ -273,7 +280,7 @@ test('gives a model the same id with and without a prefix, and every other name 
   worker.upstreams.push(testProvider({ id: 'g', name: 'groq', kind: 'groq' }))
   const named = (model: string) => {
     const exchange = exchangeFor(model)
-    void resolveModel(exchange, { worker, prices, clock: systemClock })
+    void resolveModel(exchange, { worker, prices, clock: systemClock, targets: testTargets() })
     return { id: exchange.model?.id, aliases: exchange.model?.aliases }
   }
   expect(named('groq/Llama')).toEqual({ id: 'Llama', aliases: ['llama', 'groq/Llama', 'groq/llama'] })
@@ -319,7 +326,7 @@ test('sends no model under a name that a denial of its id, its sent name or its 
         const name = [...prefixes, last].join('/')
         const exchange = exchangeFor(name, {}, family)
         try {
-          void resolveModel(exchange, { worker, prices, clock: systemClock })
+          void resolveModel(exchange, { worker, prices, clock: systemClock, targets: testTargets() })
         } catch (thrown) {
           if (thrown instanceof Failure) return
           throw thrown

@@ -1,6 +1,6 @@
 /**
  * Resolves the models that may answer: the requested one, then its fallbacks in the order of the catalog record
- * (gateway/README.md). A listed model is served by its provider. An unlisted model is served by a provider that accepts
+ * (gateway/README.md). A listed model is served by its targets (upstream/targets). An unlisted model is served by a provider that accepts
  * unlisted models and that the token may use: the one that the name's prefix names (providers/presets/model-prefix.ts),
  * else the first one whose price table has the model, else the first one. Among those that are equal in this, a
  * provider that speaks the caller's language comes before one that needs translation.
@@ -28,7 +28,7 @@ import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 import { checkLive } from './authenticate.ts'
 
 /** What the resolution needs of the gateway. */
-type Resolving = Pick<Gateway, 'worker' | 'prices' | 'clock'>
+type Resolving = Pick<Gateway, 'worker' | 'prices' | 'clock' | 'targets'>
 
 export function resolveModel(exchange: Exchange, gateway: Resolving): Promise<void> | void {
   const { view } = gateway.worker
@@ -39,17 +39,37 @@ export function resolveModel(exchange: Exchange, gateway: Resolving): Promise<vo
   const only = exchange.stored?.providerId ?? null
   const listed = view.model(id)
   if (listed === null && !gateway.prices.isLoaded && mayChoose(view)) return resolveLater(exchange, gateway)
-  const model = listed === null ? findUnlisted(id, exchange, gateway) : resolveListed(view, listed, family)
+  const model = listed === null ? findUnlisted(id, exchange, gateway) : resolveListed(view, listed, family, token, only)
   if (model === null) throw notFound(view, id, token)
   if (only !== null && model.provider.id !== only) throw storedElsewhere()
   if (!providerAllowed(token, model.provider)) throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   if (view.provider(model.provider.id) === null) throw keyNotArrived()
   exchange.model = model
-  const fallbacks = model.listed?.fallbacks ?? []
-  exchange.paths = fallbacks.length === 0 ? [model] : [model, ...findFallbacks(view, model, family, token)]
+  exchange.paths = findPaths(exchange, gateway, model)
   if (only !== null) exchange.paths = exchange.paths.filter(({ provider }) => provider.id === only)
   if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, view.limits))
+  exchange.model = exchange.paths[0] ?? model
+}
+
+/** The targets of the requested model in the order in which they are tried, then those of its fallbacks. */
+function findPaths(
+  { token, sessionId, dialect }: Exchange,
+  { worker, targets }: Pick<Gateway, 'worker' | 'targets'>,
+  model: ResolvedModel,
+): readonly ResolvedModel[] {
+  const { listed } = model
+  if (listed === null || (listed.fallbacks.length === 0 && listed.targets === null)) return [model]
+  const models = [model, ...findFallbacks(worker.view, model, dialect.family, required(token))]
+  return models.flatMap((each) => {
+    const records = each.listed?.targets
+    if (!records) return each
+    const usable = records.flatMap((record) => {
+      const path = resolveTarget(worker.view, record, dialect.family)
+      return path !== null && providerAllowed(required(token), path.provider) ? [path] : []
+    })
+    return targets.order(usable, sessionId)
+  })
 }
 
 /** Loads the price table, which the choice between several providers needs. */
@@ -77,13 +97,18 @@ function refuseAlternativeModels({ parsed }: Exchange): void {
   }
 }
 
-/** Keeps the paths that every access policy allows. Throws 403 when the requested model is not among them. */
+/** Keeps the paths that every access policy allows. Throws 403 when no target of the requested model is among them. */
 function filterByAccessPolicies(exchange: Exchange, policies: readonly AccessPolicy[]): void {
-  for (const policy of policies) {
-    const forbidden = forbiddenBy(policy, required(exchange.model))
-    if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
+  const model = required(exchange.model)
+  const allowed = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
+  if (allowed[0]?.id !== model.id) {
+    for (const policy of policies) {
+      const forbidden = forbiddenBy(policy, model)
+      if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`, { param: 'model' })
+    }
+    throw new Failure('tokens.provider_not_allowed', { param: 'model' })
   }
-  exchange.paths = exchange.paths.filter((path) => policies.every((policy) => forbiddenBy(policy, path) === null))
+  exchange.paths = allowed
 }
 
 /** A model of a provider that was just created is not unknown: its key has not arrived yet. */
@@ -122,14 +147,17 @@ interface Choice {
   now: number
   family: Family
   token: GovernedToken
+  /** The one provider that may serve it; null for all. */
+  only: string | null
 }
 
 function findUnlisted(name: string, exchange: Exchange, { worker, prices, clock }: Resolving): ResolvedModel | null {
   if (!isModelName(name)) return null
   const { view } = worker
   const { family } = exchange.dialect
-  const choice = { view, prices, now: clock.now(), family, token: required(exchange.token) }
-  const serving = servingUnlisted(view, exchange.stored?.providerId ?? null)
+  const only = exchange.stored?.providerId ?? null
+  const choice = { view, prices, now: clock.now(), family, token: required(exchange.token), only }
+  const serving = servingUnlisted(view, only)
   const named = namedProviders(name, serving)
   if (named === null) return withAlias(bestOf(serving, choice, name), name)
   if (!named.providers.some((provider) => kindFor(provider, family, named.model) !== null)) throw unsupportedFamily()
@@ -138,7 +166,7 @@ function findUnlisted(name: string, exchange: Exchange, { worker, prices, clock 
 
 /** The first of the best of these providers; one that the token may not use only if it may use none. */
 function bestOf(serving: readonly Provider[], choice: Choice, name: string): ResolvedModel | null {
-  const { view, prices, now, family, token } = choice
+  const { view, prices, now, family, token, only } = choice
   let best: ResolvedModel | null = null
   let bestRank = -1
   for (const provider of serving) {
@@ -148,7 +176,7 @@ function bestOf(serving: readonly Provider[], choice: Choice, name: string): Res
     // An alias of a listed model resolves to its record, and so does a name with a prefix at the record's provider.
     const known = view.model(names.id)
     if (known !== null && (names.id !== name || known.providerId === provider.id)) {
-      return resolveListed(view, known, family)
+      return resolveListed(view, known, family, token, only)
     }
     const rank = !providerAllowed(token, provider) ? 0 : kind.families.includes(family) ? 2 : 1
     const isPriced = rank > 0 && serving.length > 1 && prices.lists({ upstreamModel: names.id, provider }, now)
@@ -180,7 +208,7 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
     if (seen.has(id) || !modelAllowed(token.modelFilter, id)) continue
     seen.add(id)
     const listed = view.model(id)
-    const model = listed === null ? null : resolveListed(view, listed, family)
+    const model = listed === null ? null : resolveListed(view, listed, family, token, null)
     if (model !== null && providerAllowed(token, model.provider)) found.push(model)
   }
   return found
@@ -189,7 +217,26 @@ function findFallbacks(view: StateView, primary: ResolvedModel, family: Family, 
 /** Resolved records by family. An entry is valid while the record and its provider are the same objects. */
 const resolvedRecords = new WeakMap<CatalogModel, Map<Family, ResolvedModel>>()
 
-function resolveListed(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
+/** The first target that the token may use and that is at the provider `only`; without one, the first that resolves. */
+function resolveListed(
+  view: StateView,
+  listed: CatalogModel,
+  family: Family,
+  token: GovernedToken,
+  only: string | null,
+): ResolvedModel | null {
+  if (listed.targets === null) return resolveTarget(view, listed, family)
+  let first: ResolvedModel | null = null
+  for (const target of listed.targets) {
+    const model = resolveTarget(view, target, family)
+    if (model === null) continue
+    if (providerAllowed(token, model.provider) && (only === null || only === model.provider.id)) return model
+    first ??= model
+  }
+  return first
+}
+
+function resolveTarget(view: StateView, listed: CatalogModel, family: Family): ResolvedModel | null {
   const provider = view.provider(listed.providerId)
   if (provider === null) return null
   const known = resolvedRecords.get(listed)

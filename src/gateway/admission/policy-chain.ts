@@ -5,6 +5,7 @@
 import { Failure } from '../../failure.ts'
 import { type Family, families } from '../../languages/families.ts'
 import type { PolicyChain, PolicySet } from '../../policies/chain.ts'
+import { ModelView } from '../../policies/conditions/context.ts'
 import type { ModelNames } from '../../providers/model-name.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { Gateway } from '../context.ts'
@@ -20,9 +21,21 @@ export function selectChain(exchange: Exchange, gateway: Gateway): void {
   const chain = chainFor(exchange, gateway, model ?? { id: required(exchange.facts).model, aliases: [] })
   exchange.chain = chain
   if (chain.size === 0) return
+  if (exchange.paths.length > 1) preferAllowedTarget(exchange, chain)
   for (const stage of chain.stages) {
     if (!policyStages.includes(stage)) throw new Failure('policy.incompatible_active_chain')
   }
+}
+
+/** The first target must be one that the policies allow, if there is any: they decide by it, and the others follow. */
+function preferAllowedTarget(exchange: Exchange, chain: PolicyChain): void {
+  const { paths, model } = exchange
+  const first = paths.findIndex(
+    ({ id, provider, aliases }) => id === model?.id && chain.allowsModel(new ModelView(id, provider.name, aliases)),
+  )
+  if (first <= 0) return
+  exchange.paths = paths.slice(first)
+  exchange.model = exchange.paths[0] ?? model
 }
 
 interface CachedChain {

@@ -74,11 +74,15 @@ function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], pat
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
   let want = 1
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))
-  const min = minCost(exchange, first)
+  // Whichever target of the model is chosen first, the one that costs least may answer.
+  const min = Math.min(...targetsOf(first, paths).map((path) => minCost(exchange, path)))
   return accounts.map(({ account, limit }) => {
     return { account, want: Math.max(min, Math.min(want, limit, maxRequestedAmount)), min }
   })
 }
+
+const targetsOf = ({ model }: BoundedPath, paths: readonly BoundedPath[]): BoundedPath[] =>
+  paths.filter((path) => path.model.id === model.id)
 
 /** The amounts requested, with the bounds they come from. */
 interface ReservationRequest {
@@ -167,10 +171,11 @@ function limitToGrant(
   { held }: Reservation,
   paths: readonly BoundedPath[],
 ): void {
-  const [first] = paths
-  if (first === undefined) return
+  const [requested] = paths
+  if (requested === undefined) return
   let granted = Number.POSITIVE_INFINITY
   for (const { account, amount } of held) if (countsMoney(account)) granted = Math.min(granted, amount)
+  const first = targetsOf(requested, paths).find((path) => minCost(exchange, path) <= granted) ?? requested
   const most = affordableOutput(first.bound, granted)
   const limit = most < first.bound.most ? most : Number.POSITIVE_INFINITY
   for (const { priced, bound, excess } of paths) {
@@ -181,8 +186,9 @@ function limitToGrant(
   exchange.paths = paths
     .filter(({ bound }) => boundedCost(bound, Math.min(bound.most, limit)) <= granted)
     .map(({ model }) => model)
-  if (exchange.paths.length === 0)
-    throw new Failure('internal', { cause: new Error('Less was granted than asked for') })
+  const [affordable] = exchange.paths
+  if (affordable === undefined) throw new Failure('internal', { cause: new Error('Less was granted than asked for') })
+  exchange.model = affordable
   if (exchange.maxOutputTokens !== null) translateLowered(exchange, gateway)
 }
 

@@ -8,7 +8,10 @@ import { required } from '../exchange.ts'
  * with 501: clients rely on the number, and an estimate would mislead them.
  */
 export function requireTokenCount(exchange: Exchange): void {
-  const model = required(exchange.model)
+  const requested = required(exchange.model)
+  const counting = exchange.paths.find(({ id, kind }) => id === requested.id && kind.countsTokens === true)
+  const model = counting ?? requested
+  exchange.model = model
   exchange.paths = [model]
   if (model.kind.countsTokens !== true) throw new Failure('token_count_unsupported', { param: 'model' })
 }

@@ -6,6 +6,7 @@ import type { Verdict } from '../../events/event.ts'
 import type { UpstreamCall } from '../../providers/provider.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type Outcome, type ResolvedModel, required } from '../exchange.ts'
+import { calledProvider } from '../upstream/targets/called-provider.ts'
 import { cacheKey } from './cache-key.ts'
 import { ReceivedAnswer } from './cache-state.ts'
 
@@ -20,7 +21,7 @@ export async function sendAndReceive(exchange: Exchange, gateway: Gateway, call:
   const path = required(exchange.model)
   const keeps = exchange.cache?.keeps === true
   const received = keeps ? receive(exchange, gateway, path, call.body) : null
-  const answer = await path.kind.send(path.provider, call, gateway.fetch)
+  const answer = await path.kind.send(calledProvider(exchange, path), call, gateway.fetch)
   if (received === null || answer.status !== 200 || answer.body === null) return answer
   received.contentType = answer.headers.get('content-type') ?? ''
   exchange.call.received = received

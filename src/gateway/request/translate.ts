@@ -19,29 +19,21 @@ import type { CallerLanguage, ProviderLanguage } from '../../languages/translati
 import { holdsInexact, parseExactly, parseExactObject } from '../../lib/json/exact-json.ts'
 import { languagesFor } from '../../providers/provider.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
+import { type Exchange, keepPaths, type ResolvedModel, required } from '../exchange.ts'
 
 export function translateRequest(exchange: Exchange, gateway: Gateway): void {
   for (const path of exchange.paths) {
     if (languageOf(exchange, path) === null && path.kind.check === undefined) continue
-    exchange.paths = translatablePaths(exchange, gateway)
+    keepPaths(exchange, (each) => checkTranslation(exchange, gateway, each))
     return
   }
 }
 
-const translatablePaths = (exchange: Exchange, gateway: Gateway): ResolvedModel[] =>
-  exchange.paths.filter((path, index) => {
-    const language = languageOf(exchange, path)
-    try {
-      if (language === null) path.kind.check?.(exchange.dialect.family, required(exchange.parsed), path.upstreamModel)
-      else chooseLanguage(exchange, gateway, path, language)
-      return true
-    } catch (thrown) {
-      // Only an untranslatable field skips the fallback; a defect is thrown.
-      if (index === 0 || !(thrown instanceof Failure)) throw thrown
-      return false
-    }
-  })
+function checkTranslation(exchange: Exchange, gateway: Gateway, path: ResolvedModel): void {
+  const language = languageOf(exchange, path)
+  if (language === null) path.kind.check?.(exchange.dialect.family, required(exchange.parsed), path.upstreamModel)
+  else chooseLanguage(exchange, gateway, path, language)
+}
 
 /** Keeps the first language of a path if it can express the request, else uses the next one that can. */
 function chooseLanguage(exchange: Exchange, gateway: Gateway, path: ResolvedModel, language: LanguageName): void {

@@ -5,7 +5,7 @@
 import { Failure } from '../../failure.ts'
 import { isGiven, isObject, textOf } from '../../languages/reading/json-value.ts'
 import type { Gateway } from '../context.ts'
-import { type Exchange, required } from '../exchange.ts'
+import { type Exchange, keepPaths, required } from '../exchange.ts'
 import { languageOf } from '../request/translate.ts'
 import { admitToBackground } from './background.ts'
 import { openId } from './sealed-id.ts'
@@ -53,8 +53,8 @@ export function requireStoring(exchange: Exchange, gateway: Gateway): void {
   const isBackground = dialect.family === 'responses' && parsed?.background === true
   if (dialect.endpoint === undefined && !isBackground) return
   if (isBackground) admitToBackground(exchange, gateway)
-  exchange.paths = exchange.paths.filter(
-    (path) => path.kind.storesResponses === true && languageOf(exchange, path) === null,
-  )
-  if (exchange.paths[0] !== exchange.model) throw new Failure('stored_responses_unsupported', { param: 'model' })
+  keepPaths(exchange, (path) => {
+    if (path.kind.storesResponses === true && languageOf(exchange, path) === null) return
+    throw new Failure('stored_responses_unsupported', { param: 'model' })
+  })
 }

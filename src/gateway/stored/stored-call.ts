@@ -4,6 +4,7 @@
  * the first provider of the catalog that stores responses and that the token may use.
  */
 import { Failure } from '../../failure.ts'
+import type { CatalogModel } from '../../fleet/protocol/worker.ts'
 import { textOf } from '../../languages/reading/json-value.ts'
 import { pathOf } from '../../lib/http/request-path.ts'
 import { providerKinds } from '../../providers/kinds/index.ts'
@@ -107,7 +108,12 @@ export function holderOf(
   }
   const forbidden = forbiddenPart(exchange, worker.view.limits, provider, model)
   if (forbidden !== null) throw new Failure(`tokens.${forbidden}_not_allowed`)
-  return pathTo(provider, model, worker.view.model(model)?.upstreamModel ?? model, hasObjects)
+  return pathTo(provider, model, upstreamModelAt(worker.view.model(model), providerId) ?? model, hasObjects)
+}
+
+function upstreamModelAt(listed: CatalogModel | null, providerId: string): string | undefined {
+  const target = listed?.targets?.find((each) => each.providerId === providerId)
+  return (target ?? listed)?.upstreamModel
 }
 
 /** The provider that makes a conversation. */

@@ -26,7 +26,7 @@ import type { BeginInspection, Inspected, StreamInspection } from '../policy/ins
 import { relayStream } from '../response/sse.ts'
 import { IntakeLimits } from '../telemetry-intake/intake-limits.ts'
 import { Circuits } from '../upstream/circuit.ts'
-import { createTestWorker, testMemory, testSettings } from './worker.ts'
+import { createTestWorker, testMemory, testSettings, testTargets } from './worker.ts'
 
 /** Stops at a word and sends no part of it: text that may become the word is held. */
 export class WordInspection implements StreamInspection {
@@ -111,6 +111,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     circuits: new Circuits(settings),
     shadows: { prepare: () => undefined },
     cache: new AnswerCache(settings, null, { log: silentLog, now: Date.now, clears: () => new Map() }),
+    targets: testTargets(),
     offeredModels: new OfferedModels({ fetch, clock: systemClock, log: silentLog }),
     draining: false,
     jwtCallers: new JwtCallers(),

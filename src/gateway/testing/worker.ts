@@ -17,8 +17,10 @@ import type {
   StateView,
 } from '../../fleet/protocol/worker.ts'
 import { hashSecret, makeSecret } from '../../identity/secret.ts'
+import { systemClock } from '../../lib/clock.ts'
 import { noPolicies, type PolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
+import { PriceBook } from '../../providers/prices/price-book.ts'
 import type { Provider } from '../../providers/provider.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type {
@@ -35,6 +37,8 @@ import { unlimited, unlimitedRates } from '../../usage/testing/unlimited.ts'
 import type { WorkloadIdentity } from '../../workloads/workload-identity.ts'
 import { MemoryBudget } from '../admission/memory-budget.ts'
 import type { GatewayWorker } from '../server.ts'
+import { Circuits } from '../upstream/circuit.ts'
+import { Targets } from '../upstream/targets/targets.ts'
 
 export const testGatewayId = '01990000-0000-7000-8000-000000000001'
 
@@ -261,6 +265,14 @@ export const testSettings = (members: Partial<Settings> = {}): Settings => ({ ..
 /** Enough memory for whatever a test sends. */
 export const testMemory = (): MemoryBudget => new MemoryBudget({ bytes: 2 ** 32, waitMilliseconds: 1000 })
 
+export const testTargets = (): Targets =>
+  new Targets({
+    prices: new PriceBook(),
+    circuits: new Circuits(testSettings()),
+    clock: systemClock,
+    random: Math.random,
+  })
+
 export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'id'>): CatalogModel => ({
   providerId: 'provider-upstream',
   upstreamModel: members.id,
@@ -271,6 +283,10 @@ export const testModel = (members: Partial<CatalogModel> & Pick<CatalogModel, 'i
   isTranslatedStrictly: false,
   shadow: null,
   createdAt: 0,
+  strategy: 'priority',
+  targets: null,
+  tier: 1,
+  weight: 1,
   ...members,
 })
 

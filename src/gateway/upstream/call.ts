@@ -23,7 +23,7 @@ import { noUsage } from '../accounting/usage.ts'
 import { wasNeverSent } from '../batches/batch-hold.ts'
 import { sendAndReceive } from '../cache/keep-answer.ts'
 import type { Gateway } from '../context.ts'
-import { type Attempt, type Exchange, type ReasonCode, required } from '../exchange.ts'
+import { type Attempt, type Exchange, type ReasonCode, type ResolvedModel, required } from '../exchange.ts'
 import { inspectedUpstream } from '../policy/upstream-inspection.ts'
 import { type Call, newCall } from '../provider-call.ts'
 import { editBody } from '../request/edit-body.ts'
@@ -35,6 +35,9 @@ import { isUnseen } from '../stored/stored-state.ts'
 import { FirstError } from './first-error.ts'
 import { discardAnswer } from './provider-failure.ts'
 import { isTransient, noAdvice, type RetryAdvice, retryAdvice } from './retry.ts'
+import { calledProvider } from './targets/called-provider.ts'
+import { refusesKey } from './targets/target-state.ts'
+import { isShared } from './targets/targets.ts'
 
 /** A call that failed before anything of it was passed to the client. */
 export interface FailedAttempt {
@@ -79,7 +82,9 @@ export async function attemptCall(exchange: Exchange, gateway: Gateway): Promise
   exchange.call.silentSince = null
   attempt.firstByteMs = Math.round(gateway.clock.monotonic() - attempt.startedMonotonic)
   attempt.status = upstream.status
-  if (isTransient(upstream.status)) return await refused(exchange, gateway, upstream, attempt)
+  const path = required(exchange.model)
+  if (isShared(path)) gateway.targets.heard(path, attempt.key ?? 0, upstream)
+  if (mayBeAnsweredElsewhere(upstream.status, path)) return await refused(exchange, gateway, upstream, attempt)
   try {
     await relayAnswer(exchange, gateway)
     return null
@@ -119,10 +124,16 @@ async function refusedFirst(
   beginNextCall(exchange)
   exchange.call.upstream = refusal
   attempt.status = refusal.status
-  if (isTransient(refusal.status)) return await refused(exchange, gateway, refusal, attempt)
+  const path = required(exchange.model)
+  gateway.targets.heard(path, attempt.key ?? 0, refusal)
+  if (mayBeAnsweredElsewhere(refusal.status, path)) return await refused(exchange, gateway, refusal, attempt)
   await relayAnswer(exchange, gateway)
   return null
 }
+
+/** A refused key concerns the caller only where no other key or target can answer. */
+const mayBeAnsweredElsewhere = (status: number, path: ResolvedModel): boolean =>
+  isTransient(status) || (refusesKey(status) && isShared(path))
 
 /** Whether a whole answer was a provider error with a success status: the call failed, and another may succeed. */
 const wasErrorBody = ({ call, outcomeCommitted, cut, attempts }: Exchange): boolean =>
@@ -176,7 +187,8 @@ export function bodyToSend(exchange: Exchange, gateway: Gateway): Uint8Array {
 
 function send(exchange: Exchange, gateway: Gateway, body: Uint8Array): Promise<Response> {
   const path = required(exchange.model)
-  const { provider, kind, upstreamModel } = path
+  const { kind, upstreamModel } = path
+  const provider = calledProvider(exchange, path)
   const language = languageOf(exchange, path)
   const call: UpstreamCall = {
     family: exchange.dialect.family,
@@ -217,10 +229,10 @@ async function sendTranslated(
   call: UpstreamCall,
   language: LanguageName,
 ): Promise<Response> {
-  const { provider, kind } = required(exchange.model)
+  const path = required(exchange.model)
   const spoken = { ...call, family: language === 'converse' ? exchange.dialect.family : language }
   const answer = await (exchange.cache === null
-    ? kind.send(provider, spoken, gateway.fetch)
+    ? path.kind.send(calledProvider(exchange, path), spoken, gateway.fetch)
     : sendAndReceive(exchange, gateway, spoken))
   // A kind gives a count in the caller's form; an error is in its own language.
   if (exchange.dialect.countsTokens && answer.ok) return answer
@@ -274,8 +286,11 @@ function noteEventUsage(exchange: Exchange, event: NeutralEvent): void {
 }
 
 /** Begins a call to the provider of the exchange's model. */
-export function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gateway): Attempt {
-  const { provider, upstreamModel } = required(exchange.model)
+export function beginAttempt(exchange: Exchange, { clock, newId, tracer, targets }: Gateway): Attempt {
+  const path = required(exchange.model)
+  const { provider, upstreamModel } = path
+  const target = targets.of(path)
+  const key = targets.chooseKey(target, exchange.sessionId)
   const attempt: Attempt = {
     eventId: newId(),
     spanId: exchange.trace?.spanId ? tracer.newSpanId() : null,
@@ -287,7 +302,10 @@ export function beginAttempt(exchange: Exchange, { clock, newId, tracer }: Gatew
     latencyMs: null,
     status: null,
     reason: 'ok',
+    target,
+    key,
   }
+  target.begin(key, attempt.startedMonotonic)
   exchange.attempts.push(attempt)
   exchange.call.silentSince = attempt.startedMonotonic
   return attempt

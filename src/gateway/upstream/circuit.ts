@@ -25,6 +25,11 @@ export class Circuits {
     return this.#circuits.size === 0 || this.#circuits.allows(nameOf(path), now)
   }
 
+  /** Whether it is open now; unlike `allows` this starts no trial. */
+  isOpen(path: CircuitPath, now: number): boolean {
+    return this.#circuits.size > 0 && this.#circuits.isOpen(nameOf(path), now)
+  }
+
   answered(path: CircuitPath): void {
     if (this.#circuits.size > 0) this.#circuits.answered(nameOf(path))
   }

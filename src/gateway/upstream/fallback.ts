@@ -13,9 +13,8 @@
  *
  * Nothing is retried after a byte was passed to the caller. A client disconnect ends a call or a wait at once.
  *
- * A session keeps to its path without any stored state, because the order is the same for every request and worker: a
- * catalog model has one provider, so no two paths have equal rank. A session moves only when a circuit opens on its
- * path or closes on an earlier one.
+ * A session keeps to its path without any stored state, because every request and worker computes the same order from
+ * the session (targets/order-targets.ts). It moves only while its path is passed over.
  */
 import { Failure } from '../../failure.ts'
 import { coversAttempt } from '../accounting/settlement.ts'
@@ -26,6 +25,7 @@ import { cutExchange, type Exchange, type ResolvedModel, required } from '../exc
 import { relayAnswer } from '../response/answer.ts'
 import { attemptCall, discardAttempt, type FailedAttempt } from './call.ts'
 import { pause, waitBeforeRetry } from './retry.ts'
+import { refusesKey } from './targets/target-state.ts'
 import { deadlinesOf } from './timeouts.ts'
 
 /** The progress of the search for an answer. */
@@ -83,13 +83,18 @@ async function callProviders(exchange: Exchange, gateway: Gateway): Promise<void
 }
 
 /**
- * The next path that its circuit allows, removed from `left` together with the skipped ones; null when there is none.
+ * The next path that may be tried now, removed from `left`; null when there is none.
  */
-function nextPath({ left }: Search, { circuits, clock }: Gateway): ResolvedModel | null {
+function nextPath(course: Search, gateway: Gateway): ResolvedModel | null {
+  return takePath(course, gateway, true) ?? takePath(course, gateway, false)
+}
+
+/** `low`: a path whose keys are near their rate limits is passed over too. It is taken out of `left` only when taken. */
+function takePath({ left }: Search, { circuits, clock, targets }: Gateway, low: boolean): ResolvedModel | null {
   const now = clock.monotonic()
-  for (const path of left) {
-    if (!circuits.allows(path, now)) continue
-    left.splice(0, left.indexOf(path) + 1)
+  for (const [index, path] of left.entries()) {
+    if (targets.isResting(path, low) || !circuits.allows(path, now)) continue
+    left.splice(index, 1)
     return path
   }
   return null
@@ -98,13 +103,21 @@ function nextPath({ left }: Search, { circuits, clock }: Gateway): ResolvedModel
 /** Prepares the next attempt, after a wait on the same path; false when there is none. */
 async function findNext(course: Search, exchange: Exchange, gateway: Gateway, failed: FailedAttempt): Promise<boolean> {
   if (exchange.stored?.call?.isOnce === true || !coversAttempt(exchange)) return false
-  const wait = retryWait(course, exchange, gateway, failed)
+  const path = required(exchange.model)
+  const isInTime = gateway.clock.monotonic() < course.until
+  if (isInTime && path.provider.keys && refusesKey(failed.status) && !gateway.targets.isResting(path, false)) {
+    discardAttempt(exchange, gateway)
+    return true
+  }
+  // Another target of the model is as good as the same one, and nothing is waited for.
+  const other = isInTime && path.listed !== null && path.listed.targets !== null ? nextPath(course, gateway) : null
+  const wait = other === null ? retryWait(course, exchange, gateway, failed) : null
   if (wait !== null) {
     discardAttempt(exchange, gateway)
     await pause(exchange, wait)
     return true
   }
-  const next = gateway.clock.monotonic() < course.until ? nextPath(course, gateway) : null
+  const next = other ?? (isInTime ? nextPath(course, gateway) : null)
   if (next === null) return false
   discardAttempt(exchange, gateway)
   exchange.model = next
@@ -113,7 +126,8 @@ async function findNext(course: Search, exchange: Exchange, gateway: Gateway, fa
 }
 
 function retryWait(course: Search, exchange: Exchange, { settings, clock }: Gateway, failed: FailedAttempt) {
-  if (missedDeadline(exchange)) return null
+  // A key that was refused with 401 or 403 is refused again.
+  if (missedDeadline(exchange) || failed.status === 401 || failed.status === 403) return null
   const rules = { retries: settings.path_retries, longestWait: 1000 * settings.retry_wait_seconds }
   const wait = waitBeforeRetry(course.tries, failed.advice, rules, jitterOf(exchange))
   return wait === null || clock.monotonic() + wait >= course.until ? null : wait

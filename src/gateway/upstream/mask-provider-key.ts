@@ -6,7 +6,7 @@
 import { type Provider, secretsIn } from '../../providers/provider.ts'
 import type { Exchange, ResolvedModel } from '../exchange.ts'
 
-type Credentials = Pick<Provider, 'apiKey' | 'headers'>
+type Credentials = Pick<Provider, 'apiKey' | 'headers' | 'keys'>
 type KeyedProvider = Pick<Exchange, 'model'>
 
 const mask = '[PROVIDER_KEY]'
@@ -82,9 +82,11 @@ function patternsOf({ model }: KeyedProvider): Patterns | null {
   return patterns
 }
 
-function patternsFor({ kind, provider: { apiKey, headers } }: ResolvedModel): Patterns | null {
+function patternsFor({ kind, provider: { apiKey, headers, keys } }: ResolvedModel): Patterns | null {
   // Each part of a credential in parts counts, as of an access key and its secret.
-  const found = new Set(secretsIn(kind, apiKey))
+  const found = new Set(
+    [apiKey, ...(keys ?? []).map((each) => each.apiKey)].flatMap((key) => [...secretsIn(kind, key)]),
+  )
   for (const [name, value] of Object.entries(headers)) {
     if (credentialHeader.test(name)) found.add(value.replace(/^(?:bearer|basic)\s+/i, ''))
   }

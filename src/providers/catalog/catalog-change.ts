@@ -1,6 +1,6 @@
 /** What the routes of the catalog share: their dependencies, and how a change and its event are made. */
 import type { SQL } from 'drizzle-orm'
-import { and, eq, ne, not } from 'drizzle-orm'
+import { and, eq, ne, not, sql } from 'drizzle-orm'
 import { requireVersion } from '../../api/entity-tag.ts'
 import type { RecordCall } from '../../api/resource-routes.ts'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
@@ -12,7 +12,13 @@ import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Database } from '../../store/open.ts'
 import { condition, hasRow, query } from '../../store/query.ts'
-import type { gateways, managedSettings, mcpServers, models, providers } from '../../store/schema/state/catalog.ts'
+import {
+  type gateways,
+  type managedSettings,
+  type mcpServers,
+  models,
+  type providers,
+} from '../../store/schema/state/catalog.ts'
 import { stateHead } from '../../store/schema/state/head.ts'
 import type { Statement } from '../../store/statement.ts'
 
@@ -74,6 +80,10 @@ type CatalogTable = typeof providers | typeof models | typeof gateways | typeof 
 /** The condition that a record is there. */
 export const isThere = (table: CatalogTable, id: string): SQL =>
   hasRow(table, and(eq(table.id, id), eq(table.deleted, 0)))
+
+/** The condition that a provider is a target of a model. */
+export const answersAt = (providerId: string): SQL =>
+  sql`(${models.providerId} = ${providerId} or exists (select 1 from json_each(${models.targets}) where value ->> 'provider_id' = ${providerId}))`
 
 /** The condition that a record is still at the version that was read. */
 export const atVersion = (table: CatalogTable, { id, version }: { id: string; version: number }): SQL =>

@@ -5,6 +5,7 @@ import { modelFamilies } from '../../languages/families.ts'
 import { translationManners } from '../../languages/translation-language.ts'
 import { validModelName } from '../model-name.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
+import { targetLimit, targetStrategies } from './target-strategy.ts'
 
 const fallbackLimit = 8
 
@@ -15,14 +16,49 @@ const recordedId = z
 export const modelId = recordedId.refine(...validModelName).describe('What callers ask for; it may hold slashes')
 const modelParams = z.object({ id: recordedId })
 
-const upstreamName = z
+const upstreamModel = z
   .string()
   .regex(/^[\x21-\x7e]{1,200}$/, 'Write 1 to 200 visible ASCII characters without spaces')
   .refine(...validModelName)
 
+export const targetSchema = z.strictObject({
+  provider: z
+    .string()
+    .min(1)
+    .max(200)
+    .describe('The provider that answers, by its name or id')
+    .meta(refersTo('/v1/catalog/providers', 'name')),
+  upstream_model: upstreamModel.describe("The provider's name for the model; absent: the model's id").optional(),
+  weight: z
+    .number()
+    .min(0)
+    .max(1_000_000)
+    .describe('For the strategy weighted: its part of the requests; 0 leaves it for when no other can be used')
+    .default(1),
+  tier: z.number().int().min(1).max(targetLimit).describe('A tier is used when none of a lower one can be').default(1),
+  price: priceRecordSchema.describe("Dollars a million tokens at this target; absent: the model's price").optional(),
+})
+
+/** As the state has it. */
+export const storedTargetSchema = targetSchema.omit({ provider: true }).extend({ provider_id: z.string() })
+export type StoredTarget = z.infer<typeof storedTargetSchema>
+
 const fields = {
-  provider_id: z.uuid().describe('The provider that answers for it').meta(refersTo('/v1/catalog/providers')),
-  upstream_model: upstreamName.describe("The provider's name for it; absent: the id"),
+  provider_id: z
+    .uuid()
+    .describe('The provider that answers for it; absent: its targets say it')
+    .meta(refersTo('/v1/catalog/providers')),
+  targets: z
+    .array(targetSchema)
+    .min(1)
+    .max(targetLimit)
+    .describe('Providers that answer for it, instead of provider_id and upstream_model'),
+  strategy: z
+    .enum(targetStrategies)
+    .describe(
+      'Which target of a tier comes first: priority by their order, weighted, least_busy, lowest_cost or lowest_latency; absent: priority',
+    ),
+  upstream_model: upstreamModel.describe("The provider's name for it; absent: the id"),
   families: z
     .array(z.enum(modelFamilies))
     .min(1)
@@ -39,7 +75,7 @@ const fields = {
   shadow: z
     .strictObject({
       provider_id: z.uuid().describe('The provider that gets them').meta(refersTo('/v1/catalog/providers')),
-      upstream_model: upstreamName.optional().describe("That provider's name for the model; absent: the same name"),
+      upstream_model: upstreamModel.optional().describe("That provider's name for the model; absent: the same name"),
       share: z.number().gt(0).max(100).describe('Percent of the requests'),
     })
     .describe('Where a share of its requests is sent a second time, for comparison; no caller sees those answers'),
@@ -52,7 +88,7 @@ const fields = {
 
 export const createModelBody = z.strictObject({
   id: modelId,
-  provider_id: fields.provider_id,
+  provider_id: fields.provider_id.optional(),
   upstream_model: fields.upstream_model.optional(),
   families: fields.families.optional(),
   price: fields.price.optional(),
@@ -60,6 +96,8 @@ export const createModelBody = z.strictObject({
   fallbacks: fields.fallbacks.optional(),
   translation: fields.translation.optional(),
   shadow: fields.shadow.optional(),
+  targets: fields.targets.optional(),
+  strategy: fields.strategy.optional(),
 })
 
 export const updateModelBody = z.strictObject({
@@ -71,6 +109,8 @@ export const updateModelBody = z.strictObject({
   fallbacks: fields.fallbacks.nullable().optional(),
   translation: fields.translation.nullable().optional(),
   shadow: fields.shadow.nullable().optional(),
+  targets: fields.targets.optional(),
+  strategy: fields.strategy.nullable().optional(),
 })
 
 function distinct(values: readonly string[]): boolean {
@@ -91,6 +131,8 @@ export const modelSchema = z.object({
   fallbacks: z.array(z.string()),
   translation: z.enum(translationManners),
   shadow: fields.shadow.nullable(),
+  targets: z.array(targetSchema).describe('All that may answer; the first is also in provider_id and upstream_model'),
+  strategy: z.enum(targetStrategies),
   version: z.number().int(),
   created_at: z.string(),
 })
@@ -124,6 +166,7 @@ export const modelResource = resource({
     provider_id: { name: 'provider' },
     price: { json: '{"input_per_million": 1.5, "output_per_million": 6}' },
     shadow: { json: '{"provider_id": "ID", "share": 5}' },
+    targets: { json: '{"provider": "openai", "weight": 2}' },
     fallbacks: { hint: 'ID' },
   },
 })

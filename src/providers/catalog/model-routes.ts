@@ -1,7 +1,7 @@
 /** `/v1/catalog/models`: which provider answers for a model, under which name, at what price, and what is tried after. */
 import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, ne, not, sql } from 'drizzle-orm'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
@@ -12,6 +12,7 @@ import { providerKinds } from '../kinds/index.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 import { serves } from '../provider.ts'
 import {
+  answersAt,
   atVersion,
   type CatalogDependencies,
   changeable,
@@ -27,17 +28,41 @@ import {
   modelId,
   modelResource,
   modelSchema,
+  type StoredTarget,
+  storedTargetSchema,
   type updateModelBody,
 } from './model-resource.ts'
+
+import { targetStrategies } from './target-strategy.ts'
 
 type ModelRow = typeof models.$inferSelect
 type ModelRecord = z.infer<typeof modelSchema>
 type ModelFields = z.infer<typeof updateModelBody>
+/** With the ids of providers in the targets. */
+type StoredFields = Omit<ModelFields, 'targets' | 'strategy'> & {
+  targets?: readonly StoredTarget[] | undefined
+  strategy?: string | null | undefined
+}
+
+const readProviders = ({ state }: Pick<CatalogDependencies, 'state'>) =>
+  query(state).select({ id: providers.id, name: providers.name }).from(providers).where(eq(providers.deleted, 0))
+
+/** Finds the providers that the targets name. Throws `invalid_parameter` for one that is not there. */
+async function withTargets(deps: CatalogDependencies, { targets, ...rest }: ModelFields): Promise<StoredFields> {
+  if (targets === undefined) return rest
+  const known = await readProviders(deps)
+  const stored = targets.map(({ provider, ...target }, index): StoredTarget => {
+    const found = known.find(({ name }) => name === provider) ?? known.find(({ id }) => id === provider)
+    if (found === undefined) throw wrong(`targets.${index}.provider`, `There is no provider "${provider}"`)
+    return { provider_id: found.id, ...target }
+  })
+  return { ...rest, targets: stored }
+}
 
 export const modelRoutes = (deps: CatalogDependencies) =>
   resourceRoutes(modelResource, {
     list: (query) => listModels(deps, query),
-    get: async (id) => modelRecord(await requireModel(deps, id)),
+    get: (id) => shownModel(deps, id),
     create: (body, call) => createModel(deps, call, body),
     update: async (id, body, call) =>
       await updateModel(deps, call, changeable(call, await requireModel(deps, id)), body),
@@ -45,7 +70,7 @@ export const modelRoutes = (deps: CatalogDependencies) =>
   })
 
 async function createModel(deps: CatalogDependencies, call: RecordCall, body: z.infer<typeof createModelBody>) {
-  const { id, ...given } = body
+  const { id, ...given } = { ...body, ...firstTarget(await withTargets(deps, body), null) }
   const present = isThere(models, id)
   if (await holds(deps.state, present)) {
     throw new Failure('conflict', { message: 'The catalog lists a model of this id already', param: 'id' })
@@ -69,35 +94,38 @@ async function createModel(deps: CatalogDependencies, call: RecordCall, body: z.
       ),
     ],
   })
-  return modelRecord(await requireModel(deps, id))
+  return await shownModel(deps, id)
 }
 
-function listModels(
-  { state }: CatalogDependencies,
-  { provider_id, ...page }: PageQuery & z.infer<typeof modelFilters>,
-) {
-  const ofProvider = provider_id === undefined ? undefined : eq(models.providerId, provider_id)
+function listModels(deps: CatalogDependencies, { provider_id, ...page }: PageQuery & z.infer<typeof modelFilters>) {
+  const ofProvider = provider_id === undefined ? undefined : answersAt(provider_id)
   return recordPage(page, {
     filters: { list: 'models', provider_id },
     id: modelId,
     read: (after, count) =>
-      query(state)
+      query(deps.state)
         .select()
         .from(models)
         .where(and(eq(models.deleted, 0), gt(models.id, after), ofProvider))
         .orderBy(models.id)
         .limit(count),
-    show: (rows) => rows.map(modelRecord),
+    show: async (rows) => {
+      const known = await readProviders(deps)
+      return rows.map((row) => modelRecord(row, known))
+    },
   })
 }
 
 async function updateModel(deps: CatalogDependencies, call: RecordCall, before: ModelRow, body: ModelFields) {
   const { id } = before
+  const changed = { ...body, ...firstTarget(await withTargets(deps, body), before) }
   const after = {
-    families: modelRecord(before).families,
-    ...body,
-    upstream_model: body.upstream_model === undefined ? before.upstreamModel : body.upstream_model,
-    provider_id: body.provider_id ?? before.providerId,
+    families: familiesOf(before),
+    strategy: before.strategy,
+    ...changed,
+    targets: changed.targets ?? (before.targets === null ? undefined : targetsOf(before)),
+    upstream_model: changed.upstream_model === undefined ? before.upstreamModel : changed.upstream_model,
+    provider_id: changed.provider_id ?? before.providerId,
   }
   const references = await checkReferences(deps, id, after)
   await changeCatalog(deps, call, {
@@ -107,12 +135,46 @@ async function updateModel(deps: CatalogDependencies, call: RecordCall, before: 
     state: [
       statement(
         update(models)
-          .set({ providerId: after.provider_id, ...columns(body), version: newStateVersion })
+          .set({ providerId: after.provider_id, ...columns(changed), version: newStateVersion })
           .where(eq(models.id, id)),
       ),
     ],
   })
-  return modelRecord(await requireModel(deps, id))
+  return await shownModel(deps, id)
+}
+
+/**
+ * What a change says of the first target, which is in `provider_id` and `upstream_model` too. Throws
+ * `invalid_parameter` where they contradict its `targets`, or those of the record.
+ */
+function firstTarget(body: StoredFields, before: ModelRow | null) {
+  const { targets, provider_id, upstream_model } = body
+  if (targets !== undefined) {
+    if (provider_id !== undefined) throw wrong('provider_id', 'The targets say it: leave one of both out')
+    if (upstream_model != null) throw wrong('upstream_model', 'The targets say it: leave one of both out')
+    const [first] = targets
+    if (first === undefined) throw wrong('targets', 'Name a target')
+    return { targets, provider_id: first.provider_id, upstream_model: first.upstream_model ?? null }
+  }
+  if (before !== null && before.targets !== null) {
+    const field = provider_id !== undefined ? 'provider_id' : upstream_model !== undefined ? 'upstream_model' : null
+    if (field !== null) throw wrong(field, 'The model has several targets: change targets instead')
+  }
+  const id = provider_id ?? before?.providerId
+  if (id === undefined) throw wrong('provider_id', 'Name the provider that answers, or targets')
+  return { targets, provider_id: id }
+}
+
+/** Throws for targets of which none can be chosen, or that are named twice. */
+function checkTargets(id: string, targets: readonly StoredTarget[], strategy: unknown): void {
+  const names = targets.map(({ provider_id, upstream_model }) => `${provider_id}/${upstream_model ?? id}`)
+  const twice = names.findIndex((name, index) => names.indexOf(name) !== index)
+  if (twice >= 0) throw wrong(`targets.${twice}`, 'Another target has the same provider and upstream_model')
+  if (strategy !== 'weighted') return
+  for (const { tier } of targets) {
+    const sum = targets.reduce((weights, each) => weights + (each.tier === tier ? each.weight : 0), 0)
+    if (sum === 0) throw wrong('targets', `The weights of tier ${tier} sum to zero: give one of its targets a weight`)
+  }
 }
 
 /** Models of the catalog that fall back to this one. */
@@ -133,7 +195,7 @@ async function deleteModel(deps: CatalogDependencies, call: RecordCall, before: 
     guard: and(atVersion(models, before), not(hasRow(models, fallingBack(id)))),
     state: [statement(update(models).set({ deleted: 1, version: newStateVersion }).where(eq(models.id, id)))],
   })
-  return modelRecord(before)
+  return modelRecord(before, await readProviders(deps))
 }
 
 /** Throws `invalid_parameter` for a reference to what is not there; gives what must still hold when it is written. */
@@ -145,38 +207,59 @@ async function checkReferences(
     upstream_model,
     families: wanted,
     fallbacks: named,
+    targets,
+    strategy,
     shadow,
-  }: ModelFields & { provider_id: string },
+  }: StoredFields & { provider_id: string },
 ): Promise<SQL[]> {
   const fallbacks = named ?? []
-  const present = and(eq(providers.id, providerId), eq(providers.deleted, 0))
-  const provider = await query(state).select({ kind: providers.kind }).from(providers).where(present).get()
-  if (provider === undefined) throw wrong('provider_id', 'There is no such provider')
-  const kind = providerKinds.get(provider.kind)
-  const upstreamModel = upstream_model ?? id
-  if (kind?.takesName?.(upstreamModel) === false) {
-    const field = upstreamModel === id ? 'id' : 'upstream_model'
-    throw wrong(field, `A provider of the kind ${provider.kind} has no model of this name`)
+  if (targets !== undefined) checkTargets(id, targets, strategy)
+  const called = targets ?? [{ provider_id: providerId, upstream_model: upstream_model ?? undefined }]
+  for (const [index, target] of called.entries()) {
+    const at = targets === undefined ? '' : `targets.${index}.`
+    const providerField = targets === undefined ? 'provider_id' : `${at}provider`
+    const present = and(eq(providers.id, target.provider_id), eq(providers.deleted, 0))
+    const provider = await query(state).select({ kind: providers.kind }).from(providers).where(present).get()
+    if (provider === undefined) throw wrong(providerField, 'There is no such provider')
+    const kind = providerKinds.get(provider.kind)
+    const upstreamModel = target.upstream_model ?? id
+    if (kind?.takesName?.(upstreamModel) === false) {
+      const field = upstreamModel === id ? 'id' : `${at}upstream_model`
+      throw wrong(field, `A provider of the kind ${provider.kind} has no model of this name`)
+    }
+    const unserved = wanted?.findIndex((family) => kind !== undefined && !serves(kind, family)) ?? -1
+    // Of several targets, one that does not serve a family is skipped for it.
+    if (unserved >= 0 && called.length === 1) {
+      throw wrong(`families.${unserved}`, `A provider of the kind ${provider.kind} does not serve it`)
+    }
   }
-  const unserved = wanted?.findIndex((family) => kind !== undefined && !serves(kind, family)) ?? -1
-  if (unserved >= 0) throw wrong(`families.${unserved}`, `A provider of the kind ${provider.kind} does not serve it`)
   if (fallbacks.includes(id)) throw wrong(`fallbacks.${fallbacks.indexOf(id)}`, 'A model cannot fall back to itself')
   for (const [index, fallback] of fallbacks.entries()) {
     if (await holds(state, isThere(models, fallback))) continue
     throw wrong(`fallbacks.${index}`, 'The catalog lists no such model')
   }
-  if (!shadow) return [isThere(providers, providerId), ...fallbacks.map((fallback) => isThere(models, fallback))]
+  const there = [
+    ...called.map(({ provider_id }) => isThere(providers, provider_id)),
+    ...fallbacks.map((fallback) => isThere(models, fallback)),
+  ]
+  if (!shadow) return there
   const second = isThere(providers, shadow.provider_id)
   if (!(await holds(state, second))) throw wrong('shadow.provider_id', 'There is no such provider')
-  if (shadow.provider_id === providerId && (shadow.upstream_model ?? upstreamModel) === upstreamModel) {
-    throw wrong('shadow', 'The shadow is the model itself: name another provider or another upstream_model')
-  }
-  return [second, isThere(providers, providerId), ...fallbacks.map((fallback) => isThere(models, fallback))]
+  const isItself = called.some(
+    (target) =>
+      shadow.provider_id === target.provider_id && (shadow.upstream_model ?? id) === (target.upstream_model ?? id),
+  )
+  if (isItself) throw wrong('shadow', 'The shadow is the model itself: name another provider or another upstream_model')
+  return [second, ...there]
 }
 
+/** A single target with a price of its own is kept as a target. */
+const isSpecial = ([target]: readonly StoredTarget[]): boolean => target?.price !== undefined
+
 /** The columns of the fields that are given. */
-function columns(given: Omit<ModelFields, 'provider_id'>) {
+function columns(given: Omit<StoredFields, 'provider_id'>) {
   const { upstream_model, families: served, price, max_output_tokens, fallbacks, translation, shadow } = given
+  const { targets, strategy } = given
   return {
     ...(upstream_model === undefined ? {} : { upstreamModel: upstream_model }),
     ...(served === undefined ? {} : { families: jsonOrNull(served) }),
@@ -185,6 +268,10 @@ function columns(given: Omit<ModelFields, 'provider_id'>) {
     ...(fallbacks === undefined ? {} : { fallbacks: jsonOrNull(fallbacks) }),
     ...(translation === undefined ? {} : { translation }),
     ...(shadow === undefined ? {} : { shadow: jsonOrNull(shadow) }),
+    ...(targets === undefined
+      ? {}
+      : { targets: targets.length > 1 || isSpecial(targets) ? JSON.stringify(targets) : null }),
+    ...(strategy === undefined ? {} : { strategy }),
   }
 }
 
@@ -195,16 +282,32 @@ async function requireModel({ state }: Pick<CatalogDependencies, 'state'>, id: s
   return row
 }
 
-const modelRecord = (row: ModelRow): ModelRecord => ({
+const shownModel = async (deps: CatalogDependencies, id: string): Promise<ModelRecord> =>
+  modelRecord(await requireModel(deps, id), await readProviders(deps))
+
+const familiesOf = ({ families }: ModelRow): ModelRecord['families'] =>
+  modelSchema.shape.families.parse(families === null ? null : JSON.parse(families))
+
+const targetsOf = (row: ModelRow): StoredTarget[] =>
+  row.targets === null
+    ? [{ provider_id: row.providerId, upstream_model: row.upstreamModel ?? row.id, weight: 1, tier: 1 }]
+    : z.array(storedTargetSchema).parse(JSON.parse(row.targets))
+
+const modelRecord = (row: ModelRow, known: readonly { id: string; name: string }[]): ModelRecord => ({
   id: row.id,
   provider_id: row.providerId,
   upstream_model: row.upstreamModel ?? row.id,
-  families: modelSchema.shape.families.parse(row.families === null ? null : JSON.parse(row.families)),
+  families: familiesOf(row),
   price: row.price === null ? null : priceRecordSchema.parse(JSON.parse(row.price)),
   max_output_tokens: row.maxOutputTokens,
   fallbacks: modelSchema.shape.fallbacks.parse(JSON.parse(row.fallbacks ?? '[]')),
   translation: row.translation === 'strict' ? 'strict' : 'lenient',
   shadow: row.shadow === null ? null : modelSchema.shape.shadow.parse(JSON.parse(row.shadow)),
+  targets: targetsOf(row).map(({ provider_id: id, ...target }) => ({
+    provider: known.find((provider) => provider.id === id)?.name ?? id,
+    ...target,
+  })),
+  strategy: targetStrategies.find((name) => name === row.strategy) ?? 'priority',
   version: row.version,
   created_at: timestamp(row.createdAt),
 })

@@ -151,7 +151,7 @@ async function create(options: RegistrationOptions, found: FoundProvider): Promi
       name: found.name,
       kind: found.kind,
       baseUrl: found.baseUrl,
-      sealedCredentials: sealCredentials(dataKey, id, { apiKey: found.apiKey, headers: {} }),
+      sealedCredentials: sealCredentials(dataKey, id, { ...noCredentials, apiKey: found.apiKey }),
       allowUnlistedModels: found.allowUnlistedModels ? 1 : 0,
       position: sql`(select coalesce(max(position), 0) + 1 from ${providers})`,
       version: newStateVersion,
@@ -183,8 +183,8 @@ async function refresh(options: RegistrationOptions, present: ProviderRow, found
   const known = await openDataKey(options, present.id)
   const dataKey = known ?? options.randomBytes(32)
   const { sealedCredentials: sealed } = present
-  // Headers that an operator has added stay.
-  const { headers } = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
+  // Headers and further keys that an operator has added stay.
+  const held = known === null || sealed === null ? noCredentials : openCredentials(known, present.id, sealed)
   // A variable that is not set changes nothing: what a person wrote stays.
   const baseUrl = found.baseUrl ?? present.baseUrl
   const change: Change = {
@@ -195,7 +195,7 @@ async function refresh(options: RegistrationOptions, present: ProviderRow, found
         update(providers)
           .set({
             baseUrl,
-            sealedCredentials: sealCredentials(dataKey, present.id, { apiKey: found.apiKey, headers }),
+            sealedCredentials: sealCredentials(dataKey, present.id, { ...held, apiKey: found.apiKey }),
             version: newStateVersion,
           })
           .where(eq(providers.id, present.id)),

@@ -29,6 +29,7 @@ interface ModelRow {
   provider_id: string
   upstream_model: string | null
   price: string | null
+  targets: string | null
 }
 
 interface PolicyRow {
@@ -63,7 +64,7 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
     'select id, name, kind, base_url, allow_unlisted_models, default_price from providers where deleted = 0',
   )
   const models = await state.read<ModelRow>(
-    'select id, provider_id, upstream_model, price from models where deleted = 0',
+    'select id, provider_id, upstream_model, price, targets from models where deleted = 0',
   )
   await prices.load()
   const cost = (model: PricedModel): number | null => {
@@ -71,16 +72,17 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
     return price === null ? null : minCost(price)
   }
   const offered = new Map(providers.map((row) => [row.id, compileProvider(row)]))
-  const listed = models.flatMap((row): OfferedModel[] => {
-    const provider = offered.get(row.provider_id)
-    if (provider === undefined) return []
-    const own = { price: compilePriceText(row.price, 'operator'), maxOutputTokens: null }
-    return [
-      { id: row.id, provider, cost: cost({ upstreamModel: row.upstream_model ?? row.id, provider, listed: own }) },
-    ]
-  })
+  const listed = models.flatMap((row) =>
+    targetsOf(row).flatMap((target): OfferedModel[] => {
+      const provider = offered.get(target.providerId)
+      if (provider === undefined) return []
+      const own = { price: compilePriceText(target.price, 'operator'), maxOutputTokens: null }
+      return [{ id: row.id, provider, cost: cost({ upstreamModel: target.upstreamModel, provider, listed: own }) }]
+    }),
+  )
   return {
-    listed: new Map(listed.map((model) => [model.id, model])),
+    // The offers of one model have keys of their own beside its id.
+    listed: new Map(listed.map((model, index) => [isFirst(listed, index) ? model.id : `${model.id} ${index}`, model])),
     open: [...offered.values()]
       .filter(({ open }) => open)
       .map((provider) => ({
@@ -92,10 +94,27 @@ async function readOffer(state: Pick<Database, 'read'>, prices: PriceBook, now: 
   }
 }
 
+const isFirst = (listed: readonly OfferedModel[], index: number): boolean => listed[index - 1]?.id !== listed[index]?.id
+
 /** Free models are ignored. */
 function minOf(prices: readonly Price[]): number | null {
   const least = Math.min(...prices.map(minCost).filter((cost) => cost > 0))
   return Number.isFinite(least) ? least : null
+}
+
+const targetsSchema = z
+  .array(z.looseObject({ provider_id: z.string(), upstream_model: z.string().optional(), price: z.unknown() }))
+  .nullable()
+
+/** Where a model can be answered, with the price that its record states for each. */
+function targetsOf({ id, provider_id, upstream_model, price, targets }: ModelRow) {
+  const several = targetsSchema.parse(JSON.parse(targets ?? 'null'))
+  const all = several ?? [{ provider_id, upstream_model: upstream_model ?? undefined, price: undefined }]
+  return all.map((target) => ({
+    providerId: target.provider_id,
+    upstreamModel: target.upstream_model ?? id,
+    price: target.price === undefined ? price : JSON.stringify(target.price),
+  }))
 }
 
 const compileProvider = (row: ProviderRow) => ({

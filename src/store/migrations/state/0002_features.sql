@@ -38,4 +38,6 @@ CREATE TABLE `workload_identities` (
 --> statement-breakpoint
 CREATE INDEX `workload_identities_version` ON `workload_identities` (`version`);--> statement-breakpoint
 CREATE INDEX `workload_identities_token` ON `workload_identities` (`token_id`);--> statement-breakpoint
-ALTER TABLE `models` ADD `shadow` text;
+ALTER TABLE `models` ADD `shadow` text;--> statement-breakpoint
+ALTER TABLE `models` ADD `strategy` text;--> statement-breakpoint
+ALTER TABLE `models` ADD `targets` text;

@@ -43,6 +43,7 @@ export const providers = sqliteTable(
   ],
 )
 
+/** `targets` is JSON, null where `provider_id` and `upstream_model` are the only one; else they are the first one's. */
 export const models = sqliteTable(
   'models',
   {
@@ -57,6 +58,8 @@ export const models = sqliteTable(
     shadow: text('shadow'),
     createdAt: integer('created_at').notNull(),
     ...versioned,
+    strategy: text('strategy'),
+    targets: text('targets'),
   },
   (table) => [versionIndex('models', table.version)],
 )
