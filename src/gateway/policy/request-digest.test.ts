@@ -9,6 +9,7 @@ const waiting = {
   escalation: { id: '0192f7a4-5b1e-7d7a-9a55-0c1d2e3f4a5b', status: 'queued' as const },
 }
 const ask = { role: 'user', content: [{ type: 'text', text: 'transfer 10 to Ann' }] }
+const reminded = { role: 'user', content: [{ type: 'text', text: 'A reminder' }, ...ask.content] }
 const rules = { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'Run in a sandbox' }] }
 const tools = [{ name: 'transfer', input_schema: { type: 'object' } }]
 const messages = (more: JsonObject = {}) => ({ model: 'm', messages: [ask], tools, ...more })
@@ -65,6 +66,18 @@ test.each<[string, JsonObject, JsonObject]>([
     }),
   ],
   [
+    'the turn sent again by Claude Code, whose first turn has reminders before it and a system message behind it',
+    messages({ messages: [reminded, { role: 'system', content: [{ type: 'text', text: 'Skills' }] }] }),
+    messages({
+      messages: [
+        reminded,
+        { role: 'system', content: 'Skills' },
+        { role: 'assistant', content: [{ type: 'text', text: waitingWords(waiting) }] },
+        ask,
+      ],
+    }),
+  ],
+  [
     'the turn sent again after the same words as an item of responses',
     { model: 'm', input: [ask] },
     {
@@ -105,6 +118,10 @@ test.each<[string, JsonObject]>([
     messages({
       messages: [ask, { role: 'assistant', content: null, refusal: `${waitingWords(waiting)} Or now` }, ask],
     }),
+  ],
+  [
+    'a turn that the turn before it does not end with',
+    messages({ messages: [ask, { role: 'user', content: 'to Ann' }] }),
   ],
   ['an answer between', messages({ messages: [ask, { role: 'assistant', content: 'Done' }, ask] })],
   ['other metadata', messages({ metadata: { user_id: 'session 1', purpose: 'test' } })],

@@ -81,27 +81,48 @@ function uncached(value: unknown): unknown {
  */
 function conversationOf(value: unknown): unknown {
   if (!Array.isArray(value) || objectsOf(value) !== value) return value
-  const turns: { role: unknown; turn: unknown; text: string }[] = []
+  const turns: { role: unknown; turn: JsonObject; text: string }[] = []
   const orders = new Set<string>()
   for (const given of uncached(value) as readonly JsonObject[]) {
     if (isEmptyAnswer(given)) continue
     const turn = withoutId(given)
     const text = JSON.stringify(turn)
-    if (turn.role === 'system' || turn.role === 'developer') {
+    if (isOrder(turn)) {
       if (orders.has(text)) continue
       orders.add(text)
     }
     turns.push({ role: turn.role, turn, text })
   }
-  while (turns.length > 1 && turns.at(-1)?.role === 'user' && turns.at(-1)?.text === turns.at(-2)?.text) turns.pop()
+  for (;;) {
+    const last = turns.at(-1)
+    // Claude Code puts its own system message behind the first turn of the user.
+    const before = turns.slice(0, -1).findLast((turn) => !isOrder(turn))
+    if (last?.role !== 'user' || before?.role !== 'user') break
+    if (last.text !== before.text && !endsWith(before.turn, last.turn)) break
+    turns.pop()
+  }
   return turns.map(({ turn }) => turn)
 }
 
-/** A message's id is new in each session; the ids of calls and results connect them. */
+/** Whether a turn ends with the one text that another is: Claude Code puts reminders before the first turn's text. */
+function endsWith({ content }: JsonObject, { content: said, ...others }: JsonObject): boolean {
+  if (typeof said !== 'string' || Object.keys(others).length > 1) return false
+  const last = objectsOf(content).at(-1)
+  return last?.type === 'text' && last.text === said
+}
+
+const isOrder = ({ role }: { role?: unknown }): boolean => role === 'system' || role === 'developer'
+
+/**
+ * A message's id is new in each session; the ids of calls and results connect them. A content that is one text is that
+ * text: Claude Code writes the same message both ways.
+ */
 function withoutId(turn: JsonObject): JsonObject {
   if (typeof turn.role !== 'string') return turn
   const { id: _made, ...rest } = turn
-  return rest
+  const [part, ...others] = Array.isArray(rest.content) ? objectsOf(rest.content) : []
+  const isOneText = part?.type === 'text' && others.length === 0 && Object.keys(part).length === 2
+  return isOneText && typeof part.text === 'string' ? { ...rest, content: part.text } : rest
 }
 
 const emptyMembers: ReadonlySet<string> = new Set(['role', 'type', 'id', 'status', 'content', 'refusal'])

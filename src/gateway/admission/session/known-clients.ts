@@ -70,17 +70,15 @@ export const knownClients: readonly KnownClient[] = [
 
 /** The client of a request, by its User-Agent or by a member that only this client sends; undefined for any other. */
 export function clientOf(userAgent: string | null, body: Readonly<JsonObject>): KnownClient | undefined {
-  if (userAgent !== null) {
-    const beginning = userAgent.slice(0, longestBeginning).toLowerCase()
-    for (const [name, client] of byUserAgent) if (beginning.startsWith(name)) return client
-  }
+  const beginning = userAgent === null ? null : anyUserAgent.exec(userAgent)
+  if (beginning !== null) return byUserAgent.get(beginning[0].toLowerCase())
   for (const client of byMember) if (memberOf(client, body) !== null) return client
   return undefined
 }
 
-const byUserAgent = knownClients.flatMap((client) => client.userAgents.map((name) => [name, client] as const))
+const byUserAgent = new Map(knownClients.flatMap((client) => client.userAgents.map((name) => [name, client] as const)))
+const anyUserAgent = new RegExp(`^(?:${[...byUserAgent.keys()].join('|')})`, 'i')
 const byMember = knownClients.filter(({ userAgents }) => userAgents.length === 0)
-const longestBeginning = Math.max(...byUserAgent.map(([name]) => name.length))
 
 /** What the client names its session; null if it names none. */
 export function sessionOf(client: KnownClient, headers: Headers, body: Readonly<JsonObject>): string | null {
