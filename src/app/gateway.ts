@@ -111,6 +111,7 @@ export async function gateway({
     documents: { openapi: publicDescription(apiUrl) },
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
+  worker.reportTargets(() => handler.targets())
   worker.onEndRequests((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),

@@ -5,6 +5,7 @@
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
+import type { TargetHealth } from '../fleet/protocol/wire.ts'
 import type { GatewayStatus, Journal, Readiness, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
 import type { Clock } from '../lib/clock.ts'
 import { namesSeveralHosts, pathOf } from '../lib/http/request-path.ts'
@@ -24,6 +25,7 @@ import type { Rates } from '../usage/rate/rates.ts'
 import type { UsageLimits } from '../usage/usage-limits.ts'
 import { createMeter } from './accounting/metrics.ts'
 import type { TargetReading } from './accounting/target-metrics.ts'
+import { reportTargets } from './accounting/target-report.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { watchForDisconnect } from './client-disconnect.ts'
 import { closeAfterAnswer } from './connection-close.ts'
@@ -92,6 +94,8 @@ export interface GatewayServer {
    * Then the servers accept nothing more and use the rest of that time to send the answers.
    */
   drain(): Promise<void>
+  /** What it measured of its targets, those called most first. */
+  targets(): readonly TargetHealth[]
   /** Its metrics as they are now. */
   metrics(): Registry
 }
@@ -242,6 +246,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       sockets.endOf(tokenHashes)
       mcp.endOf(tokenHashes)
     },
+    targets: () => reportTargets(readTargets(gateway)),
     metrics,
   }
 }
