@@ -15,6 +15,7 @@ import { printable } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
+import { models } from './apply-models.ts'
 import { policies } from './apply-policies.ts'
 
 interface Step {
@@ -46,6 +47,7 @@ interface PlanOptions {
 const plans: Readonly<Record<string, Plan>> = {
   [policies.member]: planOf(policies),
   [mcpServers.member]: planOf(mcpServers),
+  [models.member]: planOf(models),
 }
 
 export const applyCommand = (terminal: Terminal) =>
@@ -167,7 +169,9 @@ function checked<Value>(schema: z.ZodType<Value>, value: unknown, where: string)
   throw new Failure('usage', { message: `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not valid'}` })
 }
 
-const presentSchema = z.looseObject({ id: z.string(), name: z.string(), version: z.number() })
+const presentSchema = z
+  .looseObject({ id: z.string(), name: z.string().optional(), version: z.number() })
+  .transform((record) => ({ ...record, name: record.name ?? record.id }))
 
 async function readPresent(api: Api, { path, member }: { path: string; member: string }): Promise<Present[]> {
   const found: Present[] = []
@@ -198,9 +202,9 @@ async function request(api: Api, { step: { action, id, version }, path }: Planne
     await api.json({ method: 'POST', path, body }, presentSchema)
   } else if (action === 'update') {
     const headers = { 'if-match': `"${version}"` }
-    await api.json({ method: 'PATCH', path: `${path}/${id}`, body, headers }, presentSchema)
+    await api.json({ method: 'PATCH', path: `${path}/${encodeURIComponent(id ?? '')}`, body, headers }, presentSchema)
   } else {
-    await api.json({ method: 'DELETE', path: `${path}/${id}` }, presentSchema)
+    await api.json({ method: 'DELETE', path: `${path}/${encodeURIComponent(id ?? '')}` }, presentSchema)
   }
 }
 
