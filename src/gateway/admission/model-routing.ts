@@ -23,7 +23,8 @@ import { accessPoliciesOf, forbiddenBy } from '../../usage/rate/rate-demands.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, type ResolvedModel, required } from '../exchange.ts'
 
-export function resolveModel(exchange: Exchange, { worker, targets }: Pick<Gateway, 'worker' | 'targets'>): void {
+export function resolveModel(exchange: Exchange, gateway: Pick<Gateway, 'worker' | 'targets'>): void {
+  const { worker } = gateway
   const { model: id } = required(exchange.facts)
   const token = required(exchange.token)
   const { family } = exchange.dialect
@@ -36,7 +37,7 @@ export function resolveModel(exchange: Exchange, { worker, targets }: Pick<Gatew
   if (!modelAllowed(token.modelFilter, model.id)) throw new Failure('tokens.model_not_allowed', { param: 'model' })
   if (worker.view.provider(model.provider.id) === null) throw keyNotArrived()
   exchange.model = model
-  exchange.paths = findPaths(exchange, { worker, targets }, model)
+  exchange.paths = findPaths(exchange, gateway, model)
   if (only !== null) exchange.paths = exchange.paths.filter(({ provider }) => provider.id === only)
   if (token.accessPolicyIds.length > 0) filterByAccessPolicies(exchange, accessPoliciesOf(token, worker.view.limits))
   exchange.model = exchange.paths[0] ?? model
