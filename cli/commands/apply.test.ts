@@ -17,6 +17,11 @@ const there = [
   present('moved', { url: 'https://old.example.com/mcp', header_names: ['X-Key'] }),
   present('gone', { command: { program: 'npx', args: [] } }),
 ]
+const shownModel = (id: string, weight: number) => ({
+  ...{ id, version: 2, strategy: 'weighted', families: null, price: null, max_output_tokens: null, fallbacks: [] },
+  ...{ translation: 'lenient', targets: [{ provider: 'a', weight, tier: 1 }] },
+})
+const shownModels = [shownModel('same/model', 3), shownModel('canary/model', 1)]
 let refusing = false
 let providersThere: object[] = []
 const control = recordingControlPlane(({ method, path }) =>
@@ -28,7 +33,9 @@ const control = recordingControlPlane(({ method, path }) =>
       ? { policies: [], next_cursor: null }
       : path === '/v1/catalog/providers'
         ? { providers: providersThere, next_cursor: null }
-        : { mcp_servers: there, next_cursor: null },
+        : path === '/v1/catalog/models'
+          ? { models: shownModels, next_cursor: null }
+          : { mcp_servers: there, next_cursor: null },
 )
 const folder = mkdtempSync(join(tmpdir(), 'apply-'))
 afterEach(() => control.requests.splice(0))
@@ -198,4 +205,22 @@ providers:
     await expect(apply(`providers: [{ ${entry} }]`)).rejects.toThrow(message)
   }
   expect(sent()).toEqual([])
+})
+
+test('models are created and changed by their names, such as the weight of a canary', async () => {
+  const model = (name: string, weight: number) => ({ name, strategy: 'weighted', targets: [{ provider: 'a', weight }] })
+  const file = { models: [model('same/model', 3), model('canary/model', 5), model('new', 1)] }
+  const said = await apply(JSON.stringify(file))
+  expect(said).toContain('= model same/model')
+  expect(said).toContain('~ model canary/model')
+  expect(said).toContain('+ model new')
+  const target = (weight: number) => ({ provider: 'a', weight, tier: 1 })
+  expect(control.requests.filter(({ method }) => method !== 'GET')).toMatchObject([
+    {
+      method: 'PATCH',
+      target: '/v1/catalog/models/canary%2Fmodel',
+      body: { targets: [{ ...target(5), upstream_model: 'canary/model' }] },
+    },
+    { method: 'POST', target: '/v1/catalog/models', body: { id: 'new', strategy: 'weighted', targets: [target(1)] } },
+  ])
 })

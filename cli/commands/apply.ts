@@ -17,6 +17,7 @@ import { identityProviders } from './apply-identity-providers.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 import { managedSettings } from './apply-managed-settings.ts'
 import { mcpServers } from './apply-mcp-servers.ts'
+import { models } from './apply-models.ts'
 import { policies } from './apply-policies.ts'
 import { providers } from './apply-providers.ts'
 
@@ -52,6 +53,7 @@ const plans: Readonly<Record<string, Plan>> = {
   [mcpServers.member]: planOf(mcpServers),
   [identityProviders.member]: planOf(identityProviders),
   [managedSettings.member]: planOf(managedSettings),
+  [models.member]: planOf(models),
 }
 
 export const applyCommand = (terminal: Terminal) =>
@@ -173,7 +175,9 @@ function checked<Value>(schema: z.ZodType<Value>, value: unknown, where: string)
   throw new Failure('usage', { message: `${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'not valid'}` })
 }
 
-const presentSchema = z.looseObject({ id: z.string(), name: z.string(), version: z.number() })
+const presentSchema = z
+  .looseObject({ id: z.string(), name: z.string().optional(), version: z.number() })
+  .transform((record) => ({ ...record, name: record.name ?? record.id }))
 
 async function readPresent(api: Api, { path, member }: { path: string; member: string }): Promise<Present[]> {
   const found: Present[] = []
@@ -204,9 +208,9 @@ async function request(api: Api, { step: { action, id, version }, path }: Planne
     await api.json({ method: 'POST', path, body }, presentSchema)
   } else if (action === 'update') {
     const headers = { 'if-match': `"${version}"` }
-    await api.json({ method: 'PATCH', path: `${path}/${id}`, body, headers }, presentSchema)
+    await api.json({ method: 'PATCH', path: `${path}/${encodeURIComponent(id ?? '')}`, body, headers }, presentSchema)
   } else {
-    await api.json({ method: 'DELETE', path: `${path}/${id}` }, presentSchema)
+    await api.json({ method: 'DELETE', path: `${path}/${encodeURIComponent(id ?? '')}` }, presentSchema)
   }
 }
 

@@ -118,6 +118,7 @@ export async function gateway({
     spoolDirectory,
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
+  worker.reportTargets(() => handler.targets())
   worker.onEndRequests((hashes) => handler.cutTokens(hashes))
   const server = Bun.serve({
     ...listenOn(settings.gateway_listen),

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import type { Registry } from 'prom-client'
 import type { Settings } from '../config.ts'
 import { Failure, severalHosts } from '../failure.ts'
+import type { TargetHealth } from '../fleet/protocol/wire.ts'
 import type { GatewayStatus, Journal, Readiness, StateView, WorkerCounters } from '../fleet/protocol/worker.ts'
 import { dialects } from '../languages/index.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -29,6 +30,7 @@ import type { UsageLimits } from '../usage/usage-limits.ts'
 import { JwtCallers } from '../workloads/jwt-callers.ts'
 import { createMeter } from './accounting/metrics.ts'
 import type { TargetReading } from './accounting/target-metrics.ts'
+import { reportTargets } from './accounting/target-report.ts'
 import { createMemoryBudget, MemoryBudget } from './admission/memory-budget.ts'
 import { type AskControlPlane, SignIn } from './agent-protocol/sign-in.ts'
 import { BatchFollower } from './batches/end/batch-follower.ts'
@@ -109,6 +111,8 @@ export interface GatewayServer {
    * Then the servers accept nothing more and use the rest of that time to send the answers.
    */
   drain(): Promise<void>
+  /** What it measured of its targets, those called most first. */
+  targets(): readonly TargetHealth[]
   /** Its metrics as they are now. */
   metrics(): Registry
 }
@@ -305,6 +309,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       sockets.endOf(tokenHashes)
       mcp.endOf(tokenHashes)
     },
+    targets: () => reportTargets(readTargets(gateway)),
     metrics,
   }
 }

@@ -8,11 +8,16 @@ import { idOf } from '../../command/resource-flags.ts'
 import type { Input } from '../../terminal/input.ts'
 import { columns, printable } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { providerStatus } from './provider-status.ts'
 
 export const providerCommands = (terminal: Terminal, input?: Input) =>
   defineCommand({
     meta: { description: providerResource.about },
-    subCommands: { ...resourceCommands(providerResource, terminal, { input }), test: () => test(terminal) },
+    subCommands: {
+      ...resourceCommands(providerResource, terminal, { input }),
+      status: providerStatus(terminal),
+      test: () => test(terminal),
+    },
   })
 
 const trialSchema = z.looseObject({

@@ -35,6 +35,7 @@ import {
   type StreamMessage,
   streamMessageSchema,
   streamSilenceMs,
+  type TargetHealth,
 } from '../protocol/wire.ts'
 import type { FileStateView } from '../state/state-view.ts'
 import { type Freshness, instant, reaches } from './freshness.ts'
@@ -62,6 +63,8 @@ const stalledMs = 5000
 const handshakeTimeoutMs = streamSilenceMs
 /** After this time an acknowledgement no longer waits for the answer to the previous one. */
 const nextHeartbeatMs = 1000
+/** How often a heartbeat says what was measured of targets. */
+const targetsEveryMs = 3000
 
 export interface ControlConnectionOptions extends RuntimeSessionOptions {
   worker: number
@@ -79,6 +82,8 @@ export interface ControlConnectionOptions extends RuntimeSessionOptions {
   /** The control plane's time from an answer, in milliseconds since the epoch, and when it was requested. */
   onTime(now: number, askedAt: number): void
   onFresh(): void
+  /** What the worker measured of its targets. */
+  targets(): readonly TargetHealth[]
   /** Deletes stored freshness durably before a deregistration. Throws if that fails. */
   onDeregistering(): void
   /** How long the worker serves without a fresh answer. */
@@ -143,6 +148,7 @@ export class ControlConnection {
   /** The newest head whose read is deferred. */
   #deferredHead: Head | null = null
   #heartbeatAgain = false
+  #targetsDueAt = 0
   #isHeartbeating = false
   #timer: Timer | null = null
   #primaryHead: Head | null = null
@@ -577,6 +583,7 @@ export class ControlConnection {
         history: view.head?.history ?? '',
         nonce: [this.#pendingAcknowledgementHead, view.head].find((each) => isAt(each, acknowledged))?.nonce ?? '',
         stale_after_ms: this.#options.staleAfterMs(),
+        ...this.#targetsWhenDue(sent.monotonic),
       })
       const { fresh, head, history, ledger_epoch: ledgerEpoch, max_staleness_seconds: staleness, now } = reply
       this.#options.onTime(Date.parse(now), sent.monotonic)
@@ -601,6 +608,12 @@ export class ControlConnection {
       if (failure.code === 'worker_fenced' && streamId === this.#streamId) this.#reconnect(failure)
       else this.#options.log.debug({ code: failure.code }, 'A heartbeat was not answered')
     }
+  }
+
+  #targetsWhenDue(now: number): { targets?: TargetHealth[] } {
+    if (now < this.#targetsDueAt) return {}
+    this.#targetsDueAt = now + targetsEveryMs
+    return { targets: [...this.#options.targets()] }
   }
 
   /** Detects a stream that transports bytes but swallows messages: the heartbeats know newer heads than it brings. */

@@ -27,7 +27,7 @@ import { ChainContinuity } from '../outbox/continuity.ts'
 import { Outbox, type OutboxOptions, type Recovered } from '../outbox/outbox.ts'
 import { unknownBoot } from '../outbox/record.ts'
 import { systemFreeBytes, systemWrite } from '../outbox/segment.ts'
-import { type BootstrapReply, staleAfterMs } from '../protocol/wire.ts'
+import { type BootstrapReply, staleAfterMs, type TargetHealth } from '../protocol/wire.ts'
 import type { GatewayStatus, Readiness, StartedWorker, WorkerCounters } from '../protocol/worker.ts'
 import { FileStateView } from '../state/state-view.ts'
 import { type KeptBootstrap, WorkerFiles } from './agent-files.ts'
@@ -126,6 +126,7 @@ class RunningWorker implements StartedWorker {
   /** Until the first handshake: how many events the last process, or a host crash, left. */
   #trustedEvents: number | null
   readonly #revocationListeners: ((hashes: readonly string[]) => void)[] = []
+  #readTargets: () => readonly TargetHealth[] = () => []
   readonly #endRequestsListeners: ((hashes: readonly string[]) => void)[] = []
   #kept: KeptBootstrap | null = null
   #leaseMessages = 0
@@ -230,6 +231,7 @@ class RunningWorker implements StartedWorker {
         this.#files.forgetFresh()
       },
       staleAfterMs: () => this.#staleAfterMs,
+      targets: () => this.#readTargets(),
       onStaleness: (seconds, written) => this.#setMaxStaleness(seconds, written),
       onReplicaBehind: () => this.#replica?.sync(),
       notifiesStateRead: this.#replica !== null,
@@ -332,6 +334,10 @@ class RunningWorker implements StartedWorker {
 
   onRevoked(listener: (hashes: readonly string[]) => void): void {
     this.#revocationListeners.push(listener)
+  }
+
+  reportTargets(read: () => readonly TargetHealth[]): void {
+    this.#readTargets = read
   }
 
   onEndRequests(listener: (hashes: readonly string[]) => void): void {

@@ -33,6 +33,7 @@ import { leasesRoute } from './routes/leases.ts'
 import { revocationsRoute } from './routes/revocations.ts'
 import { slotsRoute } from './routes/slots.ts'
 import { streamRoute } from './routes/stream.ts'
+import { targetsRoute } from './routes/target-health.ts'
 import { workersRoute } from './routes/workers.ts'
 import { RuntimeTokens } from './runtime-token.ts'
 import { TokensMissingFromLedger } from './tokens-missing-from-ledger.ts'
@@ -255,6 +256,7 @@ function runtimeRoutes(
     deregisterRoute({ options, registry }),
     eventsRoute({ options, registry, usage }),
     workersRoute({ options, stateHead }),
+    targetsRoute({ options, registry }),
     leasesRoute({ registry, usage }),
     batchesRoute({ registry, usage, ledger: options.ledger }),
     slotsRoute({ options, registry, limitRows, peers }),

@@ -18,7 +18,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { type Database, databaseTime } from '../../store/open.ts'
 import { type Acknowledgement, maxAcknowledged } from '../protocol/peer-signal.ts'
-import type { StreamMessage } from '../protocol/wire.ts'
+import type { StreamMessage, TargetHealth } from '../protocol/wire.ts'
 
 const flushEveryMs = 1000
 /** How long an acknowledgement may wait for those of other workers. */
@@ -50,6 +50,8 @@ export interface Worker {
   lastHeartbeatAt: number | null
   /** How long it serves without a fresh answer; null if it has not said so here. */
   staleAfterMs: number | null
+  /** What it last said of its targets here, and when by the clock; null if it has not. */
+  targets?: { readonly at: number; readonly health: readonly TargetHealth[] }
 }
 
 /** How a stream came to own its worker. */

@@ -147,6 +147,32 @@ export const streamMessageSchema = z.discriminatedUnion('kind', [
 ])
 export type StreamMessage = z.infer<typeof streamMessageSchema>
 
+const count = z.number().int().min(0)
+
+/** What a worker measured of a target, a model at a provider (gateway/upstream/targets/README.md). */
+export const targetHealthSchema = z.object({
+  provider: z.string(),
+  model: z.string().describe('As the catalog lists it; * stands for all models that it does not list'),
+  upstream_model: z.string(),
+  calls: count.describe("Since the worker's start"),
+  errors: count.describe("Failed calls since the worker's start"),
+  error_ratio: z.number().describe('The share of the last 64 calls that failed, from 0 to 1'),
+  in_flight: z.number().int(),
+  first_byte_p50_ms: z.number().nullable().describe('Of the last 64 calls; null without an answer'),
+  first_byte_p95_ms: z.number().nullable(),
+  circuit_open: z.boolean().describe('Whether it is passed over after failures'),
+  keys: count.describe('How many keys of the provider the worker uses'),
+  keys_resting: count.describe('How many of them are passed over after a refusal or near their rate limit'),
+  last_error: z
+    .object({ at: z.iso.datetime(), reason: z.string(), status: z.number().int().nullable() })
+    .nullable()
+    .describe("The reason code and the HTTP status of the last failed call; no text of the provider's"),
+})
+export type TargetHealth = z.infer<typeof targetHealthSchema>
+
+/** The most targets of one heartbeat: of more, those called most. */
+export const reportedTargets = 200
+
 export const heartbeatRequestSchema = z.strictObject({
   worker: z.number().int(),
   stream_id: z.uuid(),
@@ -154,6 +180,7 @@ export const heartbeatRequestSchema = z.strictObject({
   history: z.string().describe('The history that the acknowledged version is of'),
   nonce: z.string().describe("The nonce of the acknowledged version's head; empty where the worker does not know it"),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news, also over a restart'),
+  targets: z.array(targetHealthSchema).max(reportedTargets).optional().describe('Every few seconds'),
 })
 export const heartbeatReplySchema = z.object({
   head: headSchema,

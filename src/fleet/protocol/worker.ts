@@ -20,6 +20,7 @@ import type { RecordedUse } from '../../usage/rate/rate.ts'
 import type { Rates } from '../../usage/rate/rates.ts'
 import type { UsageLimits } from '../../usage/usage-limits.ts'
 import type { WorkloadIdentity } from '../../workloads/workload-identity.ts'
+import type { TargetHealth } from './wire.ts'
 
 /** The journal of one worker (fleet/outbox/README.md). All writes of one tick are one write to the file. */
 /** A value as JSON text. Every text in it is well-formed Unicode (lib/json/well-formed-json.ts). */
@@ -221,6 +222,8 @@ export interface GatewayAgent {
   untilReady(): Promise<void>
   /** Calls the listener in the tick in which revocations of these token hashes arrive. */
   onRevoked(listener: (hashes: readonly string[]) => void): void
+  /** Where heartbeats read what was measured of targets. */
+  reportTargets(read: () => readonly TargetHealth[]): void
   /** Calls the listener, in the same tick, with the hashes whose running requests must end. */
   onEndRequests(listener: (hashes: readonly string[]) => void): void
   /** Ships what is left within a few seconds, closes the outbox and releases the data directory. */

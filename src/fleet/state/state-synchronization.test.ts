@@ -39,7 +39,7 @@ test('asks a replica that lags for another sync from time to time, and not at on
     ...{ onRevoked: nothing, onEndRequests: nothing, onTime: nothing, onFresh: nothing, onRefused: nothing },
     ...{ onSlotsRecalled: nothing, onConnected: nothing, onAgreed: nothing, onRecalled: nothing, onFenced: nothing },
     ...{ onRetired: nothing, onDeregistering: nothing, onStaleness: nothing },
-    ...{ forkedAfter: () => null, agreedEvent: () => 0, staleAfterMs: () => 300_000 },
+    ...{ forkedAfter: () => null, agreedEvent: () => 0, staleAfterMs: () => 300_000, targets: () => [] },
     onBootstrap: async () => true,
     onForked: async () => undefined,
     onRestored: async () => undefined,

@@ -92,9 +92,7 @@ export function endAttempt(exchange: Exchange, { clock }: Pick<Gateway, 'clock'>
   if (attempt === undefined || attempt.latencyMs !== null) return
   attempt.latencyMs = Math.round(clock.monotonic() - attempt.startedMonotonic)
   attempt.reason = reason
-  if (attempt.target === undefined) return
-  const { key = 0, status, firstByteMs } = attempt
-  attempt.target.end({ key, reason, status, firstByteMs }, attempt.startedMonotonic + attempt.latencyMs, clock.now)
+  attempt.target?.end(attempt, attempt.startedMonotonic + attempt.latencyMs, clock)
 }
 
 /**
@@ -205,7 +203,13 @@ function recordedMetadata(exchange: Exchange, given: object): Record<string, str
   return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
 }
 
-const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
+function attemptEvent(attempt: Attempt, index: number): InnerEvent {
+  const event = eventOf(attempt, index)
+  if ((attempt.target?.keyCount ?? 1) > 1) event.details = { ...event.details, key: (attempt.key ?? 0) + 1 }
+  return event
+}
+
+const eventOf = (attempt: Attempt, index: number): InnerEvent => ({
   event_id: attempt.eventId,
   verdict: attempt.reason === 'ok' ? 'allow' : 'error',
   reason_code: attempt.reason,
@@ -216,7 +220,6 @@ const attemptEvent = (attempt: Attempt, index: number): InnerEvent => ({
     status: attempt.status,
     latency_ms: attempt.latencyMs,
     first_byte_ms: attempt.firstByteMs,
-    ...((attempt.target?.keyCount ?? 1) > 1 && { key: (attempt.key ?? 0) + 1 }),
   },
 })
 

@@ -12,7 +12,7 @@ export async function openRecord(exchange: Exchange, gateway: Gateway): Promise<
 function innerEvents({ paths, chain, policyResults }: Exchange, { settings }: Gateway): number {
   let tries = paths.length * (1 + settings.path_retries)
   // Each further key of a provider may be tried once.
-  for (const { provider } of paths) if (provider.keys) tries += provider.keys.length - 1
+  for (let index = 0; index < paths.length; index++) tries += (paths[index]?.provider.keys?.length ?? 1) - 1
   if (chain === null || chain.size === 0) return tries
   return tries + policyResults.length + chain.at('post_request').length + chain.at('pre_response').length
 }

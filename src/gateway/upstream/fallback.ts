@@ -92,8 +92,9 @@ function nextPath(course: Search, gateway: Gateway): ResolvedModel | null {
 /** `low`: a path whose keys are near their rate limits is passed over too. It is taken out of `left` only when taken. */
 function takePath({ left }: Search, { circuits, clock, targets }: Gateway, low: boolean): ResolvedModel | null {
   const now = clock.monotonic()
-  for (const [index, path] of left.entries()) {
-    if (targets.isResting(path, low) || !circuits.allows(path, now)) continue
+  for (let index = 0; index < left.length; index++) {
+    const path = left[index]
+    if (path === undefined || targets.isResting(path, low) || !circuits.allows(path, now)) continue
     left.splice(index, 1)
     return path
   }

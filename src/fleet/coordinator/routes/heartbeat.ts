@@ -33,6 +33,7 @@ export function heartbeatRoute({ options, registry, stateHead, tokens, usage, en
       const known = await stateHead.knows({ version, history, nonce })
       const { head, fresh } = await stateHead.recent()
       registry.heartbeat(worker, known && acknowledges(body, head) ? version : 0, staleAfterMs)
+      if (body.targets !== undefined) worker.targets = { at: options.clock.now(), health: body.targets }
       if (!(await tokens.active(worker.tokenId, head.version))) {
         await endToken(worker.tokenId)
         throw new Failure('invalid_api_token')

@@ -3,6 +3,7 @@
  * calls, and which of the provider's keys to pass over. It is in memory only. Percentiles are those of the last
  * `sampleCount` calls, computed anew after every `refreshAfter` calls.
  */
+import type { Clock } from '../../../lib/clock.ts'
 import type { Provider } from '../../../providers/provider.ts'
 
 /** How many calls the error rate and the percentiles are taken from. */
@@ -35,7 +36,8 @@ export interface TargetError {
 
 /** What a call brought. */
 export interface TargetResult {
-  readonly key: number
+  /** The number of the key; the first if absent. */
+  readonly key?: number
   readonly reason: string
   readonly status: number | null
   /** Milliseconds until the response headers; null if none came. */
@@ -155,11 +157,10 @@ export class TargetState {
     if (state !== undefined) state.inFlight += 1
   }
 
-  /** `now` is milliseconds since the epoch, and only asked for a call that failed. */
-  end(result: TargetResult, monotonic: number, now: () => number): void {
+  end(result: TargetResult, monotonic: number, clock: Pick<Clock, 'now'>): void {
     this.inFlight -= 1
     this.lastUsed = monotonic
-    const state = this.#keys[result.key]
+    const state = this.#keys[result.key ?? 0]
     // Keys that were reset meanwhile count from zero.
     if (state !== undefined && state.inFlight > 0) state.inFlight -= 1
     const failed = isTargetFault(result)
@@ -169,7 +170,7 @@ export class TargetState {
     this.#sampled += 1
     if (!failed) return
     this.errors += 1
-    this.lastError = { at: now(), reason: result.reason, status: result.status }
+    this.lastError = { at: clock.now(), reason: result.reason, status: result.status }
   }
 
   /** Milliseconds to the first byte, of the last calls that succeeded; NaN if there are none. */
