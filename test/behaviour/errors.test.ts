@@ -449,7 +449,13 @@ test('missing or wrong usage breaks neither the answer nor the record', async ()
 
 test('an undocumented path is 404 and never forwarded', async () => {
   const callsBefore = upstream.calls.length
-  for (const path of ['/v1/files', '/v1/chat/completions/x', '/v1/../v1/files', '/', '/v1/gateway-runtime/heartbeat']) {
+  for (const path of [
+    '/v1/vector_stores',
+    '/v1/chat/completions/x',
+    '/v1/../v1/vector_stores',
+    '/',
+    '/v1/gateway-runtime/heartbeat',
+  ]) {
     const answer = await fetch(`${gatehouse.gatewayUrl}${path}`, { method: 'POST', headers: { authorization: good() } })
     const { error } = errorAnswer.parse(await answer.json())
     expect([path, answer.status, error.code]).toEqual([path, 404, 'not_found'])
