@@ -28,7 +28,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
-      apply: async () => (await import('./commands/apply.ts')).applyCommand(terminal),
+      apply: async () => (await import('./commands/apply/apply.ts')).applyCommand(terminal),
       'access-review': async () => (await import('./commands/people/access-review.ts')).accessReview(terminal),
       'identity-provider': async () =>
         (await import('./commands/people/identity-provider.ts')).identityProviderCommands(terminal),

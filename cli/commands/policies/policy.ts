@@ -7,7 +7,7 @@ import { deleteOf, getOf, idArgument, listOf, recordPath } from '../../command/r
 import { readStructuredFile } from '../../command/settings.ts'
 import { columns, printable } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { applyCommand } from '../apply.ts'
+import { applyCommand } from '../apply/apply.ts'
 
 const policies = {
   plural: 'policies',

@@ -38,20 +38,28 @@ interface Search {
   readonly until: number
 }
 
-export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const { chain, model } = exchange
-  if (chain === null || chain.caches.length === 0 || !(await replayAnswer(exchange, gateway))) {
-    const shadow = model?.listed?.shadow ?? null
-    if (shadow !== null) gateway.shadows.prepare(exchange, gateway, shadow)
-    await callProviders(exchange, gateway)
-  }
-  // The provider has the bytes; a long stream should not keep them in memory.
+export function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
+  const { chain } = exchange
+  return chain === null || chain.caches.length === 0
+    ? callProviders(exchange, gateway)
+    : answerFromCache(exchange, gateway)
+}
+
+async function answerFromCache(exchange: Exchange, gateway: Gateway): Promise<void> {
+  if (await replayAnswer(exchange, gateway)) freeBody(exchange)
+  else await callProviders(exchange, gateway)
+}
+
+/** The provider has the bytes; a long stream should not keep them in memory. */
+function freeBody(exchange: Exchange): void {
   exchange.body = null
   exchange.memory.sent()
 }
 
 async function callProviders(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { clock, settings } = gateway
+  const shadow = exchange.model?.listed?.shadow ?? null
+  if (shadow !== null) gateway.shadows.prepare(exchange, gateway, shadow)
   const course: Search = {
     left: [...exchange.paths],
     tries: 0,
@@ -80,6 +88,7 @@ async function callProviders(exchange: Exchange, gateway: Gateway): Promise<void
     if (exchange.request.signal.aborted) cutExchange(exchange, 'client.left', new Failure('client_left'))
     checkLive(exchange, gateway)
   }
+  freeBody(exchange)
 }
 
 /**

@@ -1,6 +1,6 @@
 /** What `apply` has to know of one kind of record: each is one file and one line of the list in `apply.ts`. */
 import type { z } from 'zod'
-import type { Terminal } from '../terminal/terminal.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 
 /** What is there, as the API shows it. */
 export type Present = Record<string, unknown> & { id: string; name: string; version: number }

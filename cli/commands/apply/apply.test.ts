@@ -2,9 +2,9 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runCommandLine } from '../command/command.ts'
-import { recordingControlPlane } from '../testing/control-plane.ts'
-import { recordingTerminal } from '../testing/terminal.ts'
+import { runCommandLine } from '../../command/command.ts'
+import { recordingControlPlane } from '../../testing/control-plane.ts'
+import { recordingTerminal } from '../../testing/terminal.ts'
 import { applyCommand } from './apply.ts'
 
 const present = (name: string, fields: object) => ({

@@ -4,11 +4,11 @@
  * needs it again, and by `--secrets`. One that the file does not name is taken away.
  */
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { checkedBaseUrl } from '../../src/providers/base-url.ts'
-import { createProviderBody, timeoutsSchema, withPreset } from '../../src/providers/provider-resource.ts'
-import { fromEnvironment } from '../command/values.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { Failure } from '../../../src/failure.ts'
+import { checkedBaseUrl } from '../../../src/providers/base-url.ts'
+import { createProviderBody, timeoutsSchema, withPreset } from '../../../src/providers/provider-resource.ts'
+import { fromEnvironment } from '../../command/values.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 
 const { name, preset, kind, base_url, allow_unlisted_models, default_price } = createProviderBody.shape

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { createManagedSettingsBody } from '../../src/managed-settings/managed-settings-resource.ts'
+import { createManagedSettingsBody } from '../../../src/managed-settings/managed-settings-resource.ts'
 import type { ApplyKind, Changes } from './apply-kind.ts'
 
 const entry = createManagedSettingsBody

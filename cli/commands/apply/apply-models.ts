@@ -3,8 +3,8 @@
  * leaves out becomes what a new record has.
  */
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { createModelBody } from '../../src/providers/catalog/model-resource.ts'
+import { Failure } from '../../../src/failure.ts'
+import { createModelBody } from '../../../src/providers/catalog/model-resource.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 
 const { id, targets, strategy, families, price, max_output_tokens, fallbacks, translation } = createModelBody.shape

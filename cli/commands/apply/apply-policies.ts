@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { checkContent, contentOf, createPolicyBody } from '../../src/policies/policy-body.ts'
+import { Failure } from '../../../src/failure.ts'
+import { checkContent, contentOf, createPolicyBody } from '../../../src/policies/policy-body.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 
 const entry = createPolicyBody

@@ -4,10 +4,10 @@
  * known by it.
  */
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { newProviderBody } from '../../src/members/identity-providers/identity-provider-resource.ts'
-import { fromEnvironment } from '../command/values.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { Failure } from '../../../src/failure.ts'
+import { newProviderBody } from '../../../src/members/identity-providers/identity-provider-resource.ts'
+import { fromEnvironment } from '../../command/values.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 import type { ApplyKind, Changes } from './apply-kind.ts'
 
 const entry = newProviderBody.omit({ client_secret: true }).extend({ client_secret_env: z.string().min(1).optional() })

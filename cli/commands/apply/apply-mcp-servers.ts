@@ -5,11 +5,11 @@
  * taken away.
  */
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { createMcpServerBody, type OAuthFields } from '../../src/mcp/catalog/server-resource.ts'
-import { checkAddress } from '../../src/mcp/servers/server-address.ts'
-import { fromEnvironment } from '../command/values.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+import { Failure } from '../../../src/failure.ts'
+import { createMcpServerBody, type OAuthFields } from '../../../src/mcp/catalog/server-resource.ts'
+import { checkAddress } from '../../../src/mcp/servers/server-address.ts'
+import { fromEnvironment } from '../../command/values.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 import type { ApplyKind, Changes, Present } from './apply-kind.ts'
 
 const variables = z.record(z.string().min(1), z.string().min(1)).nullable().optional()
