@@ -262,7 +262,8 @@ describe('what is not sent a second time', () => {
     usageLimits.reserve = async (...asked) => {
       const reservation = await take(...asked)
       reservations += 1
-      if (reservations === 2) for (const { hash } of running.worker.tokens.values()) running.worker.revocations.add(hash)
+      if (reservations === 2)
+        for (const { hash } of running.worker.tokens.values()) running.worker.revocations.add(hash)
       return reservation
     }
     Object.assign(running.worker, { usageLimits })
