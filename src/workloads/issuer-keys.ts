@@ -56,8 +56,8 @@ const wrongKeys = (param: string, why: string): Failure =>
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /**
- * Reads the keys of an issuer within 5 seconds, unless another time is given. Throws `invalid_parameter` for `issuer` or `jwks_url` with a reason
- * that does not quote the answer.
+ * Reads the keys of an issuer within 5 seconds, unless another time is given. Throws `invalid_parameter` for `issuer`
+ * or `jwks_url` with a reason that does not quote the answer.
  */
 export async function readKeys(
   fetch: Fetch,

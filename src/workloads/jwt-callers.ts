@@ -1,8 +1,8 @@
 /**
  * Callers that present a JWT of another issuer (workloads/README.md). A JWT is checked once, before its request runs,
  * because its signature is checked off the stages; the result is kept for its later requests. Afterwards such a caller
- * is a token like any other: `gateway/admission/authenticate.ts` looks the acting token up by its hash, and checks after every wait that
- * the workload identity still stands.
+ * is a token like any other: `gateway/admission/authenticate.ts` looks the acting token up by its hash, and checks
+ * after every wait that the workload identity still stands.
  */
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../failure.ts'

@@ -61,6 +61,25 @@ test('gives an answer before it is written, and writes it when it is closed', ()
   expect(textOf(open().get('a'))).toBe('waits')
 })
 
+test('keeps answers after more were removed before they were written than may wait', () => {
+  const file = open()
+  const long = answer('x'.repeat(4 * mebibyte))
+  for (let at = 0; at < 10; at++) {
+    file.put('a', long)
+    file.delete('a')
+  }
+  for (let at = 0; at < 10; at++) file.put('b', long)
+  keep(file, 'c', answer('kept'))
+  expect([file.get('a'), file.get('b')?.body.length, textOf(file.get('c'))]).toEqual([null, 4 * mebibyte, 'kept'])
+})
+
+test('keeps nothing that was cleared before it was written', () => {
+  const file = open()
+  file.put('a', answer('cleared'))
+  file.sweep(1, new Map([['m', 7]]))
+  expect([file.get('a'), open().get('a')]).toEqual([null, null])
+})
+
 test('all its files are for the owner alone', () => {
   keep(open(), 'a', answer('text'))
   const modes = readdirSync(directory).map((name) => [name, statSync(join(directory, name)).mode & 0o777])

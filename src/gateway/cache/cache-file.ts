@@ -101,6 +101,7 @@ export class CacheFile {
   }
 
   put(key: string, answer: KeptAnswer): void {
+    this.#removeWaiting(key)
     if (this.#waitingBytes + answer.body.length > mostWaitingBytes) return
     this.#waitingBytes += answer.body.length
     this.#waiting.set(key, answer)
@@ -108,8 +109,13 @@ export class CacheFile {
   }
 
   delete(key: string): void {
-    this.#waiting.delete(key)
+    this.#removeWaiting(key)
     if (this.#opened !== null) this.#trying(({ database }) => database.run('delete from answers where key = ?', [key]))
+  }
+
+  #removeWaiting(key: string): void {
+    this.#waitingBytes -= this.#waiting.get(key)?.body.length ?? 0
+    this.#waiting.delete(key)
   }
 
   /** Writes what waits, now. */
@@ -134,6 +140,7 @@ export class CacheFile {
 
   /** Removes what has expired, and what was cleared since it was asked for, if `clears` are others than the last. */
   sweep(now: number, clears: Clears): void {
+    this.write()
     if (this.#opened === null && !existsSync(this.#path)) return
     this.#trying(({ database }) => {
       let { changes } = database.run('delete from answers where expires_at <= ?', [now])

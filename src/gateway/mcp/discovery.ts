@@ -28,7 +28,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { requestContext } from '../policy/subject.ts'
 import { jsonAnswer, mayUseServer, orUntilCut, setPolicyParameters } from './call.ts'
 import { governorOf } from './governor.ts'
-import { sessionOwner } from './session-owner.ts'
+import { sessionOwner, sessionToken } from './session-owner.ts'
 
 export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
@@ -62,7 +62,6 @@ function answerOf(exchange: Exchange, gateway: Gateway, method: string): Json | 
 /** Lifecycle, version negotiation: the requested version if it is supported, otherwise the newest. */
 function initialize(exchange: Exchange, gateway: Gateway): Json {
   const mcp = required(exchange.mcp)
-  const token = required(exchange.token)
   const { protocolVersion, capabilities } = mcp.params
   if (typeof protocolVersion !== 'string' || !isObject(capabilities)) {
     throw new Failure('invalid_parameter', { message: 'initialize needs protocolVersion and capabilities' })
@@ -71,8 +70,8 @@ function initialize(exchange: Exchange, gateway: Gateway): Json {
     // Visible ASCII that cannot be guessed (Streamable HTTP, Session Management).
     id: `${gateway.mcp.siblings.sessionPrefix}${randomBytes(24).toString('base64url')}`,
     label: gateway.newId(),
-    token: { id: token.id, hash: token.hash },
-    owner: sessionOwner(token),
+    token: sessionToken(exchange),
+    owner: sessionOwner(exchange),
     protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
     capabilities,
     servers: gateway.mcp.servers,

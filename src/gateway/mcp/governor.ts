@@ -22,6 +22,7 @@ import type { Gateway } from '../context.ts'
 import { beginExchange, cutExchange, type Exchange, type Outcome } from '../exchange.ts'
 import { evaluateRequest } from '../policy/evaluate-request.ts'
 import { allowServer, orUntilCut, setPolicyParameters } from './call.ts'
+import { workloadOf } from './session-owner.ts'
 import { evaluateServerMessage, limitAnswerTexts } from './texts.ts'
 
 interface Passing {
@@ -79,10 +80,11 @@ const metaOf = ({ _meta: meta }: Json): Json => (isObject(meta) ? meta : {})
 
 /**
  * Whether the session's token is still usable: it may have expired, been rotated or been revoked since it was last
- * used.
+ * used. The same is true of the JWT of its caller, which the next one of the same subject replaces.
  */
-export function sessionStatus({ token: { hash } }: McpSession, gateway: Gateway): SessionStatus {
-  const checked: Parameters<typeof checkToken>[0] = { tokenHash: hash, token: null, family: 'mcp' }
+export function sessionStatus({ token }: McpSession, gateway: Gateway): SessionStatus {
+  const workload = workloadOf(token)
+  const checked: Parameters<typeof checkToken>[0] = { tokenHash: token.hash, token: null, family: 'mcp', workload }
   try {
     checkToken(checked, gateway)
     return 'usable'
@@ -110,6 +112,7 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
     gateway,
   )
   exchange.tokenHash = session.token.hash
+  exchange.workload = workloadOf(session.token)
   return exchange
 }
 

@@ -1,8 +1,34 @@
+/** Whose an MCP session is, and with what credential it was last used. */
+import type { SessionToken } from '../../mcp/surface/session.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
+import type { WorkloadCaller } from '../../workloads/workload-identity.ts'
+import { type Exchange, required } from '../exchange.ts'
+
+type Caller = Pick<Exchange, 'token' | 'workload'>
 
 /**
- * Whose an MCP session is: an OAuth grant's, whose access tokens follow each other, or that of a token's own account,
- * which its rotations keep. Clients do not begin a new session when their credential is renewed.
+ * An OAuth grant, whose access tokens follow each other, or a token's own account, which its rotations keep. Clients do
+ * not begin a new session when their credential is renewed. Callers with JWTs share a token, so each subject of a
+ * workload identity is an owner of its own.
  */
-export const sessionOwner = ({ id, accounts, delegation }: GovernedToken): string =>
+export function sessionOwner({ token, workload }: Caller): string {
+  const owner = ownerOf(required(token))
+  return workload === null ? owner : `${owner}/${workload.identity.id}/${workload.subject}`
+}
+
+const ownerOf = ({ id, accounts, delegation }: GovernedToken): string =>
   delegation === undefined ? `account/${accounts[0]?.id ?? id}` : `grant/${delegation.grantId}`
+
+/** The callers whose sessions were last used with a JWT. */
+const workloads = new WeakMap<SessionToken, WorkloadCaller>()
+
+/** What a session keeps of the credential of this request. */
+export function sessionToken({ token, workload }: Caller): SessionToken {
+  const { id, hash } = required(token)
+  const kept = { id, hash }
+  if (workload !== null) workloads.set(kept, workload)
+  return kept
+}
+
+/** The caller of a session that was last used with a JWT; null for another credential. */
+export const workloadOf = (token: SessionToken): WorkloadCaller | null => workloads.get(token) ?? null

@@ -7,7 +7,7 @@
  *   DELETE  ends the session.
  *
  * Origin first (a page of another site must not reach it, whatever it shows; one that may is let read), then the token,
- * then the session. A session belongs to the token's account or OAuth grant, and may be another worker's
+ * then the session. A session belongs to the owner that `session-owner.ts` names, and may be another worker's
  * (`other-worker.ts`). HTTP reports what is wrong with origin, credential, headers and session, and why a GET or
  * DELETE is refused; everything else is a JSON-RPC error in a 200. Each request runs through `gateway/pipeline.ts`
  * like one over HTTP, and its answer leaves here in the form that its caller reads.
@@ -61,7 +61,7 @@ import {
 } from './http.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { forwardToOwner } from './other-worker.ts'
-import { sessionOwner } from './session-owner.ts'
+import { sessionOwner, sessionToken } from './session-owner.ts'
 
 export const mcpPath = '/mcp'
 
@@ -209,10 +209,9 @@ function sessionOf(gateway: Gateway, { request: { headers }, entered }: Arrived)
   }
   const id = headers.get('mcp-session-id')
   if (id === null) throw new HttpRefusal(400, 'Send the Mcp-Session-Id that initialize was answered with')
-  const token = required(entered.token)
-  const session = gateway.mcp.sessions.find(id, sessionOwner(token), gateway.clock.monotonic())
+  const session = gateway.mcp.sessions.find(id, sessionOwner(entered), gateway.clock.monotonic())
   if (session === null) throw noSuchSession()
-  session.token = { id: token.id, hash: token.hash }
+  session.token = sessionToken(entered)
   return session
 }
 

@@ -63,6 +63,12 @@ async function shadowOf(): Promise<Event> {
   if (event === undefined) throw new Error('There is no shadow')
   return event
 }
+const budget = {
+  id: 'b',
+  maxBudget: 10_000_000,
+  window: 'total' as const,
+  scope: { kind: 'organization' as const, id: null },
+}
 /** Long enough for what would be sent to be sent. */
 const settle = () => Bun.sleep(60)
 
@@ -246,6 +252,26 @@ describe('what is not sent a second time', () => {
     expect(seen).toEqual([])
   })
 
+  test('a request whose token is revoked while money is reserved for it', async () => {
+    await start()
+    const usageLimits = new InMemoryLimits({ 'budget/b': 10_000_000 })
+    const limits = { ...noLimits, budgets: new Map([['b', budget]]), budgetsOf: new Map([['organization', [budget]]]) }
+    Object.assign(running.worker.view, { limits })
+    let reservations = 0
+    const take = usageLimits.reserve.bind(usageLimits)
+    usageLimits.reserve = async (...asked) => {
+      const reservation = await take(...asked)
+      reservations += 1
+      if (reservations === 2)
+        for (const { hash } of running.worker.tokens.values()) running.worker.revocations.add(hash)
+      return reservation
+    }
+    Object.assign(running.worker, { usageLimits })
+    expect((await ask()).status).toBe(200)
+    expect(await shadowOf()).toMatchObject({ verdict: 'deny', reason_code: 'invalid_api_token' })
+    expect([reservations, seen.length]).toEqual([2, 0])
+  })
+
   test('what servers of the request would do twice, and long bodies', async () => {
     await start()
     await ask({ ...question, tools: [{ type: 'mcp', server_url: 'https://example.com' }] })
@@ -267,12 +293,6 @@ describe('what is not sent a second time', () => {
 })
 
 describe('money', () => {
-  const budget = {
-    id: 'b',
-    maxBudget: 10_000_000,
-    window: 'total' as const,
-    scope: { kind: 'organization' as const, id: null },
-  }
   const accounts = [{ id: 't', maxRequests: 5, maxBudget: 10_000_000, rateLimitRpm: null, rateLimitTpm: null }]
   const cost = 11 * 2000 + 7 * 4000
 

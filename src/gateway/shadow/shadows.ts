@@ -69,7 +69,7 @@ async function send(first: Exchange, gateway: Gateway, second: Second): Promise<
     await first.outcomeCommitted
     // The caller's last bytes leave first.
     await yieldToEventLoop()
-    await sendNow(first, gateway, second)
+    if (!gateway.draining) await sendNow(first, gateway, second)
   } catch (error) {
     gateway.log.error({ request_id: first.requestId, error: String(error) }, 'A shadow could not be sent')
   }
@@ -79,12 +79,14 @@ async function sendNow(first: Exchange, gateway: Gateway, second: Second): Promi
   const exchange = secondExchange(first, gateway, second)
   gateway.running.add(exchange)
   try {
-    // Revoked since: nothing more of its requests leaves.
+    // Revoked since, or during a wait: nothing more of its requests leaves.
     checkToken(first, gateway)
     prepareInspection(exchange, gateway)
     translateRequest(exchange, gateway)
     await reserveUsage(exchange, gateway)
+    checkToken(first, gateway)
     await openRecord(exchange, gateway)
+    checkToken(first, gateway)
     const failed = await attemptCall(exchange, gateway)
     if (failed !== null) await passFailure(exchange, gateway, failed)
     await readToItsEnd(required(exchange.answer))
@@ -108,12 +110,13 @@ function secondExchange(first: Exchange, gateway: Gateway, { body, target, outco
   const { requestId, route, family, dialect } = first
   const request = new Request(url, { method, headers })
   const second = beginExchange({ request, connection: null, requestId, route, family, dialect, body }, gateway)
-  const { contentType, members, parsed, rewritten, sessionId, facts, promptHash, chain, policyContext } = first
+  const { contentType, members, parsed, rewritten, facts, promptHash, chain, policyContext } = first
   const edits = new Map(first.edits)
   // Whatever the caller wants to be stored is stored once.
   if (dialect.family === 'responses' || first.parsed?.store === true) edits.set('store', 'false')
   return Object.assign(second, {
-    ...{ contentType, members, parsed, rewritten, sessionId, facts, promptHash, chain, policyContext, edits },
+    ...{ contentType, members, parsed, rewritten, facts, promptHash, chain, policyContext, edits },
+    ...{ sessionId: first.sessionId, client: first.client, workload: first.workload },
     token: { ...required(first.token), accounts: [], budgetId: null },
     placeholders: first.placeholders,
     model: target,
