@@ -4,9 +4,9 @@
  * taken, which cannot be built.
  *
  *  - Workers of its last day are marked as pending reconciliation: nothing is granted until they say what they hold.
- *  - The newest head of the state that is kept does not fit any state, so the start asks gateways for the revocations
- *    that the copy lacks.
  *  - Tokens that ended since the copy are ended in it, where the former ledger can still be read.
+ *  - The newest head of the state that is kept fits no state, so the start takes the state for restored: it revokes
+ *    there what the ledger says has ended, and asks gateways for the revocations that neither has.
  */
 import { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -26,7 +26,8 @@ export function markRestored(ledger: string, former: string, now: number): { end
         on conflict (writer) do update set written = written + 1, at = excluded.at`,
       [now],
     )
-    database.run("update known_state_head set nonce = 'restored-' || ?", [now])
+    // Of the form of a change, which the detector looks for and does not find.
+    database.run('update known_state_head set nonce = ?', [crypto.randomUUID()])
     return { endedAgain }
   } finally {
     database.close()

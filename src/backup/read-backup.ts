@@ -15,6 +15,8 @@ export async function readBackup(file: string, into: string): Promise<Manifest> 
   let manifest: Manifest | null = null
   const archive = extract()
   const reading = pipeline(createReadStream(file), createZstdDecompress(), archive)
+  // Awaited at the end; until then an entry may fail first.
+  reading.catch(() => undefined)
   try {
     for await (const entry of archive) {
       if (manifest === null) {
@@ -36,7 +38,6 @@ export async function readBackup(file: string, into: string): Promise<Manifest> 
     }
     return manifest
   } catch (cause) {
-    reading.catch(() => undefined)
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Failure('invalid_parameter', {
       param: 'file',

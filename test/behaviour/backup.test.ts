@@ -1,4 +1,5 @@
 /** Backups of a running installation, and what a restore must not give back. */
+import { Database } from 'bun:sqlite'
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,6 +35,12 @@ const stop = async () => {
   await running?.stop()
   running = null
 }
+function isRevokedInState(data: string, id: string): boolean {
+  using state = new Database(join(data, 'state.db'), { readonly: true })
+  const row = state.query<{ revoked_at: number | null }, [string]>('select revoked_at from tokens where id = ?').get(id)
+  return row !== null && row.revoked_at !== null
+}
+
 const statusOf = async (gatehouse: Gatehouse, token: string) => (await chat(gatehouse, { token, model })).status
 
 test('a restore under the same gateway revives no token, refills no limit, and keeps what was made before', async () => {
@@ -63,6 +70,9 @@ test('a restore under the same gateway revives no token, refills no limit, and k
   expect(restored.stdout).toContain('1 tokens that ended since then stay ended')
 
   gatehouse = await start(data)
+  expect(await statusOf(gatehouse, revoked.token_value)).toBe(401)
+  // What the gateway remembers of it ends with the first newer state: the state itself must refuse it.
+  await until('the state has it as revoked', () => isRevokedInState(data, revoked.id))
   expect(await statusOf(gatehouse, revoked.token_value)).toBe(401)
   await until('limits are granted from again', async () => (await statusOf(gatehouse, limited.token_value)) === 200)
   const statuses: number[] = []
@@ -114,6 +124,7 @@ test('a restore is refused while Gatehouse runs, and a damaged or cut backup cha
   truncateSync(file, Math.floor(whole.length / 2))
   const cut = await run(['restore', file, '--data', data])
   expect([cut.code, cut.stderr.includes('is no whole backup')]).toEqual([2, true])
+  expect(cut.stderr.trim().split('\n').length).toBeLessThan(4)
   writeFileSync(file, 'not a backup')
   const other = await run(['restore', file, '--data', data])
   expect([other.code, other.stderr.includes('is no whole backup')]).toEqual([2, true])
