@@ -40,7 +40,10 @@ interface Search {
 
 export async function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
   const { chain, model } = exchange
-  if (chain === null || chain.caches.length === 0 || !(await replayAnswer(exchange, gateway))) {
+  const caches = chain !== null && chain.caches.length > 0
+  if (!caches || !(await replayAnswer(exchange, gateway))) {
+    // A kept answer that cannot be read may have been waited for.
+    if (caches) checkLive(exchange, gateway)
     const shadow = model?.listed?.shadow ?? null
     if (shadow !== null) gateway.shadows.prepare(exchange, gateway, shadow)
     await callProviders(exchange, gateway)
