@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createZstdDecompress } from 'node:zlib'
 import { extract } from 'tar-stream'
 import { Failure } from '../failure.ts'
+import { databaseFiles } from './copy-pair.ts'
 import { digestOf } from './make-backup.ts'
 import { type Manifest, manifestName, manifestSchema } from './manifest.ts'
 
@@ -27,11 +28,16 @@ export async function readBackup(file: string, into: string): Promise<Manifest> 
       const { name } = entry.header
       const known = manifest.files.find((each) => each.name === name)
       if (known === undefined) throw new Error('It holds a file that its manifest does not name')
+      // Before anything of it is written: a small archive can unpack to more than the disk holds.
+      if (entry.header.size !== known.bytes) throw new Error(`${name} is not as long as the manifest says`)
       // The name is one of those that the schema of the manifest knows, so it leads nowhere else.
       await pipeline(entry, createWriteStream(join(into, known.name), { mode: 0o600, flags: 'wx' }))
     }
     await reading
     if (manifest === null) throw new Error('It is empty')
+    const { files } = manifest
+    const missing = databaseFiles.find((name) => !files.some((file) => file.name === name))
+    if (missing !== undefined) throw new Error(`It holds no ${missing}`)
     for (const { name, bytes, sha256 } of manifest.files) {
       const found = await digestOf(join(into, name))
       if (found.bytes !== bytes || found.sha256 !== sha256) throw new Error(`${name} is not what the manifest says`)

@@ -1,5 +1,5 @@
 /** Which requests are answered from the cache, which never are, and what an answer from it costs. */
-import { afterEach, describe, expect, test } from 'bun:test'
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { compilePolicySet } from '../../policies/chain.ts'
 import type { StoredPolicy } from '../../policies/stored-policy.ts'
@@ -8,6 +8,7 @@ import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { completion, question, startTestGateway, type TestGateway } from '../testing/gateway.ts'
 import { eventStream, policy, streamedText, streamOf } from '../testing/policies.ts'
 import { testModel, testProvider } from '../testing/worker.ts'
+import { AnswerCache } from './answer-cache.ts'
 
 type Upstream = (request: Request, body: string) => Response | Promise<Response>
 
@@ -34,6 +35,7 @@ async function resultOf(answer: Response | Promise<Response>): Promise<string | 
 }
 const ask = (body: object = question, init: Parameters<TestGateway['chat']>[1] = {}) => running.chat(body, init)
 const lastOutcome = () => running.worker.journal.outcomes().at(-1)
+const kept = { model: 'm', contentType: 'application/json', keptAt: 0, expiresAt: Number.MAX_VALUE, stateVersion: 7 }
 const streamed = { ...question, stream: true }
 const answeredStream: Upstream = (_, body) =>
   JSON.parse(body).stream ? new Response(streamOf('Hel', 'lo'), eventStream) : Response.json(completion)
@@ -251,6 +253,17 @@ describe('the caller', () => {
     expect((await ask(question, { secret })).status).toBe(401)
     expect((await ask(question, { secret: 'nobody' })).status).toBe(401)
     expect(running.seen.length).toBe(1)
+  })
+
+  test('is not sent to the provider when its token is revoked while an unreadable answer is looked at', async () => {
+    await start()
+    Object.assign(running.worker.upstreams[0] ?? {}, { kind: 'anthropic' })
+    const unreadable = { ...kept, body: new TextEncoder().encode('{') }
+    using _ = spyOn(AnswerCache.prototype, 'get').mockImplementation(() => {
+      for (const { hash } of running.worker.tokens.values()) running.worker.revocations.add(hash)
+      return unreadable
+    })
+    expect([(await ask()).status, running.seen.length]).toEqual([401, 0])
   })
 
   test('is refused a model that its token may not use, whatever is kept', async () => {

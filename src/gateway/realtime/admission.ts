@@ -4,7 +4,7 @@
  */
 import { Failure } from '../../failure.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
-import { checkToken } from '../admission/authenticate.ts'
+import { checkLive, checkToken } from '../admission/authenticate.ts'
 import { checkDepletion } from '../admission/check-depletion.ts'
 import { resolveModel } from '../admission/model-routing.ts'
 import { chainFor, selectChain } from '../admission/policy-chain.ts'
@@ -28,6 +28,7 @@ export async function admitSession(exchange: Exchange, gateway: Gateway, running
   exchange.facts = exchange.dialect.read(exchange.parsed)
   if (running > gateway.settings.realtime_sessions) throw new Failure('realtime_sessions_exhausted')
   await checkDepletion(exchange, gateway)
+  checkLive(exchange, gateway)
   resolveModel(exchange, gateway)
   selectChain(exchange, gateway)
   const path = required(exchange.model)

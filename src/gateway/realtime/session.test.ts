@@ -1,6 +1,7 @@
 /** Realtime sessions: how they begin, what a response is recorded as, and how they end. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { eventually } from '../../../test/support/eventually.ts'
+import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
 import { answering, type RealtimeGateway, speechDetection, spoken, startRealtime } from '../testing/realtime.ts'
 
 let running: RealtimeGateway
@@ -120,6 +121,21 @@ describe('a session', () => {
     expect(await client.next('error')).toMatchObject({ error: { code: 'invalid_api_token' } })
     expect((await client.socket.ended).code).toBe(1008)
     await eventually(() => running.sessions[0]?.isOpen() === false)
+  })
+
+  test('is not opened when its token is revoked while its limit is asked for', async () => {
+    const usageLimits = new InMemoryLimits({})
+    const take = usageLimits.reserve.bind(usageLimits)
+    usageLimits.reserve = async (...asked) => {
+      for (const hash of running.worker.tokens.keys()) running.worker.revocations.add(hash)
+      return await take(...asked)
+    }
+    Object.assign(running.worker, { usageLimits })
+    const account = { id: 't', maxRequests: 5, maxBudget: null, rateLimitRpm: null, rateLimitTpm: null }
+    const secret = running.worker.addToken({ keyClass: 'disposable', accounts: [account] })
+    const refused = running.connect('?model=gpt-realtime', { authorization: `Bearer ${secret}` })
+    expect(await refused.then(() => null, String)).toContain('401')
+    expect(running.sessions.length).toBe(0)
   })
 
   test('records what its client leaves behind', async () => {

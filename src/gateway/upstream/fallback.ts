@@ -46,8 +46,10 @@ export function dispatch(exchange: Exchange, gateway: Gateway): Promise<void> {
 }
 
 async function answerFromCache(exchange: Exchange, gateway: Gateway): Promise<void> {
-  if (await replayAnswer(exchange, gateway)) freeBody(exchange)
-  else await callProviders(exchange, gateway)
+  if (await replayAnswer(exchange, gateway)) return freeBody(exchange)
+  // A kept answer that cannot be read may have been waited for.
+  checkLive(exchange, gateway)
+  await callProviders(exchange, gateway)
 }
 
 /** The provider has the bytes; a long stream should not keep them in memory. */

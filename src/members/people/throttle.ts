@@ -94,10 +94,13 @@ export async function forgiveAttempt(
   ledger: Database,
   keys: { account: string | null; address: string },
 ): Promise<void> {
-  const ofAccount =
-    keys.account === null ? [] : [statement(remove(signInAttempts).where(eq(signInAttempts.key, keys.account)))]
+  const ofAccount = keys.account === null ? [] : [forgetAttempts(keys.account)]
   await ledger.write([...ofAccount, takeAttemptBack(keys.address)])
 }
+
+/** After a success: forgets all attempts. */
+export const forgetAttempts = (key: string): Statement =>
+  statement(remove(signInAttempts).where(eq(signInAttempts.key, key)))
 
 /** After a success: takes this attempt back, and none of those before it. */
 export const takeAttemptBack = (key: string): Statement =>

@@ -13,7 +13,7 @@ import type { UserRow } from '../people/user.ts'
 import { displayName, emailSchema, userSchema } from '../people/user-resource.ts'
 import { readUser, requireUser } from '../people/user-routes.ts'
 import { sessionOf, sessionPrincipal } from './authenticate-session.ts'
-import { secondFactorOf } from './second-factor.ts'
+import { hasSecondFactor, proveSecondFactor, secondFactorOf } from './second-factor.ts'
 import { csrfToken, endSession, findSession, type LiveSession, type NewSession, sessionKinds } from './session.ts'
 import { forgetSession, isFromOurPage, keepSession, ownOrigins, readSessionCookie } from './session-cookie.ts'
 import { type LinkKind, requireSetupLink, setupLinkUser } from './setup-link.ts'
@@ -198,7 +198,10 @@ export async function useLink(
   requirePasswordsFor(dependencies, user)
   const passwordHash = await newPasswordHash(password, user.email, 'password')
   // Whoever has only the link must not come past the second factor.
-  const secondFactor = secondFactorOf(dependencies, user, code)
+  const secondFactor =
+    hasSecondFactor(user) && code
+      ? await proveSecondFactor(dependencies, user, code)
+      : secondFactorOf(dependencies, user, code)
   const event = await memberEvent(dependencies, {
     type: 'member.updated',
     principal: sessionPrincipal({ userId, role: user.role }),

@@ -92,7 +92,7 @@ export const invitationRoutes = (dependencies: MemberDependencies) =>
       },
       {
         access: 'public',
-        failures: [401, 403, 409, 503],
+        failures: [401, 403, 409, 429, 503],
         body: z.strictObject({ secret, password: z.string(), code: z.string().max(20).optional() }),
         response: signedInSchema,
         detail: { tags: ['Sessions'], summary: "Uses an invitation up: sets the person's password, and signs in" },

@@ -8,13 +8,12 @@ import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { memberEvent, recordChange } from '../member-event.ts'
-import { accountKey, accountRule, addressKey, countAttempt, forgiveAttempt } from '../people/throttle.ts'
 import { base32, otpauthUri, totpSecretBytes } from '../people/totp.ts'
 import { assertMayChange } from '../people/user.ts'
 import { userSchema } from '../people/user-resource.ts'
 import { assertNotOwnPassword, readUser, requireUser } from '../people/user-routes.ts'
 import { requireSession } from './auth-routes.ts'
-import { hasSecondFactor, removeSecret, setSecret, useSecondFactor } from './second-factor.ts'
+import { hasSecondFactor, proveSecondFactor, removeSecret, setSecret, useSecondFactor } from './second-factor.ts'
 import { endSessionsOf } from './session.ts'
 import { provePassword } from './sign-in.ts'
 
@@ -87,12 +86,8 @@ export const secondFactorRoutes = (dependencies: MemberDependencies) => {
           password: current_password,
           address: dependencies.addressOf(request),
         })
-        const { clock } = dependencies
         // Who knows the password must not try all codes.
-        const account = accountKey(`second factor of ${user.email}`)
-        await countAttempt(ledger, account, accountRule, clock.now())
-        const uses = useSecondFactor(dependencies, user, code)
-        await forgiveAttempt(ledger, { account, address: addressKey(dependencies.addressOf(request)) })
+        const uses = await proveSecondFactor(dependencies, user, code)
         const event = await memberEvent(dependencies, {
           type: 'member.updated',
           principal,

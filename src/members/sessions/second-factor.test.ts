@@ -115,6 +115,18 @@ test('a link that sets a new password does not come past the second factor', asy
   expect((await accept(shown())).status).toBe(200)
 })
 
+test('guessing codes with such a link is slowed down', async () => {
+  await addApp()
+  const made = await plane.call('POST', `/v1/users/${ann}/invitation`, { body: {}, token: plane.adminToken })
+  const secret = new URL(made.json.invitation_url).hash.slice(1)
+  const codes: string[] = []
+  for (let count = 0; count < 8; count += 1) {
+    const body = { secret, password: 'a new password of mine', code: '000000' }
+    codes.push((await plane.call('POST', '/v1/auth/invitation/accept', { body })).json.error.code)
+  }
+  expect(codes).toContain('sign_in_throttled')
+})
+
 test('the secret is sealed, and in no event', async () => {
   const begun = await post('begin', { current_password: testPassword })
   const rows = JSON.stringify(await plane.store.ledger.read('select totp_secret from users'))

@@ -6,6 +6,7 @@ import { guard, hasRow, statement, update } from '../../store/query.ts'
 import { users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { MemberDependencies } from '../dependencies.ts'
+import { accountKey, accountRule, countAttempt, forgetAttempts } from '../people/throttle.ts'
 import { stepOfCode } from '../people/totp.ts'
 import type { UserRow } from '../people/user.ts'
 
@@ -52,6 +53,20 @@ export function useSecondFactor(
         .where(eq(users.id, id)),
     ),
   ]
+}
+
+/**
+ * As `useSecondFactor`, where no password was guessed whose attempts are counted: guesses of codes are counted by
+ * themselves. Throws `sign_in_throttled` too.
+ */
+export async function proveSecondFactor(
+  { ledger, ...keys }: Keys & Pick<MemberDependencies, 'ledger'>,
+  user: Holder,
+  code: string,
+): Promise<Statement[]> {
+  const key = accountKey(`second factor of ${user.id}`)
+  await countAttempt(ledger, key, accountRule, keys.clock.now())
+  return [...useSecondFactor(keys, user, code), forgetAttempts(key)]
 }
 
 /** What signing in by password needs besides: nothing, or the use of a code. Throws `second_factor_required`. */

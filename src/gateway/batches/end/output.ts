@@ -41,11 +41,12 @@ export async function relayOutput(
 
 /** The exchange on which the answers of all lines are judged, one after another. It is never recorded. */
 function lineExchange(exchange: Exchange, gateway: Gateway, { family }: BatchOrigin): Exchange {
-  const { request, requestId, route, token, tokenHash, model, facts } = exchange
+  const { request, requestId, route, token, tokenHash, workload, model, facts } = exchange
   const dialect = dialects[family]
   const line = beginExchange({ request, connection: null, requestId, route, family, dialect }, gateway)
   line.token = token
   line.tokenHash = tokenHash
+  line.workload = workload
   line.model = model
   line.paths = exchange.paths
   line.facts = facts

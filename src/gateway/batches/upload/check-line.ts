@@ -83,6 +83,7 @@ async function check(upload: Exchange, gateway: Gateway, line: Line): Promise<Ch
   )
   exchange.token = upload.token
   exchange.tokenHash = upload.tokenHash
+  exchange.workload = upload.workload
   try {
     await admit(exchange, gateway)
   } finally {
