@@ -37,8 +37,15 @@ const truth = z.union([
 ])
 const externalId = z.string().min(1).max(256).optional()
 const part = z.string().max(200).optional()
-const members = (names: readonly string[]) => (value: unknown) =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? canonical(value, names) : value
+const isRecord = (value: unknown): value is Document =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const members = (names: readonly string[]) => (value: unknown) => (isRecord(value) ? canonical(value, names) : value)
+
+/** Okta sends an address that a person does not have as an item without a value. */
+const assignedEmails = (emails: unknown) =>
+  Array.isArray(emails)
+    ? emails.map(members(emailParts)).filter((email) => !(isRecord(email) && email.value === undefined))
+    : emails
 
 const userDocument = z.object({
   externalId,
@@ -47,15 +54,13 @@ const userDocument = z.object({
   name: z
     .preprocess(members(nameParts), z.object(Object.fromEntries(nameParts.map((name) => [name, part]))))
     .optional(),
-  emails: z
-    .array(
-      z.preprocess(
-        members(emailParts),
-        z.object({ value: emailSchema, type: part, primary: truth.optional(), display: part }),
-      ),
-    )
-    .max(20)
-    .default([]),
+  emails: z.preprocess(
+    assignedEmails,
+    z
+      .array(z.object({ value: emailSchema, type: part, primary: truth.optional(), display: part }))
+      .max(20)
+      .default([]),
+  ),
   active: truth.optional(),
 })
 export type UserDocument = z.infer<typeof userDocument>

@@ -57,6 +57,19 @@ test('PATCH adds, removes and replaces members in the forms of Entra and Okta', 
   expect((await acme.call('GET', `/Groups/${id}`)).json.displayName).toBe('Selling')
 })
 
+test('loses none of the members that several requests add at once', async () => {
+  const id = await add('Sales')
+  const people: string[] = []
+  for (let count = 0; count < 8; count += 1) {
+    people.push((await acme.call('POST', '/Users', newUser(`person${count}@example.com`))).json.id)
+  }
+  const answers = await Promise.all(
+    people.map((value) => acme.patch(`/Groups/${id}`, { op: 'add', path: 'members', value: [{ value }] })),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(people.map(() => 200))
+  expect((await membersOf(id)).sort()).toEqual(people.sort())
+})
+
 test('PUT replaces name and members', async () => {
   const id = await add('Sales', [ann])
   const put = await acme.call('PUT', `/Groups/${id}`, { ...newGroup('Selling', [bob]), externalId: 'g-1' })

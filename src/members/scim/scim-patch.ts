@@ -59,12 +59,15 @@ export function patched(document: Document, body: object, shape: Shape): Documen
   return result
 }
 
-/** The members whose names are those of `names` but for capitals, under these names. Others are left out. */
+/**
+ * The members whose names are those of `names` but for capitals, under these names. Others are left out, and what is
+ * null or empty: it is unassigned (RFC 7643 section 2.5).
+ */
 export function canonical(value: object, names: readonly string[]): Document {
   const known = new Map(names.map((name) => [name.toLowerCase(), name]))
   const pairs = Object.entries(value).flatMap(([key, member]) => {
     const name = known.get(key.toLowerCase().replace(schemaUrn, ''))
-    return name === undefined || member === null ? [] : [[name, member]]
+    return name === undefined || member === null || member === '' ? [] : [[name, member]]
   })
   return Object.fromEntries(pairs)
 }

@@ -217,6 +217,19 @@ test('names what is wrong with a body', async () => {
   }
 })
 
+test('takes null and empty values for unassigned, and addresses without a value too', async () => {
+  const emails = [
+    { value: 'ann@example.com', primary: true },
+    { value: null, type: 'secondary', primary: false },
+    { value: '', type: 'other' },
+  ]
+  const body = newUser('ann', { emails, displayName: '', externalId: null, name: { formatted: '', givenName: 'Ann' } })
+  const { status, json } = await acme.call('POST', '/Users', body)
+  expect([status, json.emails]).toEqual([201, [{ value: 'ann@example.com', primary: true }]])
+  expect(json.externalId).toBeUndefined()
+  expect(await record(json.id)).toMatchObject({ name: 'Ann', email: 'ann@example.com' })
+})
+
 test('refuses a body that is too large, no JSON, or of another type', async () => {
   const large = await acme.call('POST', '/Users', newUser('a@example.com', { title: 'x'.repeat(3 * 1024 * 1024) }))
   expect([large.status, large.json.status]).toEqual([413, '413'])

@@ -145,14 +145,21 @@ async function requireFreeEmail({ dependencies }: ScimCall, email: string, ownId
   throw taken('Another account has this e-mail address: accounts are never joined by it')
 }
 
-/** Makes a change again where another one came between its reading and its writing. */
+const mostAttempts = 20
+const pauseMilliseconds = 10
+
+/**
+ * Makes a change again where another one came between its reading and its writing: clients send members of one group
+ * in several requests at once, and do not all repeat one that is refused.
+ */
 export async function again<Result>(change: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await change()
     } catch (error) {
       const overtaken = error instanceof Failure && error.code === 'conflict'
-      if (!overtaken || attempt === 3) throw error
+      if (!overtaken || attempt === mostAttempts) throw error
+      await Bun.sleep(Math.random() * pauseMilliseconds * attempt)
     }
   }
 }
