@@ -32,6 +32,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       'access-review': async () => (await import('./commands/people/access-review.ts')).accessReview(terminal),
       'identity-provider': async () =>
         (await import('./commands/people/identity-provider.ts')).identityProviderCommands(terminal),
+      'scim-token': async () => (await import('./commands/people/scim-token.ts')).scimTokenCommands(terminal),
       team: async () => (await import('./commands/people/team.ts')).team(terminal),
       'managed-settings': async () =>
         (await import('./commands/people/managed-settings.ts')).managedSettingsCommands(terminal),

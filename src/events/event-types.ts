@@ -251,12 +251,19 @@ export const eventGroups = [
   ),
   group(
     'IdentityProviderEvent',
-    ['identity_provider.created', 'identity_provider.updated', 'identity_provider.deleted'],
+    [
+      'identity_provider.created',
+      'identity_provider.updated',
+      'identity_provider.deleted',
+      'identity_provider.scim_token_created',
+      'identity_provider.scim_token_revoked',
+    ],
     () =>
       z.looseObject({
         identity_provider_id: z.string(),
         issuer: z.string(),
         fields: z.array(z.string()).optional().describe('What was changed'),
+        scim_token_id: anId,
         actor,
       }),
   ),

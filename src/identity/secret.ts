@@ -11,22 +11,23 @@ export const secretPrefixes = {
   oauthRefresh: 'gthr_',
   oauthCode: 'gthc_',
   session: 'gths_',
+  scim: 'gthm_',
 } as const
 
 export type SecretKind = keyof typeof secretPrefixes
 
 const kinds = new Map<string, SecretKind>(
-  (['token', 'oauthAccess', 'oauthRefresh', 'oauthCode', 'session'] as const).map((kind) => [
+  (['token', 'oauthAccess', 'oauthRefresh', 'oauthCode', 'session', 'scim'] as const).map((kind) => [
     secretPrefixes[kind],
     kind,
   ]),
 )
 
-const form = /^(gth[archs]?_)[0-9A-Za-z]{36}$/
+const form = /^(gth[archsm]?_)[0-9A-Za-z]{36}$/
 const checksumLength = 6
 
 /** Matches anywhere in a text, with lookahead, because a lookalike may overlap a secret. */
-const anywhere = /(?=(gth[archs]?_[0-9A-Za-z]{36}))/g
+const anywhere = /(?=(gth[archsm]?_[0-9A-Za-z]{36}))/g
 
 /** Makes a secret of the given kind. `randomBytes` must be cryptographically strong. */
 export function makeSecret(kind: SecretKind, randomBytes: (size: number) => Uint8Array): string {

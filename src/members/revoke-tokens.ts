@@ -21,6 +21,10 @@ export async function revokeTokensOf(
     .select({ id: tokens.id })
     .from(tokens)
     .where(and(eq(tokens.userId, userId), ofTeam, isNull(tokens.revokedAt)))
-  const system = { ...actor, principal: { ...actor.principal, teamId: null, userId: null } }
+  // A provider's principal holds no role, and would see none of the tokens that end by its word.
+  const system: Actor = {
+    ...actor,
+    principal: { ...actor.principal, teamId: null, userId: null, roles: ['owner'] },
+  }
   for (const { id } of inForce) await (await revokeToken(dependencies, system, id)).propagation()
 }

@@ -7,6 +7,8 @@ import { providerSignInRoutes } from './identity-providers/provider-sign-in-rout
 import { userRoutes } from './people/user-routes.ts'
 import { exchangeRoutes } from './programs/exchange-routes.ts'
 import { programRoutes } from './programs/program-routes.ts'
+import { scimRoutes } from './scim/scim-routes.ts'
+import { scimTokenRoutes } from './scim/scim-token-routes.ts'
 import { authRoutes } from './sessions/auth-routes.ts'
 import { invitationRoutes } from './sessions/invitation-routes.ts'
 import { secondFactorRoutes } from './sessions/second-factor-routes.ts'
@@ -22,6 +24,8 @@ export const memberRoutes = (dependencies: MemberDependencies): AnyElysia[] => [
   accessReviewRoutes(dependencies),
   identityProviderRoutes(dependencies),
   providerSignInRoutes(dependencies),
+  scimTokenRoutes(dependencies),
+  scimRoutes(dependencies),
   authRoutes(dependencies),
   setupLinkRoutes(dependencies),
   invitationRoutes(dependencies),

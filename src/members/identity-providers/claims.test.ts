@@ -75,9 +75,9 @@ test('the first fitting rule with a role decides, and all fitting rules give tea
       { group: 'c', role: 'admin' },
     ],
   })
-  expect(admit(rules, { sub: 's', groups: ['c', 'b', 'a'] })).toEqual({
+  expect(admit(rules, { sub: 's', groups: ['c', 'b', 'a'] }, null)).toEqual({
     ...{ role: 'auditor', governsRole: true },
     ...{ teamIds: [one, two], governedTeamIds: [one, two] },
   })
-  expect(admit(rules, { sub: 's', groups: ['a'] })).toMatchObject({ role: 'member', teamIds: [one] })
+  expect(admit(rules, { sub: 's', groups: ['a'] }, null)).toMatchObject({ role: 'member', teamIds: [one] })
 })

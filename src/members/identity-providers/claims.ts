@@ -17,12 +17,23 @@ export interface Admission {
 
 const google = 'https://accounts.google.com'
 
-/** Throws `ProviderRefusal` where the person may not sign in. */
-export function admit({ issuer, config }: Pick<KnownProvider, 'issuer' | 'config'>, claims: Claims): Admission {
+/**
+ * `provisioned`: the groups that the provider sent by SCIM, where these decide; null: the claim does. Throws
+ * `ProviderRefusal` where the person may not sign in.
+ */
+export function admit(
+  { issuer, config }: Pick<KnownProvider, 'issuer' | 'config'>,
+  claims: Claims,
+  provisioned: readonly string[] | null,
+): Admission {
   if (config.domains.length > 0 && !config.domains.includes(domainOf(issuer, claims, config))) {
     throw new ProviderRefusal('domain_not_allowed', 'The person is of no domain that may sign in')
   }
-  const held = groupsOf(claims, config.groups_claim)
+  return admitGroups(config, provisioned ?? groupsOf(claims, config.groups_claim))
+}
+
+/** What groups give. Throws `ProviderRefusal` where they give no role. */
+export function admitGroups(config: KnownProvider['config'], held: readonly string[]): Admission {
   const fitting = config.groups.filter(({ group }) => held.includes(group))
   const role = fitting.find((rule) => rule.role !== undefined)?.role ?? config.default_role
   if (role === null) throw new ProviderRefusal('no_role', 'No group of the person gives a role')

@@ -71,6 +71,14 @@ const fields = {
     .array(groupRule)
     .max(500)
     .describe('What groups give: the first one with a role decides the role, all of them decide the teams'),
+  groups_from: z
+    .enum(['claim', 'scim'])
+    .describe('Where the groups of people come from: the claim, or what the provider sends by SCIM'),
+  external_id_claim: z
+    .string()
+    .min(1)
+    .max(200)
+    .describe('The claim that SCIM sends as externalId; it must be one that people cannot change'),
   default_role: z
     .enum(userRoles)
     .exclude(['owner'])
@@ -91,6 +99,8 @@ export const configSchema = z.object({
   accept_unverified_email: fields.accept_unverified_email.default(false),
   groups_claim: fields.groups_claim.default('groups'),
   groups: fields.groups.default([]),
+  groups_from: fields.groups_from.default('claim'),
+  external_id_claim: fields.external_id_claim.default('sub'),
   default_role: fields.default_role.default(null),
   recheck_seconds: fields.recheck_seconds.default(300),
   unchecked_session_seconds: fields.unchecked_session_seconds.default(3600),
@@ -116,6 +126,8 @@ const providerChanges = z.strictObject({
   accept_unverified_email: fields.accept_unverified_email.optional(),
   groups_claim: fields.groups_claim.optional(),
   groups: fields.groups.optional(),
+  groups_from: fields.groups_from.optional(),
+  external_id_claim: fields.external_id_claim.optional(),
   default_role: fields.default_role.optional(),
   recheck_seconds: fields.recheck_seconds.optional(),
   unchecked_session_seconds: fields.unchecked_session_seconds.optional(),

@@ -96,7 +96,7 @@ const given = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
 /** Who writes the mapping of groups can make anybody an owner. */
-function requireOwner(principal: Principal): void {
+export function requireOwner(principal: Principal): void {
   if (principal.roles.includes('owner')) return
   throw new Failure('permission_denied', { message: 'Only an owner can change identity providers' })
 }

@@ -18,6 +18,7 @@ import { findUser } from '../people/stored-user.ts'
 import { endSessionsOf } from '../sessions/session.ts'
 import { admit } from './claims.ts'
 import { ProviderRefusal } from './provider-refusal.ts'
+import { provisionedGroups } from './provisioned.ts'
 import type { Vouched } from './relying-party.ts'
 import {
   type IdentityRow,
@@ -111,7 +112,8 @@ async function take(
   const user = await findUser(dependencies.ledger, identity.userId)
   if (user === null) return
   try {
-    const admission = admit(provider, vouched.claims)
+    const groups = await provisionedGroups(dependencies.ledger, provider, user.id)
+    const admission = admit(provider, vouched.claims, groups)
     await followGroups(dependencies, provider, { user, admission, requestId: dependencies.newId() })
   } catch (error) {
     if (!(error instanceof ProviderRefusal)) throw error

@@ -6,6 +6,7 @@ import { forgetSecret, keepSecret, openSecret } from '../../store/keys/master-ke
 import type { Database } from '../../store/open.ts'
 import { guard, hasRow, insert, query, remove, statement, subquery, update } from '../../store/query.ts'
 import { identityProviders, programCodes, userIdentities, userSessions } from '../../store/schema/ledger/people.ts'
+import { scimTokens } from '../../store/schema/ledger/scim.ts'
 import type { Statement } from '../../store/statement.ts'
 import { configSchema, type ProviderConfig } from './identity-provider-resource.ts'
 
@@ -117,6 +118,7 @@ export const deleteProvider = (before: ProviderRow): Statement[] => [
   isUnchanged(before),
   ...endSessionsBy(before.issuer),
   statement(remove(identityProviders).where(eq(identityProviders.id, before.id))),
+  statement(remove(scimTokens).where(eq(scimTokens.identityProviderId, before.id))),
   forgetSecret(secretName(before.id)),
 ]
 

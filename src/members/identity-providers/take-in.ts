@@ -23,6 +23,7 @@ import { displayName } from '../people/user-resource.ts'
 import { revokeTokensOf } from '../revoke-tokens.ts'
 import { type Admission, admit, verifiedEmail } from './claims.ts'
 import { ProviderRefusal } from './provider-refusal.ts'
+import { provisionedGroups, provisionedPerson } from './provisioned.ts'
 import type { Vouched } from './relying-party.ts'
 import {
   addIdentity,
@@ -55,10 +56,14 @@ export async function takeIn(
   { vouched, linkTo, requestId }: Taking,
 ): Promise<TakenIn> {
   const { ledger } = dependencies
-  const admission = admit(provider, vouched.claims)
   const known = await findIdentity(ledger, provider.issuer, vouched.subject)
+  const external = externalIdOf(provider, vouched)
+  const toLink = known === null ? (linkTo ?? (await provisionedPerson(ledger, provider, external))) : null
+  const groups = await provisionedGroups(ledger, provider, known?.userId ?? toLink)
+  const admission = admit(provider, vouched.claims, groups)
   if (known === null) {
-    const person = linkTo === null ? null : await findUser(ledger, linkTo)
+    const person = toLink === null ? null : await findUser(ledger, toLink)
+    if (person?.status === 'disabled') throw new ProviderRefusal('account_disabled', 'The account is disabled')
     return person === null
       ? await newPerson(dependencies, provider, { vouched, admission, requestId })
       : await linkPerson(dependencies, provider, { person, vouched, admission, requestId })
@@ -68,10 +73,18 @@ export async function takeIn(
   }
   const user = await findUser(ledger, known.userId)
   if (user?.status !== 'active') throw new ProviderRefusal('account_disabled', 'The account is disabled')
-  await ledger.write([renewIdentity(known.id, { ...standingOf(dependencies, provider, known, vouched), lostAt: null })])
+  const standing = standingOf(dependencies, provider, known, vouched)
+  await ledger.write([renewIdentity(known.id, { ...standing, externalId: external, lostAt: null })])
   await followGroups(dependencies, provider, { user, admission, requestId })
   const followed = await findUser(ledger, known.userId)
   return { user: followed ?? user, identityId: known.id }
+}
+
+/** How SCIM names the person whom a provider vouches for; null where the claim is missing. */
+function externalIdOf({ config }: KnownProvider, { claims, subject }: Vouched): string | null {
+  if (config.external_id_claim === 'sub') return subject
+  const value = claims[config.external_id_claim]
+  return typeof value === 'string' && value !== '' ? value : null
 }
 
 /** What a provider's word changes of an identity: until when it holds, and when it is asked for again. */
@@ -104,6 +117,7 @@ const newIdentity = (
   const id = dependencies.newId()
   return {
     ...{ id, userId, issuer: provider.issuer, subject: vouched.subject, lostAt: null },
+    externalId: externalIdOf(provider, vouched),
     createdAt: dependencies.clock.now(),
     ...standingOf(dependencies, provider, { id, refreshToken: null }, vouched),
   }

@@ -3,6 +3,7 @@ import { and, eq, getTableColumns, gt, isNull, or, type SQL, sql } from 'drizzle
 import type { Database } from '../../store/open.ts'
 import { guard, hasRow, insert, query, remove, statement, update } from '../../store/query.ts'
 import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
+import { scimGroups } from '../../store/schema/ledger/scim.ts'
 import { tokens } from '../../store/schema/ledger/tokens.ts'
 import type { Statement } from '../../store/statement.ts'
 import type { TeamRow } from './team.ts'
@@ -46,6 +47,7 @@ export const changeTeamName = (team: TeamRow, name: string): Statement[] => [
 export const deleteTeam = (team: TeamRow, now: number): Statement[] => [
   isUnchanged(team),
   guard(sql`not ${inUse(team.id, now)}`),
+  statement(remove(scimGroups).where(eq(scimGroups.teamId, team.id))),
   statement(remove(teams).where(eq(teams.id, team.id))),
 ]
 

@@ -66,7 +66,7 @@ export async function temporaryControlPlane(
     const headers = new Headers(sent.headers)
     const { body, form } = sent
     if (form !== undefined) headers.set('content-type', 'application/x-www-form-urlencoded')
-    else if (body !== undefined) headers.set('content-type', 'application/json')
+    else if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json')
     if (sent.cookie !== undefined) headers.set('cookie', `gatehouse_session=${sent.cookie}`)
     if (sent.token !== undefined) headers.set('authorization', `Bearer ${sent.token}`)
     const content = form === undefined ? JSON.stringify(body) : new URLSearchParams(form).toString()

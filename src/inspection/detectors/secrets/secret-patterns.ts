@@ -53,7 +53,7 @@ const named: readonly PatternSource[] = [
 /** Forms with a distinctive prefix. */
 const prefixedSecrets: readonly PatternSource[] = [
   ...secretRules.map(sourceOf),
-  secret('GATEHOUSE_TOKEN', `${start}gth[archs]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
+  secret('GATEHOUSE_TOKEN', `${start}gth[archsm]?_[0-9A-Za-z]{36}${end}`, isOwnSecret),
 ]
 
 /** Forms whose prefix many words share; together with the others they would need too many states. */

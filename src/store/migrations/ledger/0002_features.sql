@@ -16,6 +16,7 @@ CREATE TABLE `user_identities` (
 	`user_id` text NOT NULL,
 	`issuer` text NOT NULL,
 	`subject` text NOT NULL,
+	`external_id` text,
 	`refresh_token` text,
 	`vouched_until` integer NOT NULL,
 	`check_at` integer,
@@ -46,6 +47,44 @@ CREATE TABLE `oauth_device_codes` (
 CREATE UNIQUE INDEX `oauth_device_codes_user_code_hash_unique` ON `oauth_device_codes` (`user_code_hash`);--> statement-breakpoint
 CREATE INDEX `oauth_device_codes_address` ON `oauth_device_codes` (`address_key`,`created_at`);--> statement-breakpoint
 CREATE INDEX `oauth_device_codes_expiry` ON `oauth_device_codes` (`expires_at`);--> statement-breakpoint
+CREATE TABLE `scim_groups` (
+	`team_id` text PRIMARY KEY NOT NULL,
+	`issuer` text NOT NULL,
+	`external_id` text,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	`version` integer DEFAULT 1 NOT NULL,
+	FOREIGN KEY (`team_id`) REFERENCES `teams`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `scim_groups_external` ON `scim_groups` (`issuer`,`external_id`);--> statement-breakpoint
+CREATE TABLE `scim_tokens` (
+	`id` text PRIMARY KEY NOT NULL,
+	`identity_provider_id` text NOT NULL,
+	`name` text NOT NULL,
+	`hash` text NOT NULL,
+	`hint` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`last_used_at` integer,
+	`revoked_at` integer
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `scim_tokens_hash_unique` ON `scim_tokens` (`hash`);--> statement-breakpoint
+CREATE INDEX `scim_tokens_provider` ON `scim_tokens` (`identity_provider_id`);--> statement-breakpoint
+CREATE TABLE `scim_users` (
+	`user_id` text PRIMARY KEY NOT NULL,
+	`issuer` text NOT NULL,
+	`user_name` text NOT NULL,
+	`user_name_key` text NOT NULL,
+	`external_id` text,
+	`attributes` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	FOREIGN KEY (`user_id`) REFERENCES `users`(`id`) ON UPDATE no action ON DELETE no action
+);
+--> statement-breakpoint
+CREATE UNIQUE INDEX `scim_users_name` ON `scim_users` (`issuer`,`user_name_key`);--> statement-breakpoint
+CREATE UNIQUE INDEX `scim_users_external` ON `scim_users` (`issuer`,`external_id`);--> statement-breakpoint
 CREATE TABLE `event_sessions` (
 	`id` integer PRIMARY KEY AUTOINCREMENT NOT NULL,
 	`session_id` text NOT NULL,

@@ -66,7 +66,8 @@ export const identityProviders = sqliteTable('identity_providers', {
 
 /**
  * A person as a provider names them: by issuer and subject, never by e-mail address. A session of this identity lives
- * only until `vouched_until`. `check_at`: when the provider is asked again; null: it cannot be asked.
+ * only until `vouched_until`. `check_at`: when the provider is asked again; null: it cannot be asked. `external_id`: how
+ * SCIM names the same person, as the last sign-in told.
  */
 export const userIdentities = sqliteTable(
   'user_identities',
@@ -77,6 +78,7 @@ export const userIdentities = sqliteTable(
       .references(() => users.id),
     issuer: text('issuer').notNull(),
     subject: text('subject').notNull(),
+    externalId: text('external_id'),
     refreshToken: text('refresh_token'),
     vouchedUntil: integer('vouched_until').notNull(),
     checkAt: integer('check_at'),
