@@ -52,6 +52,15 @@ describe('a provider', () => {
     expect(outcomes()).toMatchObject([{ reason_code: 'provider.timeout' }])
   })
 
+  test('that takes sound into the same item twice ends the session', async () => {
+    const client = await running.connect()
+    await client.next('session.created')
+    const committed = { type: 'input_audio_buffer.committed', item_id: 'item_heard' }
+    for (const _ of [1, 2]) running.sessions[0]?.tell(committed)
+    expect(await client.next('error')).toMatchObject({ error: { code: 'upstream_provider_error' } })
+    expect((await client.socket.ended).code).toBe(1011)
+  })
+
   test('that is silent within a response has it ended with an error and a failed response', async () => {
     await start({ idle_timeout_seconds: 1 })
     running.script.on = answering(() => spoken().slice(0, 6))

@@ -148,6 +148,10 @@ export class ProviderEvents {
   #committed({ item_id: id }: JsonObject, { readText }: Guards): void {
     const session = this.#session
     const itemId = textOf(id) ?? ''
+    if (session.ownItems.has(itemId)) {
+      session.breach('it took sound into an item that there is already')
+      return
+    }
     session.ownItems.add(itemId)
     const isOfClient = this.#client.commits > 0
     if (isOfClient) this.#client.commits -= 1
