@@ -18,7 +18,7 @@ const provider = (issuer: string, config: object) => {
 }
 const reasonOf = (of: ReturnType<typeof provider>, claims: object): string | null => {
   try {
-    admit(of, { sub: 's', ...claims })
+    admit(of, { sub: 's', ...claims }, null)
     return null
   } catch (error) {
     if (error instanceof ProviderRefusal) return error.reason

@@ -1,5 +1,6 @@
 /** Users and groups as SCIM writes them (RFC 7643 section 4): what is read of a body, and what is answered. */
 import { z } from 'zod'
+import { noSecret } from '../../identity/free-text.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { displayName, emailSchema } from '../people/user-resource.ts'
 import { invalidValue } from './scim-error.ts'
@@ -35,7 +36,13 @@ const truth = z.union([
     .regex(/^(true|false)$/i, 'Write true or false')
     .transform((text) => text.toLowerCase() === 'true'),
 ])
-const externalId = z.string().min(1).max(256).optional()
+const externalId = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'An id must not hold control characters')
+  .refine(...noSecret)
+  .optional()
 const part = z.string().max(200).optional()
 const isRecord = (value: unknown): value is Document =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -40,7 +40,6 @@ export async function createGroup(call: ScimCall, document: GroupDocument): Prom
   const [teamId, now] = [newId(), clock.now()]
   await requireFreeNames(call, document, null)
   const joined = await requireMembers(call, document)
-  requireFew(joined.length)
   const name = document.displayName
   const event = await memberEvent(dependencies, {
     type: 'member.team_created',
@@ -147,6 +146,7 @@ async function requireMembers(
   const ids = [...new Set(members?.map(({ value }) => value))]
   const known = new Set(present)
   const unknown = ids.filter((id) => !known.has(id))
+  requireFew(unknown.length)
   const found = await scimUsersAmong(dependencies.ledger, provider.issuer, unknown)
   const missing = unknown.find((id) => !found.has(id))
   if (missing !== undefined) throw invalidValue('members: one is no user of this provider; groups hold users alone')

@@ -209,6 +209,9 @@ test('names what is wrong with a body', async () => {
     [newUser('ann@example.com', { emails: [{ value: 'nothing' }] }), 'emails.0.value'],
     [newUser('ann', { emails: [] }), 'emails'],
     [newUser('ann@example.com', { active: 'perhaps' }), 'active'],
+    [newUser('ann@example.com', { externalId: 'subject\0of-another' }), 'externalId'],
+    [newUser('ann@example.com', { externalId: acme.secret }), 'externalId'],
+    [newUser('ann\0@example.com', { externalId: 'other' }), 'userName'],
   ]
   for (const [body, field] of wrong) {
     const { status, json } = await acme.call('POST', '/Users', body)
