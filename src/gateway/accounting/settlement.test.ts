@@ -123,6 +123,18 @@ test('estimates the output from its text when the provider reports only the inpu
   })
 })
 
+test('notes a charge above the bound also when a part of the report cannot be used', () => {
+  const exchange = opened(new InMemoryLimits({ 'token/t/money': 5_000_000 }), 100_000)
+  exchange.attempts.push(attempt(null))
+  for (const path of exchange.priced) path.bound = { listed: 100_000, excess: 0 }
+  exchange.call.usage = { ...usage(0, 1000), inputTokens: null }
+  const spent = spentOf(exchange, gateway, 'ok')
+  expect(spent).toMatchObject({ estimated: true, cost: 1_000_000 })
+  const end = { details: {}, members: outcome() }
+  bookLimits(exchange, end, spent)
+  expect(end.details).toMatchObject({ bound_exceeded: {} })
+})
+
 test('books nothing for a request that was never sent', () => {
   const exchange = opened(new InMemoryLimits({ 'token/t/money': 5000 }), 5000)
   expect(spentOf(exchange, gateway, 'client.left')).toBeNull()

@@ -144,10 +144,13 @@ export function bookLimits(exchange: Exchange, end: BookedEnd, spent: Spent | nu
 }
 
 /** By how much the last call exceeded its bound, when it exceeded it by more than the reserved excess. */
-function excessOfSpent(exchange: Exchange, { usage, estimated }: Spent): ExcessDetails | null {
-  const { model, priced } = exchange
+function excessOfSpent(exchange: Exchange, spent: Spent): ExcessDetails | null {
+  const { model, priced, call } = exchange
   const path = model === null ? undefined : pricedOf(priced, model)
-  if (estimated || model === null || path === undefined || path.bound === null) return null
+  // Of an estimate only what the provider reported can exceed a bound.
+  const reported = call.usage === null ? null : limitPartsToInput(call.usage)
+  const usage = spent.estimated ? reported : spent.usage
+  if (usage === null || model === null || path === undefined || path.bound === null) return null
   const { listed, excess: known } = path.bound
   const excess = Math.min(costAt(exchange, path.terms, usage) ?? 0, maxAmount) - listed
   return excess > known ? excessDetailsOf(model.provider.id, model.upstreamModel, excess) : null
