@@ -63,7 +63,10 @@ test('an allowed request leaves one attempt and one outcome with all details', a
 })
 
 test('events name their environment and the change that made their configuration', async () => {
-  const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'denied-4'), 'denied-4')
+  // Of a token that was just made, before a checkpoint, which has no event, makes another version.
+  const { token_value: newest } = await createToken(gatehouse)
+  await (await chat(gatehouse, { token: newest, requestId: 'by-the-newest' })).text()
+  const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, 'by-the-newest'), 'by-the-newest')
   const change = eventsInLedger(gatehouse).find(({ event_id }) => event_id === outcome?.config_id)
   expect(change).toMatchObject({ event_type: 'token.created', config_version: outcome?.config_version })
   expect([outcome?.environment, change?.environment]).toEqual(['staging', 'staging'])
