@@ -112,9 +112,12 @@ export class SidecarFleet implements AsyncDisposable {
   async makeState(): Promise<void> {
     const client = this.client()
     for (const { sql } of stateMigrations) await client.executeMultiple(sql)
+    const id = newId()
     await client.batch(
       [
-        { sql: 'update state_head set nonce = ?, version = 1', args: [newId()] },
+        { sql: 'update state_head set nonce = ?, version = 1', args: [id] },
+        // Without it a worker that still has this version is told that the primary was replaced.
+        { sql: 'insert into change_log (event_id, version, applied, at, guard) values (?, 1, 1, 1, 1)', args: [id] },
         { sql: "insert into gateways (id, name, version) values (?, 'local', 1)", args: [this.gatewayId] },
         tokenRow(hashSecret(this.runtimeToken), this.gatewayId),
       ],
