@@ -72,6 +72,11 @@ export async function signCheckpoint(options: CheckpointOptions): Promise<boolea
   return true
 }
 
+/** Copies to the ledger the checkpoint whose signer stopped before the ledger had it. */
+export async function completeCheckpoint(options: CheckpointOptions): Promise<void> {
+  await newestSigned(options, await readKeyRing(options.ledger))
+}
+
 /** The newest checkpoint with a valid signature, in the state or, if that was lost or altered, in the ledger. */
 async function newestSigned({ state, ledger, clock, log }: CheckpointOptions, keys: KeyRing): Promise<Checkpoint> {
   const [kept] = await readKeptCheckpoints(ledger, 'order by number desc limit 1')

@@ -8,7 +8,7 @@ import type { Head } from '../../store/propagation.ts'
 import { removeOldEvents } from '../retention/retention.ts'
 import { readStateCheckpoint } from './checkpoint.ts'
 import { loadSigningKey, publishKey } from './checkpoint-key.ts'
-import { signCheckpoint } from './checkpoint-writer.ts'
+import { completeCheckpoint, signCheckpoint } from './checkpoint-writer.ts'
 import { checkCheckpoint, readKnownCheckpoint } from './known-checkpoint.ts'
 
 interface ProofOptions {
@@ -42,6 +42,7 @@ export async function createProof(options: ProofOptions): Promise<Proof> {
   const { ledger, clock, log, settings } = options
   const key = loadSigningKey(settings.checkpoint_key_file ?? join(options.dataDirectory, 'checkpoint-key'))
   await ledger.write([publishKey(key, clock.now())])
+  await completeCheckpoint({ ...options, key })
   let restUntil = Number.NEGATIVE_INFINITY
   const retain = async () => {
     if (clock.monotonic() < restUntil) return

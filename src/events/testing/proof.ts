@@ -9,7 +9,7 @@ import { chainHead, ingestEvents } from '../ingest/ingest.ts'
 import { ChainWalk } from '../log/chain.ts'
 import { mergeOnce } from '../log/merge-segments.ts'
 import { loadSigningKey, publishKey, type Signed, type SigningKey } from '../proof/checkpoint-key.ts'
-import { signCheckpoint } from '../proof/checkpoint-writer.ts'
+import { type CheckpointOptions, signCheckpoint } from '../proof/checkpoint-writer.ts'
 import { removeOldEvents } from '../retention/retention.ts'
 import { pendingRollups } from '../rollups/pending-rollups.ts'
 import type { Finding } from '../verify/finding.ts'
@@ -109,17 +109,16 @@ export class TestProof {
   /** A minute later. */
   async sign(key = this.key): Promise<boolean> {
     this.now += minute
+    return await signCheckpoint(this.signing(key))
+  }
+
+  signing(key = this.key): CheckpointOptions {
     const { state, ledger } = this.store
-    const settings = { event_retention_days: retentionDays }
-    return await signCheckpoint({
-      state,
-      ledger,
-      key,
+    return {
+      ...{ state, ledger, key, clock: this.clock, log: silentLog },
       announce: () => undefined,
-      clock: this.clock,
-      log: silentLog,
-      settings,
-    })
+      settings: { event_retention_days: retentionDays },
+    }
   }
 
   async verify(
@@ -128,14 +127,17 @@ export class TestProof {
       pinned?: readonly string[]
       witnesses?: readonly Signed[]
       monotonic?: () => number
+      now?: number
     } = {},
   ): Promise<VerifyLine[]> {
     const { state, ledger } = this.store
     const { since = null, pinned = [], witnesses = [], monotonic = this.clock.monotonic } = options
+    // By then any control plane has stored the last checkpoint in both databases.
+    const now = options.now ?? this.now + 20_000
     const { signal } = new AbortController()
     return await Array.fromAsync(
       verifyEvents({
-        ...{ state, ledger, since, pinned, witnesses, now: this.now, signal, monotonic },
+        ...{ state, ledger, since, pinned, witnesses, now, signal, monotonic },
         retention: retentionDays * 86_400_000,
       }),
     )

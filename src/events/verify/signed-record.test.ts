@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { loadSigningKey, publishKey, type Signed } from '../proof/checkpoint-key.ts'
+import { completeCheckpoint } from '../proof/checkpoint-writer.ts'
 import { rewriteLog } from '../testing/alter-log.ts'
 import { TestProof } from '../testing/proof.ts'
 
@@ -80,12 +81,27 @@ describe('verification finds in the proof itself', () => {
     expect(await proof.findings({ witnesses: seen === undefined ? [] : [seen] })).toEqual(['checkpoint.begun_anew 1–1'])
   })
 
-  test('no fault in a checkpoint that is only in the state, which the next run copies to the ledger', async () => {
-    await proof.run('delete from checkpoints where number = 2')
-    expect(await proof.findings()).toEqual(['checkpoint.missing 2–2'])
-    proof.now -= 60_000
-    expect(await proof.sign()).toBe(false)
-    expect(await proof.findings()).toEqual([])
+  describe('no fault in a checkpoint that is only in the state', () => {
+    beforeEach(async () => {
+      await proof.run('delete from checkpoints where number = 2')
+    })
+
+    test('which the next run copies to the ledger', async () => {
+      expect(await proof.findings()).toEqual(['checkpoint.missing 2–2'])
+      proof.now -= 60_000
+      expect(await proof.sign()).toBe(false)
+      expect(await proof.findings()).toEqual([])
+    })
+
+    test('which the next start copies to the ledger', async () => {
+      await completeCheckpoint(proof.signing())
+      expect(await proof.findings()).toEqual([])
+    })
+
+    test('in its first seconds, since its signer may have stopped before the ledger had it', async () => {
+      expect(await proof.findings({ now: proof.now + 14_999 })).toEqual([])
+      expect(await proof.findings({ now: proof.now + 15_000 })).toEqual(['checkpoint.missing 2–2'])
+    })
   })
 
   for (const [type, reason, what] of [
