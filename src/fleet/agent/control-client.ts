@@ -12,7 +12,7 @@ import {
   type ObjectsReply,
   objectsReplySchema,
 } from '../../usage/batches/batch-protocol.ts'
-import { answerWithinMs, type LeaseReply, type LeaseRequest } from '../../usage/lease/lease.ts'
+import { answerWithinMs, type LeaseRequest } from '../../usage/lease/lease.ts'
 import { type SlotBalance, type SlotsReply, slotsReplySchema } from '../../usage/rate/rate-protocol.ts'
 import {
   type BootstrapReply,
@@ -21,6 +21,7 @@ import {
   eventsReplySchema,
   type HeartbeatReply,
   heartbeatReplySchema,
+  type LeasesReply,
   leasesReplySchema,
   revocationsReplySchema,
   revocationsRequestSchema,
@@ -69,7 +70,7 @@ export interface ControlClient {
     lines: Buffer<ArrayBuffer>,
   ): Promise<{ seq: number; digest: string }>
   deregister(session: string, body: { worker: number; stream_id: string }): Promise<void>
-  leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeaseReply>
+  leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeasesReply>
   mcpOffers(session: string, report: OfferReport): Promise<void>
   batches(
     session: string,

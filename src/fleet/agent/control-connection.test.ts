@@ -153,3 +153,25 @@ test('goes stale when its state does not follow, whatever the control plane answ
   await eventually(() => worker.ready().ok && worker.ready().warning === undefined)
   worker.status.assertCurrent()
 })
+
+test('tells the next control plane of the counts of its grants, even before its first heartbeat', async () => {
+  const told: unknown[] = []
+  fleet.interfere = async (path, request, forward) => {
+    if (path.endsWith('/heartbeat')) return new Response(null, { status: 503 })
+    if (path.endsWith('/stream')) told.push(JSON.parse(new URL(request.url).searchParams.get('ledger_epoch') ?? '[]'))
+    return await forward()
+  }
+  const worker = await fleet.worker('a')
+  const { signal } = new AbortController()
+  await eventually(() => worker.counters.connected === 1)
+  await worker.usageLimits.reserve([{ account: `grant/${crypto.randomUUID()}`, want: 1, min: 1 }], signal)
+  const counted = await fleet.ledger.read<{ writer: string; written: number }>(
+    'select writer, written from ledger_epoch where written > 0',
+  )
+  expect(counted).toHaveLength(1)
+  const port = await fleet.stopControlPlane()
+  await fleet.startControlPlane(port)
+  await eventually(() => told.length > 1)
+  expect(told[0]).toEqual([])
+  expect(told.at(-1)).toEqual(counted)
+}, 30_000)

@@ -21,6 +21,7 @@ import type { OfferReport } from '../../mcp/offers/offer-report.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { BatchesReply, BatchUse, ObjectsQuery, ObjectsReply } from '../../usage/batches/batch-protocol.ts'
 import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
+import { mergeCounts, type TransactionCount } from '../../usage/lease/ledger-epoch.ts'
 import type { SlotBalance, SlotsReply } from '../../usage/rate/rate-protocol.ts'
 import type { RevocationEntry } from '../coordinator/lost-revocations.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -30,7 +31,6 @@ import { readEventStream } from '../protocol/event-stream.ts'
 import {
   type AnnouncedHead,
   type ChainHead,
-  type HeartbeatReply,
   revocationBatchLimit,
   type StreamMessage,
   streamMessageSchema,
@@ -132,8 +132,10 @@ export class ControlConnection {
   #streamId: string | null = null
   /** When this process last took the worker over, in the ledger's time. */
   #takenAt: number | null = null
-  /** The ledger's transaction counts from the last heartbeat. */
-  #ledgerEpoch: HeartbeatReply['ledger_epoch'] = []
+  /** The ledger's transaction counts from the last heartbeat, and from grants since. */
+  #ledgerEpoch: readonly TransactionCount[] = []
+  /** When the last reply with grants arrived, by the monotonic clock. */
+  #grantsAt = Number.NEGATIVE_INFINITY
   /** When the stream was requested, by the monotonic clock. */
   #streamAskedAt = 0
   #stream: AbortController | null = null
@@ -591,7 +593,8 @@ export class ControlConnection {
       if (this.#stopped || streamId !== this.#streamId) return
       if (fresh) this.#primarySeenAt = clock.monotonic()
       if (staleness !== undefined) this.#options.onStaleness(staleness, false)
-      this.#ledgerEpoch = ledgerEpoch
+      // A heartbeat that was sent before the last grants may lack them.
+      this.#ledgerEpoch = sent.monotonic > this.#grantsAt ? ledgerEpoch : mergeCounts(this.#ledgerEpoch, ledgerEpoch)
       this.#primaryHead = head
       this.#detectStall(head)
       if (history === 'unknown' && acknowledged !== null) this.#startOver()
@@ -648,9 +651,14 @@ export class ControlConnection {
 
   /** Sends a lease message. Rejects if the control plane is unreachable. */
   async leases(request: LeaseRequest): Promise<LeaseReply> {
-    const { client, worker } = this.#options
+    const { client, clock, worker } = this.#options
     try {
-      return await this.#withStream((session, streamId) => client.leases(session, worker, streamId, request))
+      const reply = await this.#withStream((session, streamId) => client.leases(session, worker, streamId, request))
+      if (reply.ledger_epoch !== undefined) {
+        this.#ledgerEpoch = mergeCounts(this.#ledgerEpoch, reply.ledger_epoch)
+        this.#grantsAt = clock.monotonic()
+      }
+      return reply
     } catch (error) {
       const failure = asFailure(error)
       this.#unauthorized(failure)

@@ -100,7 +100,10 @@ export const streamQuerySchema = z.strictObject({
   process: z.uuid().optional(),
   since: z.coerce.number().int().optional(),
   acknowledged: z.coerce.number().int().min(0).optional().describe('The last of its events that the ledger had'),
-  ledger_epoch: z.preprocess(parseLedgerEpoch, ledgerEpochSchema).optional().describe('From the heartbeat replies'),
+  ledger_epoch: z
+    .preprocess(parseLedgerEpoch, ledgerEpochSchema)
+    .optional()
+    .describe('From the replies to heartbeats and lease messages'),
   stale_after_ms: servesFor.optional().describe('For how long it serves without news'),
 })
 export type StreamQuery = z.infer<typeof streamQuerySchema>
@@ -306,7 +309,9 @@ export const leasesReplySchema = z.object({
     )
     .readonly(),
   deferred: z.array(accountName).readonly(),
+  ledger_epoch: ledgerEpochSchema.optional().describe('With grants: a ledger that has less has lost them'),
 })
+export type LeasesReply = z.infer<typeof leasesReplySchema>
 
 export const workerHeader = 'x-gatehouse-worker'
 export const streamIdHeader = 'x-gatehouse-stream-id'

@@ -5,8 +5,8 @@
  * the first write after a restore would hide the loss.
  *
  * The comparison is part of the SQL statements themselves, both of reads that decide and of transactions that write.
- * Gateways get the counts with each heartbeat and send them when they connect, for control planes that start
- * meanwhile.
+ * Gateways get the counts with each heartbeat and with each grant, and send them when they connect, for control planes
+ * that start meanwhile.
  */
 import { type Database, databaseTime } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -14,6 +14,16 @@ import type { Statement } from '../../store/statement.ts'
 export interface TransactionCount {
   writer: string
   written: number
+}
+
+/** The counts of both; of each writer the higher one. */
+export function mergeCounts(
+  some: readonly TransactionCount[],
+  others: readonly TransactionCount[],
+): TransactionCount[] {
+  const merged = new Map(some.map(({ writer, written }) => [writer, written]))
+  for (const { writer, written } of others) merged.set(writer, Math.max(written, merged.get(writer) ?? 0))
+  return [...merged].map(([writer, written]) => ({ writer, written }))
 }
 
 /** How long an unchanged row is still remembered, and how many of the latest rows. */

@@ -68,6 +68,13 @@ test('in random runs no limit is passed, each dispatched exchange is settled onc
   expect(rounds).toBeGreaterThan(10 * runs)
 }, 600_000)
 
+/** The control plane grants and is killed before the worker's first heartbeat; then a copy without the grants returns. */
+const killedBeforeFirstHeartbeat: WorldOptions = {
+  ...{ limits: { 'token/t/requests': 5, 'token/t/money': 193, 'budget/b': 20 }, largest: 25, unit: 1 },
+  ...{ seed: -31, workers: 1, controlPlanes: 1, requests: 116, loss: 0, repetition: 0.5 },
+  ...{ workerCrashes: 0, hostCrashes: 0, controlPlaneCrashes: 3, partitions: 2, failingWrites: 0 },
+}
+
 test('in random runs a ledger restored at any moment passes no limit and ends with all spend', async () => {
   await fc.assert(
     fc.asyncProperty(worlds, fc.integer({ min: 1, max: 2 }), fc.boolean(), async (options, restores, workersCrash) => {
@@ -85,7 +92,7 @@ test('in random runs a ledger restored at any moment passes no limit and ends wi
         expect(world.ledger.held(account)).toBe(world.ledger.settled(account))
       }
     }),
-    { numRuns: Math.ceil(runs / 3) },
+    { numRuns: Math.ceil(runs / 3), examples: [[killedBeforeFirstHeartbeat, 1, false]] },
   )
 }, 600_000)
 

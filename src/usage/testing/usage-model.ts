@@ -212,6 +212,9 @@ class Journal implements UsageJournal {
 /** As many transactions of each control plane as are remembered of it (usage/lease/ledger-epoch.ts). */
 type Marks = ReadonlyMap<string, number>
 
+const mergeMarks = (some: Marks, others: Marks): Marks =>
+  new Map([...some, ...[...others].map(([writer, count]) => [writer, Math.max(count, some.get(writer) ?? 0)] as const)])
+
 interface Holder {
   streamId: string
   takenAt: number
@@ -884,8 +887,15 @@ export class World {
       }
       const caller = { worker: worker.name, streamId, gatewayId: 'gateway', signal: left.signal }
       controlPlane.authority.receive(caller, request).then(
-        // A killed process receives nothing any more.
-        (reply) => this.#carry(index, () => worker.alive && resolve(reply)),
+        (reply) => {
+          const { known } = controlPlane.memory
+          this.#carry(index, () => {
+            // A killed process receives nothing any more.
+            if (!worker.alive) return
+            if (reply.grants.length > 0) worker.epoch = mergeMarks(worker.epoch, known)
+            resolve(reply)
+          })
+        },
         (error: unknown) => this.#carry(index, () => worker.alive && reject(error)),
       )
     })

@@ -10,7 +10,7 @@ import { connectedWorker } from './heartbeat.ts'
 
 export interface LeasesDependencies {
   registry: WorkerRegistry
-  usage: Pick<UsageControl, 'allocator'>
+  usage: Pick<UsageControl, 'allocator' | 'epoch'>
 }
 
 export const leasesRoute = ({ registry, usage }: LeasesDependencies) =>
@@ -18,7 +18,8 @@ export const leasesRoute = ({ registry, usage }: LeasesDependencies) =>
     '/v1/gateway-runtime/leases',
     async ({ principal, body: { worker: workerNumber, stream_id: streamId, ...request }, request: { signal } }) => {
       const { worker, gatewayId } = await connectedWorker(registry, principal, workerNumber, streamId)
-      return await usage.allocator.receive({ worker, streamId, gatewayId, signal }, request)
+      const reply = await usage.allocator.receive({ worker, streamId, gatewayId, signal }, request)
+      return reply.grants.length === 0 ? reply : { ...reply, ledger_epoch: await usage.epoch() }
     },
     {
       access: 'runtime:session',
