@@ -337,6 +337,21 @@ export function isWaitingWords(text: string): boolean {
   )
 }
 
+/** The limit that refused a request. */
+export interface RefusedLimit {
+  kind: 'max_budget' | 'max_requests' | 'budget' | 'consumer_group' | 'access_policy' | 'rate_limit'
+  /** Of the budget, group or policy; of the token whose limit it is. */
+  id: string
+  /** Null for the limit of a token. */
+  name: string | null
+  unit: 'usd' | 'requests' | 'tokens'
+  /** How much it allows, for a rate in a minute; null if the gateway does not know it. */
+  limit: number | null
+  left: number | null
+  /** RFC 3339; null if it does not start again. */
+  resets_at: string | null
+}
+
 export interface FailureDetails {
   /** Set where a policy decided. */
   verdictan?: Verdictan
@@ -346,6 +361,8 @@ export interface FailureDetails {
   param?: string
   /** Whole seconds after which it makes sense to try again. */
   retryAfter?: number
+  /** The limit that refuses, for the event. */
+  limit?: RefusedLimit
   /** Further members of the error object, for a caller that can use them: `rotated_to_id`. */
   extra?: Record<string, string | number | boolean | null>
   cause?: unknown
@@ -360,6 +377,7 @@ export class Failure extends Error {
   readonly retryAfter: number | null
   readonly extra: Record<string, string | number | boolean | null>
   readonly verdictan: Verdictan | null
+  readonly limit: RefusedLimit | null
 
   constructor(code: FailureCode, details: FailureDetails = {}) {
     const { status, type, message } = failures[code]
@@ -371,6 +389,7 @@ export class Failure extends Error {
     this.retryAfter = details.retryAfter ?? null
     this.extra = details.extra ?? {}
     this.verdictan = details.verdictan ?? null
+    this.limit = details.limit ?? null
   }
 }
 

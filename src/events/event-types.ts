@@ -51,6 +51,18 @@ export const eventGroups = [
         .describe('In a session: the tools that the model called last, whose results the request brings'),
       notes: z.array(z.string()).optional().describe('What the gateway did to the request beside its verdicts'),
       max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
+      limit: z
+        .object({
+          kind: z.enum(['max_budget', 'max_requests', 'budget', 'consumer_group', 'access_policy', 'rate_limit']),
+          id: z.string().describe('Of the budget, group or policy, or of the token whose limit it is'),
+          name: z.string().nullable(),
+          unit: z.enum(['usd', 'requests', 'tokens']),
+          limit: z.number().nullable().describe('How much it allows; of a rate in a minute'),
+          left: z.number().nullable(),
+          resets_at: z.iso.datetime().nullable(),
+        })
+        .optional()
+        .describe('The limit that refused the request'),
       cache: z
         .enum(['hit', 'miss', 'bypass'])
         .optional()

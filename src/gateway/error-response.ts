@@ -28,7 +28,11 @@ export async function answerFailure(exchange: Exchange, gateway: Gateway, thrown
   try {
     const { status } = answer
     if (failure.verdictan === null && isUnseen(exchange)) await followResponse(exchange, gateway, status)
-    else await finishExchange(exchange, gateway, { verdict, reason: reasonOf(exchange, failure), status })
+    else
+      await finishExchange(exchange, gateway, {
+        ...{ verdict, status, limit: failure.limit },
+        reason: reasonOf(exchange, failure),
+      })
   } catch (unrecorded) {
     const full = asFailure(unrecorded)
     const answered = full.code === 'internal' ? new Failure('event_outbox_full', { cause: unrecorded }) : full

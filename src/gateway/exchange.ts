@@ -3,7 +3,7 @@
  * stands here, with what it means and when it is set.
  */
 import type { CostAttribution, Verdict } from '../events/event.ts'
-import { Failure } from '../failure.ts'
+import { Failure, type RefusedLimit } from '../failure.ts'
 import type { CatalogModel } from '../fleet/protocol/worker.ts'
 import type { Dialect, RequestFacts, Usage } from '../languages/dialect.ts'
 import type { LanguageName, NeutralRequest } from '../languages/neutral.ts'
@@ -109,6 +109,8 @@ export interface Outcome {
   reason: ReasonCode
   /** The HTTP status that the caller got; null when it disconnected before there was one. */
   status: number | null
+  /** The limit that refused it. */
+  limit?: RefusedLimit | null
 }
 
 /** A request that is sent a second time when its caller's exchange has ended (gateway/shadow/README.md). */

@@ -1,10 +1,10 @@
 /** The limits that a request draws on, and the error for a refusal (usage/lease/README.md rules 1, 8 and 12). */
 
-import { Failure } from '../failure.ts'
-import { fromNano } from '../lib/money.ts'
+import { Failure, type RefusedLimit } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney } from './account-name.ts'
 import type { Budget, LimitSet } from './limits.ts'
+import { asSentence, type KnownLimits, leftWords, limitWords, refusedAmount } from './refused-limit.ts'
 import type { AccountName, Demand, UsageRefused } from './usage-limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
@@ -84,45 +84,53 @@ function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | 
   return found
 }
 
-/**
- * The error for a refused reservation. Each message says first what is wrong, and names the token at its end.
- * `resource` names the token and never contains its secret.
- */
+/** What the error of a refused reservation says beside the limit. */
+export interface RefusalContext extends KnownLimits {
+  keyClass: GovernedToken['keyClass']
+  /** Names the token, and never contains its secret. */
+  resource: string
+  /** Says why the rest does not pay for the request, and what it would pay for. */
+  detail?: string | undefined
+}
+
+/** The error for a refused reservation. Each message says first what is wrong, and names the token at its end. */
 export function usageFailure(
   { account, reason, retryAfter, left }: UsageRefused,
-  keyClass: GovernedToken['keyClass'],
-  resource: string,
-  /** A sentence that says why the rest does not pay for the request, and what it would pay for. */
-  detail?: string,
+  { keyClass, resource, detail, ...known }: RefusalContext,
 ): Failure {
+  const limit = refusedAmount(account, left, known)
   if (reason === 'unknown') {
-    const message = `A part of a limit cannot be reached: retry shortly. The limit is of ${resource}`
-    return new Failure('usage_authority_unavailable', { message, retryAfter: retryAfter ?? 1 })
+    const message = `A part of ${limitWords(limit)} cannot be reached: retry shortly. The limit is of ${resource}`
+    return new Failure('usage_authority_unavailable', { message, limit, retryAfter: retryAfter ?? 1 })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${limitName(account)} is held by running requests: retry shortly. The limit is of ${resource}`
+    const message = `What is left of ${limitWords(limit)} is held by running requests: retry shortly. The limit is of ${resource}`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
-    return new Failure(code, { message, retryAfter: retryAfter ?? 1 })
+    return new Failure(code, { message, limit, retryAfter: retryAfter ?? 1 })
   }
   const ownsIt = keyClass === 'disposable' && account.startsWith('token/')
   if (requests) {
-    const message = `The requests of the token (max_requests) are used up: ${resource}`
-    return new Failure(ownsIt ? 'tokens.request_limit_exhausted' : 'usage_authorization_request_limit_exceeded', {
-      message,
-    })
+    const code = ownsIt ? 'tokens.request_limit_exhausted' : 'usage_authorization_request_limit_exceeded'
+    return new Failure(code, { message: requestsMessage(limit, resource, detail), limit })
   }
   if (reason === 'exhausted' && ownsIt) {
     const message = `The budget of the token (max_budget) is used up, and what is left pays for no request: ${resource}`
-    return new Failure('tokens.budget_exhausted', { message })
+    return new Failure('tokens.budget_exhausted', { message, limit })
   }
-  const rest = left === null ? 'too little is left' : `$${fromNano(left)} is left`
-  const short = `The budget cannot pay for this request: ${rest} of ${limitName(account)}`
+  const short = `${asSentence(limitWords(limit))} cannot pay for this request: ${leftWords(limit)}`
   const message = `${detail === undefined ? short : `${short}; ${detail}`}. The limit is of ${resource}`
-  return new Failure('usage_authorization_budget_exceeded', { message, ...(retryAfter !== null && { retryAfter }) })
+  return new Failure('usage_authorization_budget_exceeded', {
+    ...{ message, limit },
+    ...(retryAfter !== null && { retryAfter }),
+  })
 }
 
-function limitName(account: AccountName): string {
-  if (!countsMoney(account)) return 'max_requests'
-  return account.startsWith('token/') ? 'max_budget' : 'a budget'
+/** A batch may need more requests than are left, while one request still fits. */
+function requestsMessage({ left, limit }: RefusedLimit, resource: string, detail: string | undefined): string {
+  if (left === null || left === 0 || detail === undefined) {
+    return `The requests of the token (max_requests) are used up: ${resource}`
+  }
+  const of = limit === null ? '' : ` of ${limit}`
+  return `Too few requests of the token (max_requests) are left: ${left}${of}, and ${detail}. The limit is of ${resource}`
 }

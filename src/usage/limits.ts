@@ -8,6 +8,8 @@ export type BudgetScopeKind = 'organization' | 'team' | 'user' | 'token'
 
 export interface Budget {
   id: string
+  /** Empty for one that was made before gateways knew names. */
+  name: string
   /** Nano-dollars. */
   maxBudget: number
   window: BudgetWindow
@@ -17,6 +19,8 @@ export interface Budget {
 /** A limit of requests or tokens a minute. */
 export interface RateLimit {
   id: string
+  /** Empty for the limit of a token, and for one that was made before gateways knew names. */
+  name: string
   requestsPerMinute: number | null
   tokensPerMinute: number | null
 }

@@ -253,7 +253,7 @@ test('counts tokens with the model’s tokenizer when the budget does not pay fo
   })
 })
 
-test('refuses by a team budget with a window with Retry-After', async () => {
+test('a team budget with a window refuses with Retry-After, and error and event name it', async () => {
   // Not the team that owns the tokens of the other tests: the budget would refuse those too.
   const team = await api(gatehouse, '/v1/teams', { body: { name: 'with a small budget' } })
   const { id: teamId } = expectAnswer(team, 201, z.looseObject({ id: z.uuid() }))
@@ -268,7 +268,17 @@ test('refuses by a team budget with a window with Retry-After', async () => {
     return found
   })
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
-  expect((await refused(answer))[1]).toBe('usage_authorization_budget_exceeded')
+  const { error } = failure.parse(await answer.json())
+  expect(error.code).toBe('usage_authorization_budget_exceeded')
+  expect(error.message).toStartWith('The budget "small" cannot pay for this request: $')
+  const requestId = answer.headers.get('x-request-id') ?? ''
+  const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, requestId), requestId)
+  expect(outcome?.details?.limit).toMatchObject({
+    kind: 'budget',
+    name: 'small',
+    unit: 'usd',
+    limit: expect.closeTo(max_budget, 9),
+  })
 })
 
 test('charges a client that disconnects from a stream for the input and the produced output', async () => {

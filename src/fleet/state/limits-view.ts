@@ -6,6 +6,7 @@ import { accountsOfTokens } from './token-accounts.ts'
 
 interface BudgetRow {
   id: string
+  name: string
   max_budget: number
   window: Budget['window']
   scope_kind: Budget['scope']['kind']
@@ -14,6 +15,7 @@ interface BudgetRow {
 
 interface RateRow {
   id: string
+  name: string
   requests_per_minute: number | null
   tokens_per_minute: number | null
 }
@@ -46,7 +48,7 @@ export class LimitsView {
 function readLimits(database: Database): LimitSet {
   const budgets = database
     .query<BudgetRow, []>(
-      'select id, max_budget, window, scope_kind, scope_id from budgets where deleted = 0 order by id',
+      'select id, name, max_budget, window, scope_kind, scope_id from budgets where deleted = 0 order by id',
     )
     .all()
     .map(compileBudget)
@@ -63,6 +65,7 @@ function readLimits(database: Database): LimitSet {
 
 const compileBudget = (row: BudgetRow): Budget => ({
   id: row.id,
+  name: row.name,
   maxBudget: row.max_budget,
   window: row.window,
   scope: { kind: row.scope_kind, id: row.scope_id },
@@ -121,6 +124,7 @@ function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
 
 const compileRate = (row: RateRow): ConsumerGroup => ({
   id: row.id,
+  name: row.name,
   requestsPerMinute: row.requests_per_minute,
   tokensPerMinute: row.tokens_per_minute,
 })

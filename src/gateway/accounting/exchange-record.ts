@@ -156,7 +156,7 @@ export interface RecordEnd {
   readonly members: Pick<LogRecord, 'timestamp' | 'verdict' | 'reason_code'> & Partial<LogRecord>
 }
 
-function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, status }: Outcome): RecordEnd {
+function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, status, limit }: Outcome): RecordEnd {
   const { model, policyResults, notes, mcp, maxOutputTokens } = exchange
   const details: RecordEnd['details'] = {
     provider: model?.provider.name ?? null,
@@ -177,6 +177,7 @@ function recordEnd(exchange: Exchange, gateway: Gateway, { verdict, reason, stat
   if (exchange.stored?.made) details.made = exchange.stored.made
   if (exchange.stored?.batch?.made) details.batch = exchange.stored.batch.made
   if (maxOutputTokens !== null) details.max_output_tokens = maxOutputTokens
+  if (limit != null) details.limit = limit
   const members: RecordEnd['members'] = { timestamp: timestamp(gateway.clock.now()), verdict, reason_code: reason }
   if (exchange.promptRedacted !== null) members.prompt_redacted = exchange.promptRedacted
   return { details, members }

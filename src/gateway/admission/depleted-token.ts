@@ -8,7 +8,7 @@ import { moneyAccount, requestsAccount, usageFailure } from '../../usage/demands
 import { type AccountName, UsageRefused } from '../../usage/usage-limits.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { resourceName } from './resource-name.ts'
+import { refusalContext } from './refusal-context.ts'
 
 export function refuseDepleted(exchange: Exchange, gateway: Gateway): void {
   for (const account of depletableAccounts(exchange)) {
@@ -29,8 +29,7 @@ export function depletableAccounts({ token }: Exchange): readonly AccountName[] 
   ])
 }
 
-export function depletionFailure(thrown: unknown, { token }: Exchange, { worker }: Gateway): Failure {
+export function depletionFailure(thrown: unknown, { token }: Exchange, gateway: Gateway): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
-  const { id, keyClass } = required(token)
-  return usageFailure(thrown, keyClass, resourceName(id, worker.status))
+  return usageFailure(thrown, refusalContext(required(token), gateway))
 }

@@ -12,6 +12,7 @@ afterEach(() => running.stop())
 
 const group = (members: Partial<ConsumerGroup>): ConsumerGroup => ({
   id: 'g',
+  name: 'analysts',
   requestsPerMinute: null,
   tokensPerMinute: null,
   ...members,

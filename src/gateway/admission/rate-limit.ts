@@ -35,7 +35,11 @@ function modelOutput({ dialect, parsed, paths }: Exchange): number {
 function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {
   const refuse = (thrown: unknown): never => {
     if (!(thrown instanceof RateRefused)) throw asFailure(thrown)
-    throw rateFailure(thrown, resourceName(required(exchange.token).id, gateway.worker.status))
+    throw rateFailure(
+      thrown,
+      gateway.worker.view.limits,
+      resourceName(required(exchange.token).id, gateway.worker.status),
+    )
   }
   const took = (ticket: RateTicket) => {
     exchange.rates = ticket

@@ -28,7 +28,7 @@ import { translateRequest } from '../request/translate.ts'
 import { checkLive } from './authenticate.ts'
 import { type BoundedPath, boundPaths, limitMembers, minCost } from './bound-paths.ts'
 import { countInput } from './count-input.ts'
-import { resourceName } from './resource-name.ts'
+import { refusalContext } from './refusal-context.ts'
 
 export function reserveUsage(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   for (const path of exchange.paths) if (!gateway.prices.knows(path)) return reserveLater(exchange, gateway)
@@ -138,10 +138,12 @@ function reserveCounted(
   })
 }
 
-function failureOf(thrown: unknown, { token }: Exchange, { worker }: Gateway, asked: ReservationRequest): Failure {
+function failureOf(thrown: unknown, { token }: Exchange, gateway: Gateway, asked: ReservationRequest): Failure {
   if (!(thrown instanceof UsageRefused)) return asFailure(thrown)
-  const { id, keyClass } = required(token)
-  return usageFailure(thrown, keyClass, resourceName(id, worker.status), shortfall(thrown, asked.paths[0]))
+  return usageFailure(thrown, {
+    ...refusalContext(required(token), gateway),
+    detail: shortfall(thrown, asked.paths[0]),
+  })
 }
 
 /** Each text follows "tokens of input, ". */

@@ -4,15 +4,16 @@
  */
 import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
+import { countsMoney } from '../../usage/account-name.ts'
 import { spendAccountsOf, usageFailure } from '../../usage/demands.ts'
 import { maxRequestedAmount } from '../../usage/lease/lease.ts'
 import { UsageRefused } from '../../usage/usage-limits.ts'
-import { resourceName } from '../admission/resource-name.ts'
+import { refusalContext } from '../admission/refusal-context.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 
 export async function holdBatch(exchange: Exchange, gateway: Gateway): Promise<void> {
-  const { view, usageLimits, status } = gateway.worker
+  const { view, usageLimits } = gateway.worker
   const token = required(exchange.token)
   const { lines, bound } = required(required(exchange.stored).batch)
   const { owner, requests, money } = spendAccountsOf(token, view.limits, view.gateway.spendOwner)
@@ -35,6 +36,10 @@ export async function holdBatch(exchange: Exchange, gateway: Gateway): Promise<v
     exchange.reservation = await usageLimits.reserve(demands, exchange.call.abort.signal)
   } catch (thrown) {
     if (!(thrown instanceof UsageRefused)) throw asFailure(thrown)
-    throw usageFailure(thrown, token.keyClass, resourceName(token.id, status), detail)
+    const many = `the ${lines} lines of the batch are one request each`
+    throw usageFailure(thrown, {
+      ...refusalContext(token, gateway),
+      detail: countsMoney(thrown.account) ? detail : many,
+    })
   }
 }

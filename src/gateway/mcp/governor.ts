@@ -163,7 +163,7 @@ async function refused(exchange: Exchange, gateway: Gateway, thrown: unknown): P
   const failure = exchange.cut?.failure ?? asFailure(thrown)
   const reason = exchange.cut?.reason ?? failure.verdictan?.reason_code ?? failure.code
   try {
-    await finishExchange(exchange, gateway, { verdict: verdictOf(failure), reason, status: null })
+    await finishExchange(exchange, gateway, { verdict: verdictOf(failure), reason, status: null, limit: failure.limit })
   } catch (unrecorded) {
     logUnrecordedOutcome(exchange, gateway, unrecorded)
   }

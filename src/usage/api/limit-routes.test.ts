@@ -207,15 +207,18 @@ test('a gateway reads limits by the owner they bound, and drops deleted limits',
   const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'
   database.run(`${insert} ('a', 5, 'day', 'team', 't', 1, 0), ('b', 6, 'total', 'token', null, 1, 0)`)
   database.run(`${insert} ('c', 7, 'day', 'organization', null, 1, 1)`)
-  database.run("insert into consumer_groups (id, requests_per_minute, members, version) values ('g', 3, ?, 1)", [
-    JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] }),
-  ])
+  database.run(
+    "insert into consumer_groups (id, name, requests_per_minute, members, version) values ('g', 'analysts', 3, ?, 1)",
+    [JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] })],
+  )
   const view = new LimitsView()
   const limits = view.read(database, true)
   expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
   expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
-  expect(limits.groupsOf.get('user:u')).toEqual([{ id: 'g', requestsPerMinute: 3, tokensPerMinute: null }])
+  expect(limits.groupsOf.get('user:u')).toEqual([
+    { id: 'g', name: 'analysts', requestsPerMinute: 3, tokensPerMinute: null },
+  ])
   expect(limits.excesses.size).toBe(0)
   database.run("insert into excesses values ('p/m', 'p', 'm', 9, 2, 0), ('p/old', 'p', 'old', 9, 2, 1)")
   expect([...view.read(database, false).excesses]).toEqual([['p/m', 9]])

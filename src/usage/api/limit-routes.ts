@@ -1,6 +1,6 @@
 /**
  * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five handlers for each. A
- * change is one of the state, which gateways follow, and its event; the name alone is kept in the ledger.
+ * change is one of the state, which gateways follow, and its event; the ledger has the name too, for lists.
  */
 
 import { and, not } from 'drizzle-orm'
@@ -103,7 +103,7 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
     await deps.recorder.change({
       claim: claimOf(kind, name, id),
       event: eventOf(deps, kind, call, { type: 'catalog.created', id, name, details: fields }),
-      state: [addLimit(kind, id, kind.columns(body))],
+      state: [addLimit(kind, id, { ...kind.columns(body), name })],
       ledger: [addName({ id, kind: kind.kind, name, createdAt: deps.clock.now() })],
     })
     return await answer(deps, kind, id)
@@ -150,7 +150,7 @@ async function updateLimit<Fields, Shown>(
     }),
     claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
     guard: condition(isAsRead(kind, id, Number(row.version))),
-    state: [changeLimit(kind, id, kind.columns(body))],
+    state: [changeLimit(kind, id, { ...kind.columns(body), name: name ?? named.name })],
     ledger: name === undefined ? [] : [changeName(id, name)],
   })
   return { row, shown: await answer(deps, kind, id) }

@@ -4,7 +4,7 @@ import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import { type GovernedToken, globMatches } from '../../tokens/governed-token.ts'
 import type { AccessPolicy, AccessRule, LimitSet, RateLimit } from '../limits.ts'
-import { countsTokens } from './rate.ts'
+import { asSentence, limitWords, rateOwner, refusedRate } from '../refused-limit.ts'
 import type { RateDemand, RateRefused } from './rates.ts'
 
 type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
@@ -45,7 +45,7 @@ export function rateDemands(token: Member, limits: LimitSet, tokens: RequestToke
   }
   for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
     if (rateLimitRpm === null && rateLimitTpm === null) continue
-    const limit = { id, requestsPerMinute: rateLimitRpm, tokensPerMinute: rateLimitTpm }
+    const limit = { id, name: '', requestsPerMinute: rateLimitRpm, tokensPerMinute: rateLimitTpm }
     addDemands(demands, `token/${id}`, limit, tokens)
   }
   return demands
@@ -84,7 +84,7 @@ function addDemands(demands: RateDemand[], name: string, limit: RateLimit, token
   if (tokensPerMinute === null) return
   const { least, most, isBounded } = tokens
   if (least > tokensPerMinute) {
-    const message = `The request takes about ${least} tokens, and ${ownerOf(name)} allows ${tokensPerMinute} a minute: shorten it, or have the limit raised`
+    const message = `The request takes about ${least} tokens, and ${limitWords(rateOwner(name, limit.name))} allows ${tokensPerMinute} a minute: shorten it, or have the limit raised`
     throw new Failure('request_exceeds_rate_limit', { message })
   }
   const mustHaveAll = isBounded && most <= tokensPerMinute
@@ -94,11 +94,6 @@ function addDemands(demands: RateDemand[], name: string, limit: RateLimit, token
     least: mustHaveAll ? most : least,
     limit: tokensPerMinute,
   })
-}
-
-const ownerOf = (account: string): string => {
-  if (account.startsWith('group/')) return 'a consumer group of the token'
-  return account.startsWith('token/') ? 'the limit of the token, or of its source,' : 'an access policy of the token'
 }
 
 const noGroups: ReadonlySet<RateLimit> = new Set()
@@ -118,19 +113,23 @@ function groupsOf(
 }
 
 /** The error for a refused rate limit (usage/README.md). `resource` names the token, at the end of each message. */
-export function rateFailure({ account, reason, retryAfter, absent }: RateRefused, resource: string): Failure {
+export function rateFailure(
+  { account, reason, retryAfter, absent }: RateRefused,
+  limits: LimitSet,
+  resource: string,
+): Failure {
+  const limit = refusedRate(account, limits)
   if (reason === 'unknown') {
     const message = `The limits a minute cannot be checked at the moment: retry shortly. They are of ${resource}`
-    return new Failure('usage_authority_unavailable', { message, retryAfter })
+    return new Failure('usage_authority_unavailable', { message, limit, retryAfter })
   }
-  const what = countsTokens(account) ? 'tokens' : 'requests'
+  const what = limit.limit === null ? limit.unit : `${limit.limit} ${limit.unit}`
   const why =
     absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
-  if (account.startsWith('group/')) {
-    const message = `A consumer group has used its ${what} of this minute${why}. The token in it is ${resource}`
-    return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
+  if (limit.kind === 'consumer_group') {
+    const message = `${asSentence(limitWords(limit))} has used its ${what} of this minute${why}. The token in it is ${resource}`
+    return new Failure('consumer_group_rate_limit_exceeded', { message, limit, retryAfter })
   }
-  const whose = account.startsWith('token/') ? 'its own limit, or that of its source,' : 'an access policy'
-  const message = `The token has used its ${what} of this minute: ${whose} allows no more${why}. The token is ${resource}`
-  return new Failure('usage_authorization_rate_limited', { message, retryAfter })
+  const message = `The token has used its ${what} of this minute: ${limitWords(limit)} allows no more${why}. The token is ${resource}`
+  return new Failure('usage_authorization_rate_limited', { message, limit, retryAfter })
 }

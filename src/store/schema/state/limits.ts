@@ -1,4 +1,4 @@
-/** The limits that requests draw on. The ledger has their names. */
+/** The limits that requests draw on. Gateways name them in errors; lists are read from the names in the ledger. */
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { versioned, versionIndex } from './versioned.ts'
 
@@ -29,6 +29,7 @@ export const budgets = sqliteTable(
     scopeKind: text('scope_kind').notNull(),
     scopeId: text('scope_id'),
     ...versioned,
+    name: text('name').notNull().default(''),
   },
   (table) => [versionIndex('budgets', table.version)],
 )
@@ -41,6 +42,7 @@ export const consumerGroups = sqliteTable(
     tokensPerMinute: integer('tokens_per_minute'),
     members: text('members').notNull(),
     ...versioned,
+    name: text('name').notNull().default(''),
   },
   (table) => [versionIndex('consumer_groups', table.version)],
 )
@@ -56,6 +58,7 @@ export const accessPolicies = sqliteTable(
     providers: text('providers'),
     ...versioned,
     scope: text('scope').notNull().default('shared'),
+    name: text('name').notNull().default(''),
   },
   (table) => [versionIndex('access_policies', table.version)],
 )

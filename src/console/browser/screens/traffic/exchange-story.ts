@@ -1,6 +1,6 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
 import type { Event } from '../../api/routes.ts'
-import { humanize } from '../../formats.ts'
+import { fullTime, humanize, money } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
 
 export interface PolicyResult {
@@ -69,7 +69,10 @@ const reasons: Readonly<Record<string, string>> = {
 export function verdictSummary(event: Event, nameOf: (policyId: string) => string | null): string {
   const { verdict, reason_code: reason } = event
   const decided = policyResults(event).findLast((result) => result.verdict === verdict && result.mode === 'enforce')
-  const why = decided === undefined ? because(reason) : policySentence(decided, nameOf(decided.policy_id))
+  const why =
+    decided === undefined
+      ? (limitSentence(event) ?? because(reason))
+      : policySentence(decided, nameOf(decided.policy_id))
   if (verdict === 'allow') return 'This request was allowed by every policy and limit.'
   if (verdict === 'redact') return `This request was allowed with redacted text: ${why}.`
   if (verdict === 'rewrite') return `This request was allowed with changes: ${why}.`
@@ -78,6 +81,31 @@ export function verdictSummary(event: Event, nameOf: (policyId: string) => strin
   if (verdict === 'error') return `This request failed: ${why}.`
   if (verdict === 'approval_required' || verdict === 'pending') return `This request was sent to review: ${why}.`
   return `This request was refused: ${why}.`
+}
+
+const limitKinds: Readonly<Record<string, string>> = {
+  max_budget: 'the budget of its token',
+  max_requests: 'the number of requests of its token',
+  budget: 'the budget',
+  consumer_group: 'the consumer group',
+  access_policy: 'the access policy',
+  rate_limit: 'the limit of its token',
+}
+
+const isRate = (kind: string) => kind === 'consumer_group' || kind === 'access_policy' || kind === 'rate_limit'
+
+/** Which limit refused: `the budget “growth” had $0.12 of $500.00 left until 1 Dec 2026`. */
+function limitSentence(event: Event): string | null {
+  const limit = event.details?.limit
+  if (!isObject(limit) || typeof limit.kind !== 'string') return null
+  const kind = limitKinds[limit.kind] ?? 'a limit'
+  const name = typeof limit.name === 'string' ? `${kind} “${limit.name}”` : kind
+  const amount = (value: unknown) =>
+    typeof value !== 'number' ? null : limit.unit === 'usd' ? money(value) : `${value} ${String(limit.unit)}`
+  const [left, most] = [amount(limit.left), amount(limit.limit)]
+  if (isRate(limit.kind)) return `${name} has used ${most === null ? 'all' : `its ${most}`} of this minute`
+  const until = typeof limit.resets_at === 'string' ? ` until ${fullTime(limit.resets_at)}` : ''
+  return `${name} had ${left ?? 'too little'}${most === null ? '' : ` of ${most}`} left${until}`
 }
 
 const because = (reason: string): string => reasons[reason] ?? `the reason is ${reason}`
