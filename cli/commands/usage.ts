@@ -133,13 +133,17 @@ const forgetExcess = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Stop adding what a provider once charged beyond its list price to the bounds of requests' },
     args: {
-      provider: { type: 'positional', required: true, description: "The provider's id, as `usage excesses` shows it" },
+      provider: { type: 'positional', required: true, description: "The provider's id or name" },
       model: { type: 'positional', required: true, description: 'The model, as `usage excesses` shows it' },
       ...recordFlags,
     },
     async run({ args }) {
       const body = { provider_id: args.provider, model: args.model }
-      await sendRecord({ method: 'POST', path: '/v1/usage/forget-excess', body }, args, terminal)
+      await sendRecord(
+        { method: 'POST', path: '/v1/usage/forget-excess', body, references: { provider_id: '/v1/catalog/providers' } },
+        args,
+        terminal,
+      )
     },
   })
 

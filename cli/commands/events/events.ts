@@ -6,7 +6,7 @@ import { connectionFlags, findConnection } from '../../command/profile.ts'
 import { writeBody } from '../../command/stream.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { eventLine, eventPageSchema, wideEventLine } from './event-line.ts'
-import { filterFlags, filterQuery } from './filter-flags.ts'
+import { filterFlags, filterQuery, filterReferences, withFilterIds } from './filter-flags.ts'
 import { followEvents } from './follow.ts'
 
 export const events = (terminal: Terminal) =>
@@ -46,6 +46,7 @@ const tail = (terminal: Terminal) =>
       ...connectionFlags,
     },
     async run({ args }) {
+      const api = createApi(findConnection(args, terminal), fetch)
       const limit = args.limit === undefined ? undefined : whole('--limit', args.limit, 1, 100)
       const query = {
         since: args.since,
@@ -59,10 +60,10 @@ const tail = (terminal: Terminal) =>
         throw new Failure('invalid_parameter', { message: '--follow shows events as they arrive: leave --order out' })
       }
       const line = args.wide ? wideEventLine : eventLine
-      const api = createApi(findConnection(args, terminal), fetch)
       if (args.follow) {
         const print = args.json ? JSON.stringify : line
-        return followEvents({ api, query, print, terminal, sleep: () => Bun.sleep(seconds * 1000) })
+        const followed = await withFilterIds(query, api)
+        return followEvents({ api, query: followed, print, terminal, sleep: () => Bun.sleep(seconds * 1000) })
       }
       const page = await readPage(api, query, limit ?? 100)
       if (args.json) return terminal.write(`${JSON.stringify(page)}\n`)
@@ -75,7 +76,7 @@ const tail = (terminal: Terminal) =>
 /** A page. The control plane ends one early that takes it long; the rest is asked for. */
 async function readPage(api: Api, query: Record<string, string | undefined>, limit: number) {
   const read = (more: Record<string, string>) =>
-    api.json({ path: '/v1/events', query: { ...query, ...more } }, eventPageSchema)
+    api.json({ path: '/v1/events', query: { ...query, ...more }, references: filterReferences }, eventPageSchema)
   const page = await read({})
   while (page.next_cursor !== null && page.events.length < limit) {
     const next = await read({ cursor: page.next_cursor, limit: String(limit - page.events.length) })
@@ -103,7 +104,7 @@ const exportEvents = (terminal: Terminal) =>
     async run({ args }) {
       const api = createApi(findConnection(args, terminal), fetch)
       const query = { since: args.since, format: args.format, columns: args.columns, ...filterQuery(args) }
-      const answer = await api.response({ path: '/v1/events/export', query })
+      const answer = await api.response({ path: '/v1/events/export', query, references: filterReferences })
       const shown = exportProgress(terminal)
       await writeBody(answer, terminal, shown.at)
       shown.done()

@@ -14,7 +14,7 @@ const filterFlags = {
   'unused-days': { type: 'string', description: 'For how many days nobody has used them (default 90)', valueHint: 'N' },
 } as const
 const tokenFlag = {
-  'token-id': { type: 'string', repeatable: true, description: 'A token (repeatable)', valueHint: 'UUID' },
+  'token-id': { type: 'string', repeatable: true, description: 'A token (repeatable)', valueHint: 'NAME|UUID' },
 } as const
 
 export const accessReview = (terminal: Terminal) =>
@@ -64,7 +64,10 @@ const revoke = (terminal: Terminal) =>
       const done: { token_id: string; result: string }[] = []
       for (let start = 0; start < ids.length; start += atOnce) {
         const body = { token_ids: ids.slice(start, start + atOnce) }
-        const { tokens } = await api.json({ method: 'POST', path: `${path}/revoke`, body }, revokedSchema)
+        const { tokens } = await api.json(
+          { method: 'POST', path: `${path}/revoke`, body, references: { token_ids: '/v1/tokens' } },
+          revokedSchema,
+        )
         done.push(...tokens)
         if (!args.json) await terminal.write(tokens.map(({ token_id, result }) => `${result} ${token_id}\n`).join(''))
       }

@@ -6,7 +6,7 @@ import { idArgument } from '../../command/resource-commands.ts'
 import { readCount, readDuration } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { madeSchema, requireYes, showMade, tokenPath } from './token-record.ts'
-import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
+import { given, readRoles, readScope, roleFlag, scopeFlags, scopeReferences } from './token-scope.ts'
 
 const nameFlag = { name: { type: 'string', description: 'Its name' } } as const
 const yesFlag = { yes: { type: 'boolean', description: 'Confirm: this cannot be undone' } } as const
@@ -31,7 +31,11 @@ export const update = (terminal: Terminal) =>
       }
       const version = args['if-version']
       const headers = version === undefined ? {} : { 'if-match': `"${readCount('--if-version', version)}"` }
-      await sendRecord({ method: 'PATCH', path: tokenPath(args.id), body, headers }, args, terminal)
+      await sendRecord(
+        { method: 'PATCH', path: tokenPath(args.id), body, headers, references: scopeReferences },
+        args,
+        terminal,
+      )
     },
   })
 
@@ -66,7 +70,7 @@ export const clone = (terminal: Terminal) =>
     },
     async run({ args }) {
       const body = given({ name: args.name, reason: args.reason, ...readScope(args) })
-      const request = { method: 'POST', path: tokenPath(args.id, '/clone'), body } as const
+      const request = { method: 'POST', path: tokenPath(args.id, '/clone'), body, references: scopeReferences } as const
       await showMade(await connect(args, terminal).json(request, madeSchema), args.json, terminal)
     },
   })

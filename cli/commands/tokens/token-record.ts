@@ -2,9 +2,10 @@
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { recordSchema, showRecord } from '../../command/record.ts'
+import { pathOf } from '../../command/record-names.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-export const tokenPath = (id: string, action = ''): string => `/v1/tokens/${encodeURIComponent(id)}${action}`
+export const tokenPath = (id: string, action = ''): string => pathOf('/v1/tokens', id) + action
 
 export const madeSchema = recordSchema.extend({ token_value: z.string() })
 
