@@ -1,9 +1,9 @@
-/** `usage accounts|rates|workers|release|excesses|forget-excess|resume`. */
+/** `usage report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { fromNano } from '../../src/lib/money.ts'
-import { readAccountName } from '../../src/usage/account-name.ts'
+import { Failure } from '../../../src/failure.ts'
+import { fromNano } from '../../../src/lib/money.ts'
+import { readAccountName } from '../../../src/usage/account-name.ts'
 import {
   connect,
   pageFlags,
@@ -13,14 +13,15 @@ import {
   sendRecord,
   showPage,
   showRecord,
-} from '../command/record.ts'
-import { listOf } from '../command/resource-commands.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+} from '../../command/record.ts'
+import { listOf } from '../../command/resource-commands.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 
 export const usage = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Show how much of each limit is used, and free what lost gateways hold' },
     subCommands: {
+      report: async () => (await import('./report.ts')).report(terminal),
       accounts: async () => accounts(terminal),
       rates: async () => listOf(rates, terminal),
       workers: async () => listOf(workers, terminal),
