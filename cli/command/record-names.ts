@@ -115,7 +115,7 @@ export async function idOf(flag: string, text: string, collection: string, list:
 }
 
 /** A record of any list. Members of a team have their ids elsewhere. */
-const namedSchema = z.looseObject({
+export const namedSchema = z.looseObject({
   id: z.string().optional(),
   user_id: z.string().optional(),
   name: z.string().nullish(),

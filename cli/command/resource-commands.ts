@@ -3,6 +3,7 @@ import { type ArgsDef, defineCommand } from 'citty'
 import { z } from 'zod'
 import { idName, type Resource } from '../../src/api/resource.ts'
 import { Failure } from '../../src/failure.ts'
+import { confirm } from '../terminal/confirm.ts'
 import { type Input, processInput } from '../terminal/input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Command } from './command.ts'
@@ -188,7 +189,7 @@ export const deleteOf = (resource: Deleted, terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) throw new Failure('usage', { message: 'Deleting cannot be undone: repeat the command with --yes' })
+      await confirm(args.yes, `${args.id} is deleted, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: recordPath(resource, args.id) }, args, terminal)
     },
   })

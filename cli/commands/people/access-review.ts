@@ -6,6 +6,7 @@ import { reviewReasons } from '../../../src/members/access-review/review-reasons
 import type { Api } from '../../command/api.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage } from '../../command/record.ts'
 import { readList } from '../../command/values.ts'
+import { confirm } from '../../terminal/confirm.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 const reasons: string[] = [...reviewReasons]
@@ -58,7 +59,8 @@ const revoke = (terminal: Terminal) =>
       if ((named === null) === (args.reason === undefined)) {
         throw new Failure('usage', { message: 'Use either --token-id or --reason' })
       }
-      if (!args.yes) throw new Failure('usage', { message: 'Revoking cannot be undone: repeat the command with --yes' })
+      const which = named === null ? 'All tokens for which this holds' : named.join(', ')
+      await confirm(args.yes, `${which}: they are revoked, which cannot be undone`, terminal)
       const api = connect(args, terminal)
       const ids = named ?? (await idsOf(api, { reason: args.reason, unused_days: args['unused-days'] }))
       const done: { token_id: string; result: string }[] = []

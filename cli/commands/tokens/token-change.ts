@@ -4,8 +4,9 @@ import { Failure } from '../../../src/failure.ts'
 import { connect, recordFlags, sendRecord } from '../../command/record.ts'
 import { idArgument } from '../../command/resource-commands.ts'
 import { readCount, readDuration } from '../../command/values.ts'
+import { confirm } from '../../terminal/confirm.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { madeSchema, requireYes, showMade, tokenPath } from './token-record.ts'
+import { madeSchema, showMade, tokenPath } from './token-record.ts'
 import { given, readRoles, readScope, roleFlag, scopeFlags, scopeReferences } from './token-scope.ts'
 
 const nameFlag = { name: { type: 'string', description: 'Its name' } } as const
@@ -50,7 +51,7 @@ export const rotate = (terminal: Terminal) =>
     },
     async run({ args }) {
       if (args.grace === undefined) {
-        requireYes(args.yes, 'Without --grace the old secret stops working at once')
+        await confirm(args.yes, `Without --grace the old secret of ${args.id} stops working at once`, terminal)
       }
       const body = args.grace === undefined ? {} : { grace_period_seconds: readDuration('--grace', args.grace) }
       const request = { method: 'POST', path: tokenPath(args.id, '/rotate'), body } as const
@@ -86,7 +87,7 @@ export const emergencyRevoke = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      requireYes(args.yes, 'Revoking cannot be undone')
+      await confirm(args.yes, `${args.id} is revoked, which cannot be undone`, terminal)
       const body = given({
         explanation: args.explanation,
         revoke_active_sessions: args['revoke-active-sessions'] || undefined,
@@ -100,7 +101,7 @@ export const revoke = (terminal: Terminal) =>
     meta: { description: 'Revoke a token' },
     args: { ...idArgument, ...yesFlag, ...recordFlags },
     async run({ args }) {
-      requireYes(args.yes, 'Revoking cannot be undone')
+      await confirm(args.yes, `${args.id} is revoked, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: tokenPath(args.id) }, args, terminal)
     },
   })

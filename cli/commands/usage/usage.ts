@@ -1,7 +1,6 @@
 /** `usage report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
-import { Failure } from '../../../src/failure.ts'
 import { fromNano } from '../../../src/lib/money.ts'
 import { readAccountName } from '../../../src/usage/account-name.ts'
 import {
@@ -15,6 +14,7 @@ import {
   showRecord,
 } from '../../command/record.ts'
 import { listOf } from '../../command/resource-commands.ts'
+import { confirm } from '../../terminal/confirm.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 export const usage = (terminal: Terminal) =>
@@ -102,9 +102,7 @@ const release = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) {
-        throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
-      }
+      await confirm(args.yes, `${args.worker} is released, which cannot be undone`, terminal)
       const request = { method: 'POST', path: '/v1/usage/release', body: { worker: args.worker } } as const
       const released = await connect(args, terminal).json(request, releasedSchema)
       const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)
@@ -159,9 +157,7 @@ const resume = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) {
-        throw new Failure('usage', { message: 'Limits may be passed if those workers come back: repeat it with --yes' })
-      }
+      await confirm(args.yes, 'Limits may be passed if those workers come back', terminal)
       await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, args, terminal)
     },
   })
