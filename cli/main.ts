@@ -42,7 +42,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       'consumer-group': async () => (await import('./commands/limits/consumer-group.ts')).consumerGroup(terminal),
       'access-policy': async () => (await import('./commands/limits/access-policy.ts')).accessPolicy(terminal),
       auth: async () => (await import('./commands/auth.ts')).auth(terminal),
-      usage: async () => (await import('./commands/usage.ts')).usage(terminal),
+      usage: async () => (await import('./commands/usage/usage.ts')).usage(terminal),
       events: async () => (await import('./commands/events/events.ts')).events(terminal),
       doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
       config: async () => (await import('./commands/config.ts')).config(terminal),

@@ -1,16 +1,19 @@
 /** Calls of the public API, as every operator command makes them. The token goes nowhere but into its header. */
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
+import { Failure, type FailureCode } from '../../src/failure.ts'
 import { version } from '../../src/version.ts'
 import type { Connection } from './profile.ts'
+import { type References, withIds, withoutMarks } from './record-names.ts'
 import { ApiRefusal } from './report.ts'
 
 export interface ApiRequest {
   method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
-  /** From the root: `/v1/tokens`. */
+  /** From the root: `/v1/tokens`. A segment in braces is an id or a name (record-names.ts). */
   path: string
   query?: Readonly<Record<string, string | undefined>>
   body?: unknown
+  /** Which fields of body and query hold an id or a name. */
+  references?: References
   /** Beside those that every call has. */
   headers?: Readonly<Record<string, string>>
   /** Called with the answer's headers if it is not a refusal. */
@@ -30,7 +33,7 @@ const envelopeSchema = z.object({
 })
 
 export function createApi({ apiUrl, apiToken }: Connection, fetch: typeof globalThis.fetch): Api {
-  async function response({
+  async function send({
     method = 'GET',
     path,
     query = {},
@@ -38,7 +41,7 @@ export function createApi({ apiUrl, apiToken }: Connection, fetch: typeof global
     headers: own = {},
     onHeaders,
   }: ApiRequest): Promise<Response> {
-    const url = new URL(apiUrl + path)
+    const url = new URL(apiUrl + withoutMarks(path))
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value)
     const headers = new Headers({ ...own, accept: 'application/json', 'user-agent': `gatehouse/${version}` })
     if (apiToken !== null) headers.set('authorization', `Bearer ${apiToken}`)
@@ -58,16 +61,26 @@ export function createApi({ apiUrl, apiToken }: Connection, fetch: typeof global
     onHeaders?.(answer.headers)
     return answer
   }
-  return {
-    response,
+  const api: Api = {
+    response: (request) =>
+      send(request).catch(async (error: unknown) => {
+        if (!(error instanceof ApiRefusal) || !mayBeName.has(error.code)) throw error
+        const named = await withIds(request, error, api)
+        if (named === null) throw error
+        return await send(named)
+      }),
     async json(request, reply) {
-      const answer = await response(request)
+      const answer = await api.response(request)
       const parsed = reply.safeParse(await answer.json().catch(() => undefined))
       if (!parsed.success) throw unintelligible(answer, apiUrl)
       return parsed.data
     },
   }
+  return api
 }
+
+/** How the control plane refuses a name in the place of an id. */
+const mayBeName: ReadonlySet<string> = new Set<FailureCode>(['not_found', 'invalid_parameter'])
 
 async function refusal(answer: Response, apiUrl: string): Promise<ApiRefusal> {
   const parsed = envelopeSchema.safeParse(await answer.json().catch(() => undefined))

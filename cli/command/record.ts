@@ -1,6 +1,7 @@
 /** What the commands about records share: the call, and how a record or a page is shown. */
 import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'
+import { coloured } from '../terminal/colour.ts'
 import { columns, printable } from '../terminal/table.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import { type Api, type ApiRequest, createApi } from './api.ts'
@@ -47,10 +48,33 @@ export async function showRecord(
   json: boolean | undefined,
   terminal: Terminal,
 ): Promise<void> {
-  const lines = Object.entries(record)
-    .filter(([, value]) => value !== null && value !== undefined)
-    .map(([name, value]) => [name, printable(typeof value === 'object' ? JSON.stringify(value) : String(value))])
-  await terminal.write(json ? `${JSON.stringify(record)}\n` : columns(lines))
+  if (json) return await terminal.write(`${JSON.stringify(record)}\n`)
+  const lines = linesOf(record, '').map(([name, text]) => [name, coloured(printable(text), terminal)])
+  await terminal.write(columns(lines))
+}
+
+/** The members of a record, those of objects within it as `bindings.team_id`; nothing for what is empty. */
+function linesOf(record: object, within: string): [name: string, text: string][] {
+  return Object.entries(record).flatMap(([name, value]): [string, string][] => {
+    const path = `${within}${name}`
+    if (isObject(value)) return linesOf(value, `${path}.`)
+    const text = plain(value)
+    return text === '' ? [] : [[path, text]]
+  })
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A value as text without JSON: a list as its entries, an object as its members that have a value. */
+function plain(value: unknown): string {
+  if (Array.isArray(value)) return value.map(plain).join(value.some(isObject) ? '; ' : ',')
+  if (!isObject(value)) return value === null || value === undefined ? '' : String(value)
+  return Object.entries(value)
+    .map(([name, member]) => [name, plain(member)])
+    .filter(([, text]) => text !== '')
+    .map((member) => member.join('='))
+    .join(' ')
 }
 
 /** Prints one page of records as a table of the named fields, or the answer as JSON. */
@@ -66,16 +90,11 @@ export async function showPage(
   if (json) return await terminal.write(`${JSON.stringify(page)}\n`)
   const records = z.array(z.looseObject({})).parse(page[of])
   if (records.length === 0) return await terminal.write(`No ${of.replaceAll('_', ' ')} found\n`)
-  const rows = records.map((record) => fields.map((field) => printable(cell(record[field]))))
+  const rows = records.map((record) =>
+    fields.map((field) => coloured(printable(plain(record[field]) || '-'), terminal)),
+  )
   await terminal.write(columns([fields.map((field) => field.toUpperCase().replaceAll('_', ' ')), ...rows]))
   if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
-}
-
-/** A list as its entries, a structure as JSON. */
-function cell(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return String(value ?? '-')
-  const flat = Array.isArray(value) && value.every((entry) => typeof entry !== 'object')
-  return flat ? value.join(',') : JSON.stringify(value)
 }
 
 /** A page of any records. */

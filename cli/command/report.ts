@@ -34,7 +34,7 @@ const advice: Readonly<Record<string, string>> = {
   token_already_rotated: 'Look at the token: rotated_to_id names the one that replaced it',
   version_mismatch: 'Somebody else changed the record: look at it again and repeat the command',
   permission_denied: 'Use a token whose roles hold the permission, for example an administrator token',
-  not_found: 'Check the id: a list command shows those there are',
+  not_found: 'Check the id or name: a list command shows those there are',
   api_unreachable: 'Check that it runs, and that --api-url or SERVICE_API_URL names it',
   gateway_unreachable:
     'Check that it runs, and that --gateway-url names it as this host sees it; --skip-check leaves the request out',

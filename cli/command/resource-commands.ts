@@ -3,16 +3,26 @@ import { type ArgsDef, defineCommand } from 'citty'
 import { z } from 'zod'
 import { idName, type Resource } from '../../src/api/resource.ts'
 import { Failure } from '../../src/failure.ts'
+import { confirm } from '../terminal/confirm.ts'
 import { type Input, processInput } from '../terminal/input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Command } from './command.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
-import { argumentsFor, type Body, clearableOf, fieldsOf, readBody, type Values } from './resource-flags.ts'
+import { pathOf, type References } from './record-names.ts'
+import {
+  argumentsFor,
+  type Body,
+  clearableOf,
+  fieldsOf,
+  readBody,
+  referencesOf,
+  type Values,
+} from './resource-flags.ts'
 import { readList } from './values.ts'
 
-export const idArgument = { id: { type: 'positional', required: true, description: 'Its id' } } as const
+export const idArgument = { id: { type: 'positional', required: true, description: 'Its id or name' } } as const
 
-export const recordPath = ({ path }: Pick<Resource, 'path'>, id: string): string => `${path}/${encodeURIComponent(id)}`
+export const recordPath = ({ path }: Pick<Resource, 'path'>, id: string): string => pathOf(path, id)
 
 /** What a command takes beside the fields of the record, and the fields that follow from it. */
 export interface More {
@@ -24,6 +34,14 @@ interface Options {
   input?: Input | undefined
   create?: More
   update?: More
+  /** Of fields whose description does not say what they name. */
+  references?: References
+}
+
+interface Making {
+  input: Input
+  more: More | undefined
+  references: References
 }
 
 type Made = 'list' | 'get' | 'create' | 'update'
@@ -32,20 +50,20 @@ type Made = 'list' | 'get' | 'create' | 'update'
 export function resourceCommands(
   resource: Resource,
   terminal: Terminal,
-  { input = processInput, create, update }: Options = {},
+  { input = processInput, create, update, references = {} }: Options = {},
 ): Record<Made, () => Command> & Partial<Record<'delete', () => Command>> {
   return {
-    list: () => listOf(resource, terminal),
+    list: () => listOf(resource, terminal, references),
     get: () => getOf(resource, terminal),
-    create: () => createOf(resource, terminal, input, create),
-    update: () => updateOf(resource, terminal, input, update),
+    create: () => createOf(resource, terminal, { input, more: create, references }),
+    update: () => updateOf(resource, terminal, { input, more: update, references }),
     ...(resource.summaries.delete === undefined ? {} : { delete: () => deleteOf(resource, terminal) }),
   }
 }
 
 type Listed = Pick<Resource, 'path' | 'plural' | 'columns' | 'filters' | 'flags'> & { summaries: { list: string } }
 
-export function listOf(resource: Listed, terminal: Terminal) {
+export function listOf(resource: Listed, terminal: Terminal, references: References = {}) {
   const { path, plural, columns, filters } = resource
   const fields = filters === undefined ? [] : fieldsOf(filters, resource.flags)
   return defineCommand({
@@ -55,7 +73,7 @@ export function listOf(resource: Listed, terminal: Terminal) {
       const api = connect(args, terminal)
       const chosen = await readBody(fields, args, { terminal, input: processInput, api })
       const query = { ...z.record(z.string(), z.string()).parse(chosen), ...pageQuery(args) }
-      const page = await api.json({ path, query }, pageSchema)
+      const page = await api.json({ path, query, references: { ...referencesOf(fields), ...references } }, pageSchema)
       await showPage(page, { of: plural, fields: columns, json: args.json, terminal })
     },
   })
@@ -72,8 +90,9 @@ export const getOf = (resource: Pick<Resource, 'path'> & { summaries: { get: str
     },
   })
 
-function createOf(resource: Resource, terminal: Terminal, input: Input, more?: More) {
+function createOf(resource: Resource, terminal: Terminal, { input, more, references }: Making) {
   const all = fieldsOf(resource.create, resource.flags)
+  const named = { ...referencesOf(all), ...references }
   const chosen = idName(resource)
   const id = all.find(({ path, required }) => path.join() === chosen && required)
   const fields = all.filter((field) => field !== id)
@@ -94,7 +113,7 @@ function createOf(resource: Resource, terminal: Terminal, input: Input, more?: M
         ...(await readBody(fields, args, sources)),
         ...(await more?.read(args)),
       }
-      await sendRecord({ method: 'POST', path: resource.path, body }, args, terminal)
+      await sendRecord({ method: 'POST', path: resource.path, body, references: named }, args, terminal)
     },
   })
 }
@@ -107,8 +126,9 @@ const emptyObjects = ({ flags = {} }: Resource): Body =>
 
 const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null
 
-function updateOf(resource: Resource, terminal: Terminal, input: Input, more?: More) {
+function updateOf(resource: Resource, terminal: Terminal, { input, more, references }: Making) {
   const fields = fieldsOf(resource.update, resource.flags)
+  const named = { ...referencesOf(fields), ...references }
   const clearable = clearableOf(resource.update)
   return defineCommand({
     meta: { description: resource.summaries.update },
@@ -127,7 +147,11 @@ function updateOf(resource: Resource, terminal: Terminal, input: Input, more?: M
         ...(await more?.read(args)),
       }
       requireChange(body)
-      await sendRecord({ method: 'PATCH', path: recordPath(resource, args.id), body }, args, terminal)
+      await sendRecord(
+        { method: 'PATCH', path: recordPath(resource, args.id), body, references: named },
+        args,
+        terminal,
+      )
     },
   })
 }
@@ -165,7 +189,7 @@ export const deleteOf = (resource: Deleted, terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) throw new Failure('usage', { message: 'Deleting cannot be undone: repeat the command with --yes' })
+      await confirm(args.yes, `${args.id} is deleted, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: recordPath(resource, args.id) }, args, terminal)
     },
   })

@@ -6,11 +6,10 @@ import type { ArgDef, ArgsDef } from 'citty'
 import { z } from 'zod'
 import type { FlagOptions, Resource } from '../../src/api/resource.ts'
 import { Failure } from '../../src/failure.ts'
-import { isUuid } from '../../src/lib/ids.ts'
 import type { Input } from '../terminal/input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Api } from './api.ts'
-import { pageSchema } from './record.ts'
+import { idOf, type References } from './record-names.ts'
 import { fromEnvironment, linesOf, pairsFromEnvironment, readAmount, readCount, readJson, readList } from './values.ts'
 
 /** As much of JSON Schema as fields use. */
@@ -126,7 +125,7 @@ function hintOf(path: readonly string[], schema: JsonSchema, { hint, json }: Fla
   if (json !== undefined) return 'JSON'
   if (path.at(-1)?.endsWith('_seconds')) return 'SECONDS'
   const { type, format } = schema.items ?? schema
-  if (recordOf(schema) !== undefined) return 'NAME|UUID'
+  if (recordOf(schema) !== undefined || recordsOf(schema) !== undefined) return 'NAME|UUID'
   if (schema['x-record']?.by === 'name') return 'NAME'
   if (format === 'uuid') return 'UUID'
   return type === 'integer' || type === 'number' ? 'N' : undefined
@@ -209,21 +208,18 @@ async function readPiped({ schema }: Field, { terminal, input }: Sources): Promi
   return (await input.hiddenLine()).trim()
 }
 
+/** Where the records are listed whose ids a list holds: the fields for which the API may be sent names first. */
+export const referencesOf = (fields: readonly Field[]): References =>
+  Object.fromEntries(
+    fields.flatMap(({ path, schema }) => {
+      const record = recordsOf(schema)
+      return record === undefined ? [] : [[path.join('.'), record]]
+    }),
+  )
+
+const recordsOf = ({ items, 'x-record': record = items?.['x-record'] }: JsonSchema): string | undefined =>
+  items?.format === 'uuid' && record?.by === 'id' ? record.path : undefined
+
 /** Where the records are of which the field has the id, if they can be named too. */
 const recordOf = ({ format, 'x-record': record }: JsonSchema): string | undefined =>
   format === 'uuid' && record?.by === 'id' ? record.path : undefined
-
-const namedSchema = z.array(z.looseObject({ id: z.string(), name: z.string() }))
-
-/** The id of the record that a person named. */
-export async function idOf(flag: string, named: string, path: string, api: Api): Promise<string> {
-  if (isUuid(named)) return named
-  let cursor: string | undefined
-  do {
-    const page = await api.json({ path, query: { cursor } }, pageSchema)
-    const found = namedSchema.parse(Object.values(page).find(Array.isArray)).find(({ name }) => name === named)
-    if (found !== undefined) return found.id
-    cursor = page.next_cursor ?? undefined
-  } while (cursor !== undefined)
-  throw new Failure('usage', { message: `${flag} names none of the records at ${path}` })
-}

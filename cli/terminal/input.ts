@@ -1,6 +1,5 @@
 /** What a person types, or another program pipes in: one line, and where it is secret without showing it. */
 import { Failure } from '../../src/failure.ts'
-import type { Terminal } from './terminal.ts'
 
 export interface Input {
   /** Whether a person types. */
@@ -69,14 +68,4 @@ export function edited(typed: string): string {
     else kept.push(character)
   }
   return kept.join('')
-}
-
-/** Asks for a new password, twice where a person types. */
-export async function askPassword(terminal: Terminal, input: Input): Promise<string> {
-  if (!input.interactive) return await input.hiddenLine()
-  terminal.note('New password, 12 characters or more (it is not shown):')
-  const password = await input.hiddenLine()
-  terminal.note('Once more:')
-  if ((await input.hiddenLine()) === password) return password
-  throw new Failure('usage', { message: 'The two passwords differ' })
 }

@@ -1,4 +1,5 @@
 import { Failure } from '../../src/failure.ts'
+import { processInput } from './input.ts'
 
 /** Where a command reads from and writes to: data on stdout, everything else on stderr (cli/README.md). */
 export interface Terminal {
@@ -11,6 +12,8 @@ export interface Terminal {
   write(data: string | Uint8Array): Promise<void>
   /** Writes one line to stderr. */
   note(line: string): void
+  /** Asks a person for a line; absent where nobody can answer, because stdin or stderr is no terminal. */
+  ask?(question: string): Promise<string>
   /** Shows a line on stderr in place of the one before; absent where no person watches it, or data goes there too. */
   progress?(line: string): void
 }
@@ -41,11 +44,17 @@ export function processTerminal(name: string): ProcessTerminal {
       process.stderr.write(`${line}\n`)
     },
     ...(process.stderr.isTTY && !process.stdout.isTTY ? { progress } : {}),
+    ...(process.stderr.isTTY && process.stdin.isTTY ? { ask } : {}),
     async end(exitCode) {
       const taken = await Promise.allSettled([written(process.stdout, ''), written(process.stderr, '')])
       process.exit(exitCode === 0 && taken[0].status === 'rejected' ? 1 : exitCode)
     },
   }
+}
+
+async function ask(question: string): Promise<string> {
+  process.stderr.write(question)
+  return await processInput.line()
 }
 
 /** Back to the line's beginning, and what stood there erased (ECMA-48, EL). */

@@ -16,6 +16,7 @@ import { conditionsOf, type EventFilters, eventFilters } from './query/filters.t
 import { orders, readEventPage } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
 import { visibilityFor } from './query/visibility-filter.ts'
+import { reportRoute } from './report/report-route.ts'
 import { seriesRoute } from './rollups/series-route.ts'
 import { sessionRoute } from './sessions/session-route.ts'
 
@@ -106,5 +107,6 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
     )
     .use(seriesRoute(deps, visible))
     .use(sessionRoute(deps, visible))
+    .use(reportRoute(deps, window))
     .use(exportJobRoutes({ ...deps, visible }))
 }

@@ -2,7 +2,9 @@
 import { z } from 'zod'
 import type { Verdict } from '../../../src/events/event.ts'
 import { Failure } from '../../../src/failure.ts'
-import { printable } from '../../terminal/table.ts'
+import type { NameBook } from '../../command/name-book.ts'
+import { coloured } from '../../terminal/colour.ts'
+import { dollars, printable } from '../../terminal/table.ts'
 
 export const listedEventSchema = z.looseObject({
   event_id: z.string(),
@@ -10,7 +12,15 @@ export const listedEventSchema = z.looseObject({
   timestamp: z.string(),
   verdict: z.string(),
   reason_code: z.string(),
-  details: z.looseObject({ model: z.unknown(), policy_results: z.unknown() }).partial().optional(),
+  event_attribution: z
+    .looseObject({ token_id: z.string().nullable(), user_id: z.string().nullable() })
+    .partial()
+    .optional(),
+  event_cost_attribution: z.looseObject({ cost: z.number().nullable() }).optional(),
+  details: z
+    .looseObject({ model: z.unknown(), policy_results: z.unknown(), status: z.unknown(), latency_ms: z.unknown() })
+    .partial()
+    .optional(),
 })
 export type ListedEvent = z.infer<typeof listedEventSchema>
 
@@ -49,23 +59,51 @@ export function storedVerdict(word: string): string {
 export const eventLine = (event: ListedEvent): string =>
   ['-', event.event_type, event.verdict, '-', '-'].map(printable).join(' ')
 
-/** Timestamp, event type, verdict, model, policy and reason. */
-export function wideEventLine(event: ListedEvent): string {
-  const { model, policy_results: results = [event.details] } = event.details ?? {}
-  // A policy has a result for each of its stages.
-  const policies = new Set(Array.isArray(results) ? results.map(policyOf).filter((id) => id !== null) : [])
+/** What `--wide` shows: when, what, verdict, status, latency, cost, who, model, policies and reason. */
+export function wideEventLine(event: ListedEvent, nameOf: (id: string) => string, screen: Screen): string {
+  const { model, status, latency_ms: latency } = event.details ?? {}
+  const cost = event.event_cost_attribution?.cost
   const cells = [
     event.timestamp,
     event.event_type.padEnd(24),
-    event.verdict.padEnd(10),
-    typeof model === 'string' ? model : '-',
-    [...policies].join(',') || '-',
+    coloured(event.verdict.padEnd(10), screen),
+    shown(status).padStart(3),
+    (typeof latency === 'number' ? `${Math.round(latency)} ms` : '-').padStart(8),
+    (typeof cost === 'number' ? dollars(cost) : '-').padStart(11),
+    nameOf(whoOf(event) ?? '-').padEnd(16),
+    shown(model).padEnd(20),
+    policiesOf(event).map(nameOf).join(',') || '-',
     event.reason_code,
   ]
-  return cells.map(printable).join(' ')
+  return cells.map((cell, index) => (index === 2 ? cell : printable(cell))).join(' ')
+}
+
+const shown = (value: unknown): string => (typeof value === 'string' || typeof value === 'number' ? `${value}` : '-')
+
+type Screen = Parameters<typeof coloured>[1]
+
+/** The token that asked, or the person. */
+const whoOf = ({ event_attribution: who }: ListedEvent): string | null => who?.token_id ?? who?.user_id ?? null
+
+/** The ids of the policies that took part: each has a result for each of its stages. */
+function policiesOf({ details }: ListedEvent): string[] {
+  const { policy_results: results = [details] } = details ?? {}
+  const ids = Array.isArray(results) ? results.map(policyOf).filter((id) => id !== null) : []
+  return [...new Set(ids)]
 }
 
 const policyOf = (result: unknown): string | null =>
   typeof result === 'object' && result !== null && 'policy_id' in result && typeof result.policy_id === 'string'
     ? result.policy_id
     : null
+
+/** Asks for the names that the lines of these events show. */
+export async function learnNames(events: readonly ListedEvent[], names: NameBook): Promise<void> {
+  const among = (field: 'token_id' | 'user_id') =>
+    events.flatMap(({ event_attribution: who }) => who?.[field] ?? []).filter((id) => id !== '')
+  await Promise.all([
+    names.learn('/v1/tokens', among('token_id')),
+    names.learn('/v1/users', among('user_id')),
+    names.learn('/v1/policies', events.flatMap(policiesOf)),
+  ])
+}

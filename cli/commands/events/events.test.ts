@@ -54,20 +54,40 @@ test('prints a dash for a field that an event does not have', () => {
   )
 })
 
-test('the wide line shows model, policy and reason', () => {
-  const details = { model: 'gpt-x', policy_results: [{ policy_id: 'p1' }, { policy_id: 'p2' }, { policy_id: 'p1' }] }
-  expect(wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details })).split(/ +/)).toEqual([
-    '2026-01-01T00:00:00.000Z',
-    'gateway.request.outcome',
-    'allow',
-    'gpt-x',
-    'p1,p2',
-    'ok',
+const idsThemselves = (id: string) => id
+
+test('the wide line shows status, latency, cost, and names of token and policies', () => {
+  const policy_results = [{ policy_id: 'p1' }, { policy_id: 'p2' }, { policy_id: 'p1' }]
+  const made = event('a', '2026-01-01T00:00:00.000Z', {
+    details: { model: 'gpt-x', status: 200, latency_ms: 12.4, policy_results },
+    event_attribution: { token_id: 't1', user_id: 'u1' },
+    event_cost_attribution: { cost: 2e-6 },
+  })
+  const names = new Map([
+    ['t1', 'app'],
+    ['p1', 'pii'],
+  ])
+  const line = wideEventLine(made, (id) => names.get(id) ?? id, recordingTerminal())
+  expect(line.split(/ +/)).toEqual([
+    ...['2026-01-01T00:00:00.000Z', 'gateway.request.outcome', 'allow', '200', '12', 'ms', '0.000002', 'app'],
+    ...['gpt-x', 'pii,p2', 'ok'],
   ])
 })
 
+test('a verdict has its colour where a person reads, and none with NO_COLOR', () => {
+  const blocked = event('a', '2026-01-01T00:00:00.000Z', { verdict: 'block' })
+  const line = (environment: Record<string, string>) =>
+    wideEventLine(blocked, idsThemselves, recordingTerminal({ interactive: true, environment }))
+  expect(line({})).toContain('\u001b[31mblock')
+  expect(line({ NO_COLOR: '1' })).not.toContain('\u001b')
+})
+
 test('makes control characters from a provider visible', () => {
-  const line = wideEventLine(event('a', '2026-01-01T00:00:00.000Z', { details: { model: 'x\u001b[2J\n' } }))
+  const line = wideEventLine(
+    event('a', '2026-01-01T00:00:00.000Z', { details: { model: 'x\u001b[2J\n' } }),
+    idsThemselves,
+    recordingTerminal(),
+  )
   expect(line).toContain('x\\u001b[2J\\u000a')
 })
 

@@ -2,11 +2,12 @@
 import { defineCommand } from 'citty'
 import { Failure } from '../../../src/failure.ts'
 import { type Api, createApi } from '../../command/api.ts'
+import { nameBook } from '../../command/name-book.ts'
 import { connectionFlags, findConnection } from '../../command/profile.ts'
 import { writeBody } from '../../command/stream.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { eventLine, eventPageSchema, wideEventLine } from './event-line.ts'
-import { filterFlags, filterQuery } from './filter-flags.ts'
+import { eventLine, eventPageSchema, type ListedEvent, learnNames, wideEventLine } from './event-line.ts'
+import { filterFlags, filterQuery, filterReferences, withFilterIds } from './filter-flags.ts'
 import { followEvents } from './follow.ts'
 
 export const events = (terminal: Terminal) =>
@@ -41,11 +42,18 @@ const tail = (terminal: Terminal) =>
       ...filterFlags,
       follow: { type: 'boolean', description: 'Show the whole window, oldest first, then what arrives' },
       'follow-interval-secs': { type: 'string', description: 'Seconds between polls (default 5)', valueHint: 'N' },
-      wide: { type: 'boolean', description: 'Show timestamp, type, verdict, model, policy and reason' },
+      wide: {
+        type: 'boolean',
+        description:
+          'Show timestamp, type, verdict, status, latency, cost in US dollars, token, model, policies, reason',
+      },
       json: { type: 'boolean', description: 'Print JSON; with --follow one object an event' },
       ...connectionFlags,
     },
     async run({ args }) {
+      const seconds = whole('--follow-interval-secs', args['follow-interval-secs'] ?? '5', 1, 86_400)
+      const sleep = () => Bun.sleep(seconds * 1000)
+      const api = createApi(findConnection(args, terminal), fetch)
       const limit = args.limit === undefined ? undefined : whole('--limit', args.limit, 1, 100)
       const query = {
         since: args.since,
@@ -54,19 +62,24 @@ const tail = (terminal: Terminal) =>
         cursor: args.cursor,
         ...filterQuery(args),
       }
-      const seconds = whole('--follow-interval-secs', args['follow-interval-secs'] ?? '5', 1, 86_400)
       if (args.follow && args.order !== undefined) {
         throw new Failure('invalid_parameter', { message: '--follow shows events as they arrive: leave --order out' })
       }
-      const line = args.wide ? wideEventLine : eventLine
-      const api = createApi(findConnection(args, terminal), fetch)
+      const names = nameBook(api)
+      const prepare = (events: readonly ListedEvent[]) => (args.wide ? learnNames(events, names) : Promise.resolve())
+      const line = (event: ListedEvent) => (args.wide ? wideEventLine(event, names.nameOf, terminal) : eventLine(event))
       if (args.follow) {
-        const print = args.json ? JSON.stringify : line
-        return followEvents({ api, query, print, terminal, sleep: () => Bun.sleep(seconds * 1000) })
+        const following = { api, query: await withFilterIds(query, api), terminal, sleep }
+        return followEvents(
+          args.json
+            ? { ...following, print: (event) => JSON.stringify(event) }
+            : { ...following, prepare, print: line },
+        )
       }
       const page = await readPage(api, query, limit ?? 100)
       if (args.json) return terminal.write(`${JSON.stringify(page)}\n`)
       if (page.events.length === 0) return terminal.write('No events found\n')
+      await prepare(page.events)
       await terminal.write(page.events.map((event) => `${line(event)}\n`).join(''))
       if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
     },
@@ -75,7 +88,7 @@ const tail = (terminal: Terminal) =>
 /** A page. The control plane ends one early that takes it long; the rest is asked for. */
 async function readPage(api: Api, query: Record<string, string | undefined>, limit: number) {
   const read = (more: Record<string, string>) =>
-    api.json({ path: '/v1/events', query: { ...query, ...more } }, eventPageSchema)
+    api.json({ path: '/v1/events', query: { ...query, ...more }, references: filterReferences }, eventPageSchema)
   const page = await read({})
   while (page.next_cursor !== null && page.events.length < limit) {
     const next = await read({ cursor: page.next_cursor, limit: String(limit - page.events.length) })
@@ -103,7 +116,7 @@ const exportEvents = (terminal: Terminal) =>
     async run({ args }) {
       const api = createApi(findConnection(args, terminal), fetch)
       const query = { since: args.since, format: args.format, columns: args.columns, ...filterQuery(args) }
-      const answer = await api.response({ path: '/v1/events/export', query })
+      const answer = await api.response({ path: '/v1/events/export', query, references: filterReferences })
       const shown = exportProgress(terminal)
       await writeBody(answer, terminal, shown.at)
       shown.done()

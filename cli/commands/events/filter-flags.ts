@@ -1,19 +1,21 @@
 /** The flags that filter events, and the parameters of `/v1/events` that they stand for. */
+import type { Api } from '../../command/api.ts'
+import { idOf } from '../../command/record-names.ts'
 import { storedVerdict } from './event-line.ts'
 
 export const filterFlags = {
   until: { type: 'string', description: 'Only events before this instant', valueHint: 'RFC 3339' },
   'event-type': { type: 'string', description: 'Only events of this type' },
-  'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'UUID' },
+  'gateway-id': { type: 'string', description: 'Only events of this gateway', valueHint: 'NAME|UUID' },
   verdict: { type: 'string', description: 'Only events with this verdict' },
   'request-id': { type: 'string', description: 'Only events of requests with this x-request-id' },
   'exchange-id': { type: 'string', description: 'Only events of this request', valueHint: 'UUID' },
   'session-id': { type: 'string', description: 'Only events of this session' },
   client: { type: 'string', description: 'Only events of this known client, such as claude-code' },
   token: { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },
-  'token-id': { type: 'string', description: 'Only events of this token', valueHint: 'UUID' },
+  'token-id': { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },
   user: { type: 'string', description: 'Only events of this person', valueHint: 'EMAIL|UUID' },
-  'user-id': { type: 'string', description: 'Only events of this person', valueHint: 'UUID' },
+  'user-id': { type: 'string', description: 'Only events of this person', valueHint: 'EMAIL|UUID' },
   team: { type: 'string', description: 'Only events of this team', valueHint: 'NAME|UUID' },
   model: { type: 'string', description: 'Only events of this model' },
   provider: { type: 'string', description: 'Only events of this provider' },
@@ -33,6 +35,9 @@ export const filterFlags = {
   },
 } as const
 
+/** Where the records are listed that these flags name. Of the others the API takes names. */
+export const filterReferences = { gateway_id: '/v1/gateways', token_id: '/v1/tokens', user_id: '/v1/users' }
+
 /** The parameters of the flags that were given. Throws `usage` for an unknown verdict. */
 export function filterQuery(
   args: Readonly<Partial<Record<keyof typeof filterFlags, string | undefined>>>,
@@ -43,4 +48,17 @@ export function filterQuery(
     ...Object.fromEntries(query),
     verdict: args.verdict === undefined ? undefined : storedVerdict(args.verdict),
   }
+}
+
+/** The same parameters with ids for names: for a query that is sent again and again. */
+export async function withFilterIds<Query extends Record<string, string | undefined>>(
+  query: Query,
+  api: Api,
+): Promise<Query> {
+  const ids: Record<string, string> = {}
+  for (const [name, list] of Object.entries(filterReferences)) {
+    const named = query[name]
+    if (named !== undefined) ids[name] = await idOf(`--${name.replaceAll('_', '-')}`, named, list, api)
+  }
+  return { ...query, ...ids }
 }

@@ -11,6 +11,8 @@ import { eventPageSchema, type ListedEvent } from './event-line.ts'
 export interface Following {
   api: Api
   query: Readonly<Record<string, string | undefined>>
+  /** Called before new events are printed. */
+  prepare?(events: readonly ListedEvent[]): Promise<void>
   print(event: ListedEvent): string
   terminal: Pick<Terminal, 'write' | 'note'>
   /** Waits until the next poll is due; its rejection ends the following. */
@@ -18,12 +20,13 @@ export interface Following {
 }
 
 /** Follows until something fails for good. A control plane that is out of reach for a while is waited for. */
-export async function followEvents({ api, query, print, terminal, sleep }: Following): Promise<never> {
+export async function followEvents({ api, query, prepare, print, terminal, sleep }: Following): Promise<never> {
   const read = (cursor: string | undefined) =>
     api.json({ path: '/v1/events', query: { ...query, order: 'oldest', cursor } }, eventPageSchema)
   let page = await read(query.cursor)
   for (;;) {
     const { events, next_cursor, follow } = page
+    await prepare?.(events)
     if (events.length > 0) await terminal.write(events.map((event) => `${print(event)}\n`).join(''))
     if (next_cursor === null) await sleep()
     page = await readPatiently(() => read(next_cursor ?? follow), terminal, sleep)

@@ -6,6 +6,7 @@ import { reviewReasons } from '../../../src/members/access-review/review-reasons
 import type { Api } from '../../command/api.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage } from '../../command/record.ts'
 import { readList } from '../../command/values.ts'
+import { confirm } from '../../terminal/confirm.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 const reasons: string[] = [...reviewReasons]
@@ -14,7 +15,7 @@ const filterFlags = {
   'unused-days': { type: 'string', description: 'For how many days nobody has used them (default 90)', valueHint: 'N' },
 } as const
 const tokenFlag = {
-  'token-id': { type: 'string', repeatable: true, description: 'A token (repeatable)', valueHint: 'UUID' },
+  'token-id': { type: 'string', repeatable: true, description: 'A token (repeatable)', valueHint: 'NAME|UUID' },
 } as const
 
 export const accessReview = (terminal: Terminal) =>
@@ -58,13 +59,17 @@ const revoke = (terminal: Terminal) =>
       if ((named === null) === (args.reason === undefined)) {
         throw new Failure('usage', { message: 'Use either --token-id or --reason' })
       }
-      if (!args.yes) throw new Failure('usage', { message: 'Revoking cannot be undone: repeat the command with --yes' })
+      const which = named === null ? 'All tokens for which this holds' : named.join(', ')
+      await confirm(args.yes, `${which}: they are revoked, which cannot be undone`, terminal)
       const api = connect(args, terminal)
       const ids = named ?? (await idsOf(api, { reason: args.reason, unused_days: args['unused-days'] }))
       const done: { token_id: string; result: string }[] = []
       for (let start = 0; start < ids.length; start += atOnce) {
         const body = { token_ids: ids.slice(start, start + atOnce) }
-        const { tokens } = await api.json({ method: 'POST', path: `${path}/revoke`, body }, revokedSchema)
+        const { tokens } = await api.json(
+          { method: 'POST', path: `${path}/revoke`, body, references: { token_ids: '/v1/tokens' } },
+          revokedSchema,
+        )
         done.push(...tokens)
         if (!args.json) await terminal.write(tokens.map(({ token_id, result }) => `${result} ${token_id}\n`).join(''))
       }

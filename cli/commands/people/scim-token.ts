@@ -20,7 +20,7 @@ const create = (terminal: Terminal) =>
     meta: { description: scimTokens.summaries.create },
     args: {
       'identity-provider-id': {
-        ...{ type: 'string', required: true, valueHint: 'UUID' },
+        ...{ type: 'string', required: true, valueHint: 'NAME|UUID' },
         description: 'The identity provider whose people and groups it manages',
       },
       name: { type: 'string', required: true, description: 'What it is called', valueHint: 'TEXT' },
@@ -28,6 +28,10 @@ const create = (terminal: Terminal) =>
     },
     async run({ args }) {
       const body = { identity_provider_id: args['identity-provider-id'], name: args.name }
-      await sendRecord({ method: 'POST', path: scimTokens.path, body }, args, terminal)
+      await sendRecord(
+        { method: 'POST', path: scimTokens.path, body, references: { identity_provider_id: '/v1/identity-providers' } },
+        args,
+        terminal,
+      )
     },
   })

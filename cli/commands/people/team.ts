@@ -1,10 +1,13 @@
 import { defineCommand } from 'citty'
 import { teamResource } from '../../../src/members/teams/team-resource.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from '../../command/record.ts'
+import { pathOf } from '../../command/record-names.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-const personArgument = { user_id: { type: 'positional', required: true, description: "The person's id" } } as const
+const personArgument = {
+  user_id: { type: 'positional', required: true, description: "The person's e-mail address or id" },
+} as const
 
 export const team = (terminal: Terminal) =>
   defineCommand({
@@ -35,7 +38,11 @@ const addMember = (terminal: Terminal) =>
     args: { ...idArgument, ...personArgument, ...recordFlags },
     async run({ args }) {
       const path = `${recordPath(teamResource, args.id)}/members`
-      await sendRecord({ method: 'POST', path, body: { user_id: args.user_id } }, args, terminal)
+      await sendRecord(
+        { method: 'POST', path, body: { user_id: args.user_id }, references: { user_id: '/v1/users' } },
+        args,
+        terminal,
+      )
     },
   })
 
@@ -44,7 +51,7 @@ const removeMember = (terminal: Terminal) =>
     meta: { description: 'Remove a person from a team' },
     args: { ...idArgument, ...personArgument, ...recordFlags },
     async run({ args }) {
-      const path = `${recordPath(teamResource, args.id)}/members/${encodeURIComponent(args.user_id)}`
+      const path = pathOf(`${recordPath(teamResource, args.id)}/members`, args.user_id)
       await sendRecord({ method: 'DELETE', path }, args, terminal)
     },
   })

@@ -1,11 +1,12 @@
 /** The commands about people. A password is typed unseen or piped in, never a flag: others can read a command line. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
-import { Failure } from '../../../src/failure.ts'
 import { userResource } from '../../../src/members/people/user-resource.ts'
 import { connect, recordFlags, sendRecord } from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
-import { askPassword, type Input, processInput } from '../../terminal/input.ts'
+import { confirm } from '../../terminal/confirm.ts'
+import { type Input, processInput } from '../../terminal/input.ts'
+import { askPassword } from '../../terminal/password.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 const passwordFlag = {
@@ -68,7 +69,7 @@ const removeSecondFactor = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) throw new Failure('usage', { message: 'A password alone is enough then: repeat with --yes' })
+      await confirm(args.yes, `A password alone is enough for ${args.id} then`, terminal)
       const path = `${recordPath(userResource, args.id)}/second-factor`
       await sendRecord({ method: 'DELETE', path }, args, terminal)
     },
@@ -83,7 +84,7 @@ const unlink = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) throw new Failure('usage', { message: 'The person could not sign in there: repeat with --yes' })
+      await confirm(args.yes, `${args.id} cannot sign in by identity providers then`, terminal)
       await sendRecord({ method: 'DELETE', path: `${recordPath(userResource, args.id)}/identities` }, args, terminal)
     },
   })

@@ -61,7 +61,7 @@ const test = (terminal: Terminal) =>
         type: 'string',
         repeatable: true,
         description: 'Or a policy that exists (repeatable)',
-        valueHint: 'ID',
+        valueHint: 'NAME|UUID',
       },
       family: { type: 'string', description: 'The language of both (default: recognized)', valueHint: 'NAME' },
       ...recordFlags,
@@ -81,7 +81,12 @@ const test = (terminal: Terminal) =>
         ...(response === undefined ? {} : { response: readStructuredFile(response) }),
         ...(family === undefined ? {} : { family }),
       }
-      const call = { method: 'POST', path: '/v1/policies/test', body } as const
+      const call = {
+        method: 'POST',
+        path: '/v1/policies/test',
+        body,
+        references: { policy_ids: policies.path },
+      } as const
       const tried = await connect(args, terminal).json(call, findingsSchema)
       if (args.json) return await terminal.write(`${JSON.stringify(tried)}\n`)
       const rows = tried.findings.map(({ name, stage, mode, verdict, reason_code, targets }) =>
@@ -136,12 +141,17 @@ const order = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Set the order of all policies' },
     args: {
-      policy_ids: { type: 'positional', required: true, description: 'The ids of all policies, separated by commas' },
+      policy_ids: {
+        type: 'positional',
+        required: true,
+        description: 'The names or ids of all policies, separated by commas',
+      },
       ...recordFlags,
     },
     async run({ args }) {
       const ids = args.policy_ids.split(',').map((id) => id.trim())
-      const call = { method: 'PUT', path: '/v1/policies/order', body: { policy_ids: ids } } as const
+      const references = { policy_ids: policies.path }
+      const call = { method: 'PUT', path: '/v1/policies/order', body: { policy_ids: ids }, references } as const
       const ordered = await connect(args, terminal).json(call, z.looseObject({ policy_ids: z.array(z.string()) }))
       await terminal.write(args.json ? `${JSON.stringify(ordered)}\n` : `${ordered.policy_ids.join('\n')}\n`)
     },

@@ -4,9 +4,10 @@ import { Failure } from '../../../src/failure.ts'
 import { connect, recordFlags, sendRecord } from '../../command/record.ts'
 import { idArgument } from '../../command/resource-commands.ts'
 import { readCount, readDuration } from '../../command/values.ts'
+import { confirm } from '../../terminal/confirm.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import { madeSchema, requireYes, showMade, tokenPath } from './token-record.ts'
-import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
+import { madeSchema, showMade, tokenPath } from './token-record.ts'
+import { given, readRoles, readScope, roleFlag, scopeFlags, scopeReferences } from './token-scope.ts'
 
 const nameFlag = { name: { type: 'string', description: 'Its name' } } as const
 const yesFlag = { yes: { type: 'boolean', description: 'Confirm: this cannot be undone' } } as const
@@ -31,7 +32,11 @@ export const update = (terminal: Terminal) =>
       }
       const version = args['if-version']
       const headers = version === undefined ? {} : { 'if-match': `"${readCount('--if-version', version)}"` }
-      await sendRecord({ method: 'PATCH', path: tokenPath(args.id), body, headers }, args, terminal)
+      await sendRecord(
+        { method: 'PATCH', path: tokenPath(args.id), body, headers, references: scopeReferences },
+        args,
+        terminal,
+      )
     },
   })
 
@@ -46,7 +51,7 @@ export const rotate = (terminal: Terminal) =>
     },
     async run({ args }) {
       if (args.grace === undefined) {
-        requireYes(args.yes, 'Without --grace the old secret stops working at once')
+        await confirm(args.yes, `Without --grace the old secret of ${args.id} stops working at once`, terminal)
       }
       const body = args.grace === undefined ? {} : { grace_period_seconds: readDuration('--grace', args.grace) }
       const request = { method: 'POST', path: tokenPath(args.id, '/rotate'), body } as const
@@ -66,7 +71,7 @@ export const clone = (terminal: Terminal) =>
     },
     async run({ args }) {
       const body = given({ name: args.name, reason: args.reason, ...readScope(args) })
-      const request = { method: 'POST', path: tokenPath(args.id, '/clone'), body } as const
+      const request = { method: 'POST', path: tokenPath(args.id, '/clone'), body, references: scopeReferences } as const
       await showMade(await connect(args, terminal).json(request, madeSchema), args.json, terminal)
     },
   })
@@ -82,7 +87,7 @@ export const emergencyRevoke = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      requireYes(args.yes, 'Revoking cannot be undone')
+      await confirm(args.yes, `${args.id} is revoked, which cannot be undone`, terminal)
       const body = given({
         explanation: args.explanation,
         revoke_active_sessions: args['revoke-active-sessions'] || undefined,
@@ -96,7 +101,7 @@ export const revoke = (terminal: Terminal) =>
     meta: { description: 'Revoke a token' },
     args: { ...idArgument, ...yesFlag, ...recordFlags },
     async run({ args }) {
-      requireYes(args.yes, 'Revoking cannot be undone')
+      await confirm(args.yes, `${args.id} is revoked, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: tokenPath(args.id) }, args, terminal)
     },
   })

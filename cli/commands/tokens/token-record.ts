@@ -1,17 +1,12 @@
 /** What the commands about tokens share: the path, the flags, how a new token's secret is shown. */
 import { z } from 'zod'
-import { Failure } from '../../../src/failure.ts'
 import { recordSchema, showRecord } from '../../command/record.ts'
+import { pathOf } from '../../command/record-names.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-export const tokenPath = (id: string, action = ''): string => `/v1/tokens/${encodeURIComponent(id)}${action}`
+export const tokenPath = (id: string, action = ''): string => pathOf('/v1/tokens', id) + action
 
 export const madeSchema = recordSchema.extend({ token_value: z.string() })
-
-/** Throws `usage` unless the command line confirms the action. */
-export function requireYes(yes: boolean | undefined, what: string): void {
-  if (!yes) throw new Failure('usage', { message: `${what}: repeat the command with --yes` })
-}
 
 /**
  * Shows a new token. Without `json` stdout gets the secret alone, so that `$(gatehouse token create …)` can store it,

@@ -3,6 +3,7 @@
  * is sent: for a clone or an update an absent field is inherited.
  */
 import { Failure } from '../../../src/failure.ts'
+import type { References } from '../../command/record-names.ts'
 import { readAmount, readCount, readDuration, readList } from '../../command/values.ts'
 
 /** What a token may do on the control plane; a clone has its source's. */
@@ -20,23 +21,23 @@ export const readRoles = (role: string | undefined): string[] | undefined =>
 const metadataTrusts = ['none', 'caller']
 
 export const scopeFlags = {
-  'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'UUID' },
-  'team-id': { type: 'string', description: 'The team it is bound to', valueHint: 'UUID' },
-  'user-id': { type: 'string', description: 'The person it acts for', valueHint: 'UUID' },
-  'budget-id': { type: 'string', description: 'The budget it spends from', valueHint: 'UUID' },
+  'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'NAME|UUID' },
+  'team-id': { type: 'string', description: 'The team it is bound to', valueHint: 'NAME|UUID' },
+  'user-id': { type: 'string', description: 'The person it acts for', valueHint: 'EMAIL|UUID' },
+  'budget-id': { type: 'string', description: 'The budget it spends from', valueHint: 'NAME|UUID' },
   provider: { type: 'string', description: 'The one provider it may use', valueHint: 'NAME' },
   model: { type: 'string', repeatable: true, description: 'A model or * glob it may use (repeatable, or with commas)' },
   'policy-id': {
     type: 'string',
     repeatable: true,
     description: 'A policy to attach (repeatable, or with commas)',
-    valueHint: 'UUID',
+    valueHint: 'NAME|UUID',
   },
   'access-policy-id': {
     type: 'string',
     repeatable: true,
     description: 'An access policy to attach (repeatable, or with commas)',
-    valueHint: 'UUID',
+    valueHint: 'NAME|UUID',
   },
   'max-budget': { type: 'string', description: 'The most it may spend', valueHint: 'USD' },
   'max-requests': { type: 'string', description: 'The most requests in all', valueHint: 'N' },
@@ -51,6 +52,16 @@ export const scopeFlags = {
     description: 'Whether events take metadata from the caller',
   },
 } as const
+
+/** Where the records are listed that these flags name. */
+export const scopeReferences: References = {
+  'bindings.gateway_id': '/v1/gateways',
+  'bindings.team_id': '/v1/teams',
+  'bindings.user_id': '/v1/users',
+  'bindings.budget_id': '/v1/budgets',
+  policy_ids: '/v1/policies',
+  access_policy_ids: '/v1/access-policies',
+}
 
 export type ScopeFlags = { readonly [Name in keyof typeof scopeFlags]: string | undefined }
 

@@ -8,7 +8,7 @@ import { type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { clone, emergencyRevoke, revoke, rotate, update } from './token-change.ts'
 import { madeSchema, showMade } from './token-record.ts'
-import { given, readRoles, readScope, roleFlag, scopeFlags } from './token-scope.ts'
+import { given, readRoles, readScope, roleFlag, scopeFlags, scopeReferences } from './token-scope.ts'
 
 const purposes = ['general', 'gateway-runtime', 'integration']
 const keyClasses = ['durable', 'virtual', 'disposable']
@@ -51,7 +51,7 @@ const create = (terminal: Terminal) =>
         roles: readRoles(args.role),
         ...readScope(args),
       })
-      const request = { method: 'POST', path: '/v1/tokens', body } as const
+      const request = { method: 'POST', path: '/v1/tokens', body, references: scopeReferences } as const
       await showMade(await connect(args, terminal).json(request, madeSchema), args.json, terminal)
     },
   })
@@ -64,8 +64,8 @@ const list = (terminal: Terminal) =>
       purpose: { type: 'enum', options: purposes, description: 'Only tokens for this' },
       status: { type: 'string', description: 'Only tokens in this state, for example active' },
       'key-class': { type: 'enum', options: keyClasses, description: 'Only tokens of this class' },
-      'team-id': { type: 'string', description: 'Only tokens of this team', valueHint: 'UUID' },
-      'gateway-id': { type: 'string', description: 'Only tokens bound to this gateway', valueHint: 'UUID' },
+      'team-id': { type: 'string', description: 'Only tokens of this team', valueHint: 'NAME|UUID' },
+      'gateway-id': { type: 'string', description: 'Only tokens bound to this gateway', valueHint: 'NAME|UUID' },
       ...pageFlags,
       ...recordFlags,
     },
@@ -75,10 +75,12 @@ const list = (terminal: Terminal) =>
       const key_class = args['key-class']
       const ids = { team_id: args['team-id'], gateway_id: args['gateway-id'] }
       const query = { name, purpose, status, key_class, ...ids, ...pageQuery(args) }
-      const page = await connect(args, terminal).json({ path: '/v1/tokens', query }, pageSchema)
+      const page = await connect(args, terminal).json({ path: '/v1/tokens', query, references }, pageSchema)
       await showPage(page, { of: 'tokens', fields: columnsOfList, json, terminal })
     },
   })
+
+const references = { team_id: '/v1/teams', gateway_id: '/v1/gateways' }
 
 const alerts = {
   path: '/v1/tokens/alerts',

@@ -92,8 +92,8 @@ interface Page {
   progress: number
 }
 
-/** The pages. If retention overtakes it before the first page, it starts again with what is left. */
-async function* readPages(ledger: Database, window: ExportWindow): AsyncGenerator<Page> {
+/** The events, page by page. If retention overtakes it before the first page, it starts again with what is left. */
+export async function* readPages(ledger: Database, window: ExportWindow): AsyncGenerator<Page> {
   for (let beginnings = 1; ; beginnings += 1) {
     let begun = false
     try {

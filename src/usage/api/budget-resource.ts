@@ -77,5 +77,6 @@ export const budgetResource = resource({
     max_budget: { hint: 'USD' },
     window: { default: 'month' },
     'scope.kind': { name: 'scope', default: 'organization' },
+    'scope.id': { hint: 'NAME|UUID' },
   },
 })

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from 'bun:test'
-import { runCommandLine } from '../command/command.ts'
-import { recordingControlPlane } from '../testing/control-plane.ts'
-import { recordingTerminal } from '../testing/terminal.ts'
+import { runCommandLine } from '../../command/command.ts'
+import { recordingControlPlane } from '../../testing/control-plane.ts'
+import { recordingTerminal } from '../../testing/terminal.ts'
 import { usage } from './usage.ts'
 
 const answers: Readonly<Record<string, object>> = {

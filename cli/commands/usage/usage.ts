@@ -1,9 +1,8 @@
-/** `usage accounts|rates|workers|release|excesses|forget-excess|resume`. */
+/** `usage report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
-import { Failure } from '../../src/failure.ts'
-import { fromNano } from '../../src/lib/money.ts'
-import { readAccountName } from '../../src/usage/account-name.ts'
+import { fromNano } from '../../../src/lib/money.ts'
+import { readAccountName } from '../../../src/usage/account-name.ts'
 import {
   connect,
   pageFlags,
@@ -13,14 +12,16 @@ import {
   sendRecord,
   showPage,
   showRecord,
-} from '../command/record.ts'
-import { listOf } from '../command/resource-commands.ts'
-import type { Terminal } from '../terminal/terminal.ts'
+} from '../../command/record.ts'
+import { listOf } from '../../command/resource-commands.ts'
+import { confirm } from '../../terminal/confirm.ts'
+import type { Terminal } from '../../terminal/terminal.ts'
 
 export const usage = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Show how much of each limit is used, and free what lost gateways hold' },
     subCommands: {
+      report: async () => (await import('./report.ts')).report(terminal),
       accounts: async () => accounts(terminal),
       rates: async () => listOf(rates, terminal),
       workers: async () => listOf(workers, terminal),
@@ -101,9 +102,7 @@ const release = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) {
-        throw new Failure('usage', { message: 'Releasing cannot be undone: repeat the command with --yes' })
-      }
+      await confirm(args.yes, `${args.worker} is released, which cannot be undone`, terminal)
       const request = { method: 'POST', path: '/v1/usage/release', body: { worker: args.worker } } as const
       const released = await connect(args, terminal).json(request, releasedSchema)
       const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)
@@ -133,13 +132,17 @@ const forgetExcess = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Stop adding what a provider once charged beyond its list price to the bounds of requests' },
     args: {
-      provider: { type: 'positional', required: true, description: "The provider's id, as `usage excesses` shows it" },
+      provider: { type: 'positional', required: true, description: "The provider's id or name" },
       model: { type: 'positional', required: true, description: 'The model, as `usage excesses` shows it' },
       ...recordFlags,
     },
     async run({ args }) {
       const body = { provider_id: args.provider, model: args.model }
-      await sendRecord({ method: 'POST', path: '/v1/usage/forget-excess', body }, args, terminal)
+      await sendRecord(
+        { method: 'POST', path: '/v1/usage/forget-excess', body, references: { provider_id: '/v1/catalog/providers' } },
+        args,
+        terminal,
+      )
     },
   })
 
@@ -154,9 +157,7 @@ const resume = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      if (!args.yes) {
-        throw new Failure('usage', { message: 'Limits may be passed if those workers come back: repeat it with --yes' })
-      }
+      await confirm(args.yes, 'Limits may be passed if those workers come back', terminal)
       await sendRecord({ method: 'POST', path: '/v1/usage/resume', body: {} }, args, terminal)
     },
   })

@@ -1,0 +1,31 @@
+import { expect, test } from 'bun:test'
+import { recordingTerminal } from '../testing/terminal.ts'
+import { confirm } from './confirm.ts'
+
+const asking = (answer: string) => {
+  const questions: string[] = []
+  const ask = async (question: string) => {
+    questions.push(question)
+    return answer
+  }
+  return { terminal: recordingTerminal({ ask }), questions }
+}
+
+test.each(['y', 'Yes', ' YES '])('goes on after the answer %p', async (answer) => {
+  const { terminal, questions } = asking(answer)
+  await confirm(undefined, 'The team is deleted', terminal)
+  expect(questions).toEqual(['The team is deleted. Go on? [y/N] '])
+})
+
+test.each(['', 'n', 'no', 'yeah'])('changes nothing after the answer %p', async (answer) => {
+  await expect(confirm(undefined, 'It is deleted', asking(answer).terminal)).rejects.toThrow('Nothing was changed')
+})
+
+test('--yes asks nothing, and without a terminal it is needed', async () => {
+  const { terminal, questions } = asking('n')
+  await confirm(true, 'It is deleted', terminal)
+  expect(questions).toEqual([])
+  await expect(confirm(undefined, 'It is deleted', recordingTerminal())).rejects.toThrow(
+    'repeat the command with --yes',
+  )
+})

@@ -1,0 +1,90 @@
+/**
+ * What requests used in a time, by teams, models, tokens and more: GET /v1/usage/report.
+ *
+ * SQL text: the names of ids, by a list of them.
+ */
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { type Clock, timestamp } from '../../lib/clock.ts'
+import type { Database } from '../../store/open.ts'
+import type { EventConditions, EventFilters } from '../query/filters.ts'
+import { eventFilters } from '../query/filters.ts'
+import { sinceSchema } from '../query/since.ts'
+import { dimensionNames, readDimensions, readReport } from './read-report.ts'
+
+const bySchema = z
+  .string()
+  .refine((text) => readDimensions(text) !== null, {
+    message: `Name one or more of ${dimensionNames.join(', ')}, or tag:KEY, with commas and without blanks between them`,
+  })
+  .transform((text) => readDimensions(text) ?? new Map())
+  .meta({ type: 'string', description: `What rows are for: one or more of ${dimensionNames.join(', ')}, tag:KEY` })
+
+const count = z.number().int()
+const sums = {
+  requests: count,
+  input_tokens: count,
+  output_tokens: count,
+  cached_input_tokens: count,
+  cost: z.number().describe('USD; exact to the nano-dollar'),
+  unpriced: count.describe('Requests to models without a price, which are not in the cost'),
+}
+const byDimension = z.record(z.string(), z.string().nullable())
+const { event_type: _, ...filters } = eventFilters
+
+export const reportRoute = (
+  { ledger, clock }: { ledger: Database; clock: Clock },
+  window: (
+    principal: Principal,
+    filters: EventFilters & { since: string },
+  ) => Promise<{ since: number; conditions: EventConditions | 'nothing' }>,
+) =>
+  new Elysia({ name: 'usage-report' }).use(conventions).get(
+    '/v1/usage/report',
+    async ({ principal, query: { by, ...query }, request: { signal } }) => {
+      const { since, conditions } = await window(principal, query)
+      const until = query.until === undefined ? clock.now() + 1 : Date.parse(query.until)
+      const { rows, totals } = await readReport(ledger, by, { since, until, conditions, signal })
+      const seesPeople = principal.permissions.has('members:read')
+      for (const [dimension, table] of Object.entries(tables)) {
+        if (!by.has(dimension) || (dimension === 'user' && !seesPeople)) continue
+        const names = await namesOf(ledger, table, new Set(rows.map(({ group }) => group[dimension] ?? '')))
+        for (const { group, names: own } of rows) own[dimension] = names.get(group[dimension] ?? '') ?? null
+      }
+      return { since: timestamp(since), until: timestamp(until), by: [...by.keys()], rows, totals }
+    },
+    {
+      access: 'events:read',
+      query: z.strictObject({ since: sinceSchema, by: bySchema, ...filters }),
+      response: z.object({
+        since: z.iso.datetime(),
+        until: z.iso.datetime(),
+        by: z.array(z.string()),
+        rows: z
+          .array(z.object({ group: byDimension, names: byDimension, ...sums }))
+          .describe('The dearest first; group has ids where there are any, names what they are called'),
+        totals: z.object(sums),
+      }),
+      detail: {
+        tags: ['Usage'],
+        summary: 'Returns what requests used in a time, by teams, models, tokens and more, as exact sums of the events',
+      },
+    },
+  )
+
+const tables = {
+  team: 'select id, name from teams',
+  token: 'select id, name from tokens',
+  user: 'select id, email as name from users',
+  gateway: 'select id, name from gateway_names',
+} as const
+
+async function namesOf(ledger: Database, select: string, ids: ReadonlySet<string>): Promise<Map<string, string>> {
+  const rows = await ledger.read<{ id: string; name: string }>(
+    `${select} where id in (select value from json_each(?))`,
+    [JSON.stringify([...ids])],
+  )
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
