@@ -134,7 +134,7 @@ test('managed settings from a file reach the agent, change for its team, and end
     return stdout
   }
   const everybody = { name: 'everybody', settings: { permissions: { deny: ['Read(./.env)'] } } }
-  const ofTeam = { name: 'checkout', priority: 10, team_ids: [team.id], settings: { env: { B: '1', A: '2' } } }
+  const ofTeam = { name: 'checkout', priority: 10, teams: ['Checkout'], settings: { env: { B: '1', A: '2' } } }
   expect(await apply([everybody, ofTeam])).toBe(
     '+ record of managed settings everybody\n+ record of managed settings checkout\n',
   )

@@ -235,7 +235,9 @@ test('apply shows the changes of a policy file, makes them, and then has nothing
   const shown = await operate(gatehouse, 'apply', '-f', path, '--dry-run')
   expect(shown).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('+ policy from a file\n~ policy first\n    mode: "enforce" -> "monitor"\n'),
+    stdout: expect.stringMatching(
+      /^\+ policy from a file\n( {4}\+ .*\n)+~ policy first\n {4}mode: "enforce" -> "monitor"\n$/,
+    ),
   })
   expect((await operate(gatehouse, 'policy', 'list')).stdout).not.toContain('from a file')
   expect((await operate(gatehouse, 'policy', 'apply', '-f', path)).code).toBe(0)

@@ -35,7 +35,7 @@ const control = recordingControlPlane(({ method, path }) =>
         ? { providers: providersThere, next_cursor: null }
         : path === '/v1/catalog/models'
           ? { models: shownModels, next_cursor: null }
-          : { mcp_servers: there, next_cursor: null },
+          : { mcp_servers: there, teams: [], users: [], gateways: [], tokens: [], next_cursor: null },
 )
 const folder = mkdtempSync(join(tmpdir(), 'apply-'))
 afterEach(() => control.requests.splice(0))
@@ -50,15 +50,15 @@ policies: []
 mcp_servers:
   - name: same
     url: https://same.example.com/mcp
-    header_env: { X-Key: KEY }
-    oauth: { token_url: "https://l.example.com/t", client_id: gate, client_secret_env: SECRET }
+    headers: { X-Key: { env: KEY } }
+    oauth: { token_url: "https://l.example.com/t", client_id: gate, client_secret: { env: SECRET } }
   - name: moved
     url: https://new.example.com/mcp
-    header_env: { X-Key: KEY }
+    headers: { X-Key: { env: KEY } }
     approval: required
   - name: local
     command: { program: npx, args: [server] }
-    environment_env: { API_KEY: ENVIRONMENT }
+    environment: { API_KEY: { env: ENVIRONMENT } }
 `
 
 async function apply(text: string, ...flags: string[]) {
@@ -78,7 +78,10 @@ test('apply makes MCP servers match a file, with secrets from variables, and sho
   expect(shown).toBe(
     '= MCP server same\n~ MCP server moved\n' +
       '    url: "https://old.example.com/mcp" -> "https://new.example.com/mcp"\n' +
-      '    approval: "first_use" -> "required"\n+ MCP server local\nNothing was changed\n',
+      '    approval: "first_use" -> "required"\n+ MCP server local\n' +
+      '    + command:\n    +   program: npx\n    +   args:\n    +     - server\n' +
+      '    + environment:\n    +   API_KEY: (secret)\n' +
+      '1 to create, 1 to change, 1 unchanged. Nothing was changed\n',
   )
   expect(sent()).toEqual([])
   const said = (await apply(yaml)) + (await apply(yaml, '--json'))
@@ -94,6 +97,8 @@ test('apply makes MCP servers match a file, with secrets from variables, and sho
         name: 'local',
         command: { program: 'npx', args: ['server'] },
         environment: { API_KEY: 'environment-secret' },
+        approval: 'first_use',
+        enabled: true,
       },
     ],
   ])
@@ -115,9 +120,10 @@ test('apply resets fields that a file leaves out, removes secrets, and --dry-run
   there.push(present('strict', { url: 'https://strict.example.com/mcp', approval: 'required', enabled: false }))
   const file = `mcp_servers:\n${bare('same')}${bare('strict')}`
   expect(await apply(file, '--dry-run', '--secrets')).toBe(
-    '~ MCP server same\n    header_env: ["X-Key"] -> []\n' +
-      `    oauth: ${JSON.stringify(oauth)} -> null\n` +
-      '~ MCP server strict\n    approval: "required" -> "first_use"\n    enabled: false -> true\nNothing was changed\n',
+    '~ MCP server same\n    - headers:\n    -   X-Key: (secret)\n    - oauth:\n' +
+      '    -   token_url: https://l.example.com/t\n    -   client_id: gate\n    -   client_secret: (secret)\n' +
+      '~ MCP server strict\n    approval: "required" -> "first_use"\n    enabled: false -> true\n' +
+      '2 to change. Nothing was changed\n',
   )
   await apply(file)
   there.pop()
@@ -152,15 +158,15 @@ test('apply changes nothing for a file with an unknown field, a secret or a dupl
   await expect(apply('{}')).rejects.toThrow('has no list')
   await expect(apply(server(', headers: { X-Key: secret }'))).rejects.toThrow('headers')
   await expect(apply(server('') + server('').slice(13))).rejects.toThrow('twice')
-  await expect(apply('{"mcp_servers":[],"mcp_servers":[]}')).rejects.toThrow('a name twice')
+  await expect(apply('{"mcp_servers":[],"mcp_servers":[]}')).rejects.toThrow('file.json:1:19: Map keys must be unique')
   await expect(apply(`${server('')}  - { name: b__c, url: "https://b.example.com/mcp" }\n`)).rejects.toThrow('b__c')
-  await expect(apply(`${server('')}  - { name: b }\n`)).rejects.toThrow('"b": url: Write where')
+  await expect(apply(`${server('')}  - { name: b }\n`)).rejects.toThrow('mcp_servers[1].url: Write where')
   const pattern =
     '{ name: p, kind: pattern-filter, stages: [pre_response], config: { patterns: [{ name: a, pattern: "(" }], action: block } }'
-  await expect(apply(`${server('')}policies: [${pattern}]`)).rejects.toThrow('the policy "p": config.patterns.0')
+  await expect(apply(`${server('')}policies: [${pattern}]`)).rejects.toThrow('policies[0].config.patterns[0]')
   expect(sent()).toEqual([])
   await expect(
-    apply(`${server('')}  - { name: b, url: "https://b.example.com/mcp", header_env: { X-Key: NONE } }\n`),
+    apply(`${server('')}  - { name: b, url: "https://b.example.com/mcp", headers: { X-Key: { env: NONE } } }\n`),
   ).rejects.toThrow('NONE')
   expect(sent()).toEqual([])
 })
@@ -178,10 +184,10 @@ test('apply makes providers match a file, presets too, with keys from variables'
   ]
   const file = `
 providers:
-  - { name: same, kind: openai, base_url: "https://same.example.com/v1/", api_key_env: KEY }
-  - { name: moved, kind: openai, base_url: "https://new.example.com", api_key_env: KEY }
-  - { preset: anthropic, api_key_env: KEY, timeouts: { idle_seconds: 9 } }
-  - { preset: groq, api_key_env: SECRET }
+  - { name: same, kind: openai, base_url: "https://same.example.com/v1/", api_key: { env: KEY } }
+  - { name: moved, kind: openai, base_url: "https://new.example.com", api_key: { env: KEY } }
+  - { preset: anthropic, api_key: { env: KEY }, timeouts: { idle_seconds: 9 } }
+  - { preset: groq, api_key: { env: SECRET } }
 `
   const shown = await apply(file)
   expect(shown).not.toMatch(/-secret/)
@@ -200,7 +206,7 @@ providers:
     ['preset: groq, kind: openai', 'kind: The preset says the kind'],
     ['name: a, kind: openai, base_url: "ftp://a"', 'base_url'],
     ['name: a, kind: openai, api_key: secret', 'api_key'],
-    ['preset: groq, api_key_env: UNSET', 'UNSET'],
+    ['preset: groq, api_key: { env: UNSET }', 'UNSET'],
   ]) {
     await expect(apply(`providers: [{ ${entry} }]`)).rejects.toThrow(message)
   }

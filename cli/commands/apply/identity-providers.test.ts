@@ -11,7 +11,7 @@ import { applyCommand } from './apply.ts'
 const known = newProviderBody.parse({ name: 'Acme', issuer: 'https://id.acme.test', client_id: 'gatehouse' })
 const there = { ...known, id: 'id-acme', version: 2, has_client_secret: true, redirect_uri: 'x', created_at: 'x' }
 const control = recordingControlPlane(({ method }) =>
-  method === 'GET' ? { identity_providers: [there], next_cursor: null } : there,
+  method === 'GET' ? { identity_providers: [there], teams: [], next_cursor: null } : there,
 )
 const folder = mkdtempSync(join(tmpdir(), 'apply-providers-'))
 afterEach(() => control.requests.splice(0))
@@ -29,7 +29,7 @@ async function apply(entry: object, ...flags: string[]) {
 }
 const sent = () => control.requests.filter(({ method }) => method !== 'GET').map(({ body }) => body)
 
-const acme = { name: 'Acme', issuer: 'https://id.acme.test', client_id: 'gatehouse', client_secret_env: 'SECRET' }
+const acme = { name: 'Acme', issuer: 'https://id.acme.test', client_id: 'gatehouse', client_secret: { env: 'SECRET' } }
 
 test('a provider that is as the file says is left alone', async () => {
   expect(await apply(acme)).toBe('= identity provider Acme\n')
@@ -39,7 +39,7 @@ test('a provider that is as the file says is left alone', async () => {
 test('a new provider is made with its secret from a variable, and shows no secret', async () => {
   const other = { ...acme, name: 'Other', issuer: 'https://id.other.test' }
   expect(await apply(other)).toBe('+ identity provider Other\n')
-  const { client_secret_env: _, ...plain } = other
+  const { client_secret: _, ...plain } = other
   expect(sent()).toEqual([{ ...newProviderBody.parse(plain), client_secret: 'hush hush' }])
 })
 
@@ -47,7 +47,7 @@ test('only what differs is sent; the secret with --secrets, and away where the f
   const shown = await apply({ ...acme, domains: ['Acme.test'] })
   expect(shown).toBe('~ identity provider Acme\n    domains: [] -> ["acme.test"]\n')
   expect(await apply(acme, '--secrets')).toBe('~ identity provider Acme\n')
-  const { client_secret_env: _, ...open } = acme
+  const { client_secret: _, ...open } = acme
   await apply(open)
   expect(sent()).toEqual([{ domains: ['acme.test'] }, { client_secret: 'hush hush' }, { client_secret: null }])
 })

@@ -1,0 +1,43 @@
+/** Every kind of record that files can hold, what others refer to first. */
+
+import { managedSettingsResource } from '../../../../src/managed-settings/managed-settings-resource.ts'
+import { teamResource } from '../../../../src/members/teams/team-resource.ts'
+import { accessPolicyResource } from '../../../../src/usage/api/access-policy-resource.ts'
+import { type Kind, type KindAlone, kindOf } from '../kind.ts'
+import { budgets } from './budgets.ts'
+import { consumerGroups } from './consumer-groups.ts'
+import { gateways } from './gateways.ts'
+import { identityProviders } from './identity-providers.ts'
+import { mcpServers } from './mcp-servers.ts'
+import { models } from './models.ts'
+import { oauthClients } from './oauth-clients.ts'
+import { policies } from './policies.ts'
+import { providers } from './providers.ts'
+import { users } from './users.ts'
+import { workloadIdentities } from './workload-identities.ts'
+
+/** The team of records without an owner, which keeps its name and stays. */
+const defaultTeam = 'default'
+
+const teams = kindOf(teamResource, {
+  remove: ({ name }, id) => (name === defaultTeam ? null : { method: 'DELETE', path: `${teamResource.path}/${id}` }),
+})
+
+const inOrder: readonly KindAlone[] = [
+  teams,
+  users,
+  identityProviders,
+  providers,
+  models,
+  gateways,
+  kindOf(accessPolicyResource),
+  budgets,
+  consumerGroups,
+  oauthClients,
+  mcpServers,
+  policies,
+  kindOf(managedSettingsResource),
+  workloadIdentities,
+]
+
+export const kinds: readonly Kind[] = inOrder.map((kind, order) => ({ ...kind, order }))
