@@ -117,7 +117,7 @@ function serve(
   const options: Omit<ApplicationOptions, 'features'> = {
     authenticate: async (request) =>
       (await workers.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
-    answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
+    answers: createAnswerStore({ ledger, clock, key: shared.masterKey.derive('gatehouse idempotent calls') }),
     clock,
     newId,
     log,

@@ -330,6 +330,7 @@ export const eventGroups = [
         actor,
       }),
   ),
+  group('MasterKeyEvent', ['master_key.rotation_begun'], () => z.looseObject({ actor })),
 ]
 
 export type EventType = (typeof eventGroups)[number]['types'][number]
