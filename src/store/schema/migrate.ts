@@ -7,6 +7,7 @@
  * so that a first start waits for the disk once.
  */
 import { Failure } from '../../failure.ts'
+import { version } from '../../version.ts'
 import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'text' }
 import ledger0001 from '../migrations/ledger/0001_rows_and_triggers.sql' with { type: 'text' }
 import ledger0002 from '../migrations/ledger/0002_features.sql' with { type: 'text' }
@@ -64,8 +65,17 @@ export async function migrate(database: Database, migrations: readonly Migration
  * tables is accepted. Throws `data_incompatible` as `migrate` does.
  */
 export async function requireReadable(database: Reader, migrations: readonly Migration[]): Promise<void> {
+  await pendingMigrations(database, migrations)
+}
+
+/**
+ * The migrations that a start would run. Throws `data_incompatible` as `migrate` does.
+ */
+export async function pendingMigrations(database: Reader, migrations: readonly Migration[]): Promise<Migration[]> {
   const table = await database.read("select 1 from sqlite_master where name = 'schema_migrations'")
-  if (table.length > 0) requireKnown(await appliedTo(database), migrations)
+  const seen: Seen = table.length === 0 ? new Map() : await appliedTo(database)
+  requireKnown(seen, migrations)
+  return migrations.filter(({ name }) => !seen.has(name))
 }
 
 /** Checksums of the migrations that a database has seen, by name. */
@@ -75,7 +85,7 @@ function requireKnown(seen: Seen, migrations: readonly Migration[]): void {
   for (const [name, sha256] of seen) {
     const known = migrations.find((migration) => migration.name === name)
     if (known === undefined) {
-      const message = `The database was made by another version (this one has no migration ${name}): start the version that made it, or a later one`
+      const message = `The database was upgraded by a later version: this one, ${version}, has no migration ${name}, and a downgrade is refused. Start the version that upgraded it or a later one, or restore a backup that an older one made`
       throw new Failure('data_incompatible', { message })
     }
     if (sha256 !== checksum(known)) {
