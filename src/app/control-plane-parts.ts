@@ -14,6 +14,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import { firstStart } from '../members/first-start.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
+import { readReport } from '../operation/doctor-report.ts'
 import { loadMasterKey } from '../store/keys/load-master-key.ts'
 import { KeyRotation } from '../store/keys/rotate-master-key.ts'
 import type { Fleet } from '../store/propagation.ts'
@@ -59,6 +60,7 @@ export async function connectParts(
   const metrics = createControlPlaneMetrics({
     connectedWorkers: () => connectedWorkers(ledger),
     stateReads: () => workers.stateReads(),
+    doctorReport: () => readReport(ledger),
   })
   const callers = new WeakMap<Request, string>()
   const lastUse = createLastUse(ledger)

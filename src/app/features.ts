@@ -16,6 +16,7 @@ import { memberRoutes } from '../members/routes.ts'
 import { sessionOf } from '../members/sessions/authenticate-session.ts'
 import { ownerAwaitingSetup } from '../members/sessions/setup-link.ts'
 import { oauthRoutes } from '../oauth/routes.ts'
+import { findingsRoutes } from '../operation/findings-routes.ts'
 import { masterKeyRoutes } from '../operation/master-key-routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
@@ -56,6 +57,7 @@ export async function features(
     rateRoutes(shared),
     usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
     excessRoutes(shared),
+    findingsRoutes(shared),
     masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
     ...workers.routes,
     consoleRoutes({
