@@ -25,6 +25,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       cache: async () => (await import('./commands/catalog/cache.ts')).cacheCommands(terminal),
       backup: async () => (await import('./commands/backup.ts')).backup(terminal),
       restore: async () => (await import('./commands/backup.ts')).restore(terminal),
+      'master-key': async () => (await import('./commands/master-key.ts')).masterKey(terminal),
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),

@@ -120,7 +120,15 @@ test('a refusal never repeats the value, which may be a secret in the wrong plac
 })
 
 test('secrets have an environment name and no flag', () => {
-  const secrets = ['api_token', 'master_key', 'state_token', 'ledger_token', 'state_read_token', 'otlp_headers']
+  const secrets = [
+    'api_token',
+    'master_key',
+    'master_key_next',
+    'state_token',
+    'ledger_token',
+    'state_read_token',
+    'otlp_headers',
+  ]
   expect([...secretSettings].map(String)).toEqual(secrets)
   for (const name of secretSettings) expect(flagSettings).not.toContain(name)
   expect(flagSettings.length + secretSettings.size).toBe(settingNames.length)

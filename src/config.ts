@@ -49,6 +49,9 @@ const shape = {
   master_key: text
     .optional()
     .describeSecret('32 bytes in base64 that encrypt provider keys (a secret); default: a file in data'),
+  master_key_next: text
+    .optional()
+    .describeSecret('The key that takes the place of master_key by `master-key rotate` (a secret); goes with it'),
   checkpoint_key_file: filled
     .optional()
     .describe(

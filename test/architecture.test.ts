@@ -15,7 +15,7 @@ const floors: readonly (readonly string[])[] = [
   ['backup', 'identity', 'inspection'],
   ['api'],
   ['events'],
-  ['escalations', 'providers', 'telemetry', 'tokens'],
+  ['escalations', 'operation', 'providers', 'telemetry', 'tokens'],
   ['mcp', 'members', 'policies', 'usage', 'workloads'],
   ['console', 'fleet', 'managed-settings', 'oauth'],
   ['doctor', 'gateway'],

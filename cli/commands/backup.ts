@@ -57,7 +57,7 @@ export const restore = (terminal: Terminal) =>
           data,
           file: args.file,
           passphrase: passphraseOf(args['passphrase-env'], terminal),
-          keyIsSet: settings.master_key !== undefined,
+          settings,
           now: Date.now,
         })
         if (args.json) return await terminal.write(`${JSON.stringify(restored)}\n`)

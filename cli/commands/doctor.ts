@@ -13,13 +13,17 @@ const args = {
   data: { type: 'string', description: 'Look at the gateway that has this data directory', valueHint: 'DIR' },
   config: {
     type: 'string',
-    description: "The profile file; with --data the gateway's settings file",
+    description: 'The profile file; with --data or --upgrade the settings file',
     valueHint: 'FILE',
   },
   'gateway-listen': {
     type: 'string',
     description: 'With --data: where that gateway listens (default 127.0.0.1:7080)',
     valueHint: 'HOST:PORT',
+  },
+  upgrade: {
+    type: 'boolean',
+    description: 'Say what an upgrade to this executable would meet; with --data also in those files',
   },
   json: { type: 'boolean', description: 'Print the findings as JSON' },
 } as const
@@ -29,12 +33,18 @@ export const doctor = (terminal: Terminal) =>
     meta: { description: 'Find what is wrong and say how to fix it; changes nothing' },
     args,
     async run({ args }) {
-      const { examineHost, examineInstallation } = await import('../../src/app/doctor.ts')
+      const { examineHost, examineInstallation, examineUpgrade } = await import('../../src/app/doctor.ts')
       const world = { fetch, clock: systemClock }
-      const findings =
-        args.data === undefined
-          ? await examineInstallation(findConnection(args, terminal), world)
-          : await examineHost(readSettings(args, terminal.environment).settings, world)
+      const settings = () => readSettings(args, terminal.environment).settings
+      const look = async () => {
+        if (args.upgrade === true) {
+          // Of an upgrade the settings of the control plane are needed too: the file is theirs.
+          return await examineUpgrade(settings(), findConnection({ ...args, config: undefined }, terminal), world)
+        }
+        if (args.data === undefined) return await examineInstallation(findConnection(args, terminal), world)
+        return await examineHost(settings(), world)
+      }
+      const findings = await look()
       const failed = findings.filter(({ level }) => level === 'fail').length
       await terminal.write(
         args.json === true

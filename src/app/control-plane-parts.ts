@@ -14,7 +14,9 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import { firstStart } from '../members/first-start.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
-import { loadMasterKey } from '../store/keys/master-key.ts'
+import { readReport } from '../operation/doctor-report.ts'
+import { loadMasterKey } from '../store/keys/load-master-key.ts'
+import { KeyRotation } from '../store/keys/rotate-master-key.ts'
 import type { Fleet } from '../store/propagation.ts'
 import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/limits/alerts.ts'
@@ -40,10 +42,15 @@ export async function connectParts(
   { state, ledger, source }: Store,
 ) {
   const masterKey = await loadMasterKey({
-    setting: settings.master_key,
+    settings,
     dataDirectory: resolve(settings.data),
     ledger,
     randomBytes,
+  })
+  const keyRotation = new KeyRotation({
+    ...{ ledger, masterKey, randomBytes },
+    isSetting: settings.master_key !== undefined,
+    dataDirectory: resolve(settings.data),
   })
   const addresses = {
     base: settings.base_url ?? '',
@@ -53,6 +60,7 @@ export async function connectParts(
   const metrics = createControlPlaneMetrics({
     connectedWorkers: () => connectedWorkers(ledger),
     stateReads: () => workers.stateReads(),
+    doctorReport: () => readReport(ledger),
   })
   const callers = new WeakMap<Request, string>()
   const lastUse = createLastUse(ledger)
@@ -123,6 +131,7 @@ export async function connectParts(
     proof,
     lastUse,
     settings,
+    keyRotation,
   }
 }
 

@@ -20,6 +20,7 @@ import { keyRefresher } from '../workloads/refresh-keys.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
 import { finishInterruptedWork, housekeep, mergingRounds, recheckingRounds } from './housekeeping.ts'
 import { openStore } from './store.ts'
+import { Watch } from './watch.ts'
 
 export interface ControlPlane {
   baseUrl: string
@@ -116,8 +117,11 @@ function serve(
   let draining = false
   const options: Omit<ApplicationOptions, 'features'> = {
     authenticate: async (request) =>
-      (await workers.authenticate(request)) ?? (await bySession(request)) ?? (await byToken(request)),
-    answers: createAnswerStore({ ledger, clock, key: shared.masterKey }),
+      watch.authenticate(request) ??
+      (await workers.authenticate(request)) ??
+      (await bySession(request)) ??
+      (await byToken(request)),
+    answers: createAnswerStore({ ledger, clock, key: shared.masterKey.derive('gatehouse idempotent calls') }),
     clock,
     newId,
     log,
@@ -145,6 +149,7 @@ function serve(
     made ??= makeWhole()
     return made
   }
+  const watch = new Watch(parts, async (request) => await (await whole()).fetch(request), log)
   answer(async (request) => {
     const application = runtimePaths.has(pathOf(request.url)) ? runtime : await whole()
     return await application.fetch(request)
@@ -157,11 +162,12 @@ function serve(
   merging.start()
   const rechecking = recheckingRounds(parts, log)
   rechecking.start()
+  watch.start()
   proof.start()
   return {
     async drain() {
       draining = true
-      await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop()])
+      await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop(), watch.stop()])
       await (await exports()).stop()
       await proof.stop()
       await workers.close()

@@ -4,16 +4,19 @@
  */
 import { resolve } from 'node:path'
 import type { Settings } from '../config.ts'
-import { controlPlaneChecks } from '../doctor/control-plane-checks.ts'
+import { controlPlaneChecks, versionOf } from '../doctor/control-plane-checks.ts'
 import { examine, type NamedFinding } from '../doctor/finding.ts'
 import { hostChecks } from '../doctor/host-checks.ts'
 import { readHost } from '../doctor/host-facts.ts'
 import { installationChecks } from '../doctor/installation-checks.ts'
 import { readInstallation } from '../doctor/installation-facts.ts'
 import { createProbe } from '../doctor/probe.ts'
+import { upgradeChecks } from '../doctor/upgrade-checks.ts'
 import { examineWorkers } from '../doctor/worker-checks.ts'
 import type { Clock } from '../lib/clock.ts'
+import { version } from '../version.ts'
 import { findStartFaults } from './start-faults.ts'
+import { readDataFacts } from './upgrade-facts.ts'
 
 const withinMs = 3000
 
@@ -28,8 +31,26 @@ export async function examineInstallation(
   { fetch, clock }: DoctorOptions,
 ): Promise<NamedFinding[]> {
   const probe = createProbe({ fetch, clock, withinMs })
-  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now() })
+  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now(), events: true })
   return [...examine(controlPlaneChecks, facts.controlPlane), ...examine(installationChecks, facts)]
+}
+
+/** What an upgrade to this executable would meet: what runs, as the operator sees it, and the databases here. */
+export async function examineUpgrade(
+  settings: Settings,
+  { apiUrl, apiToken }: { apiUrl: string; apiToken: string | null },
+  { fetch, clock }: DoctorOptions,
+): Promise<NamedFinding[]> {
+  const probe = createProbe({ fetch, clock, withinMs })
+  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now(), events: true })
+  const { controlPlane, workers, now } = facts
+  const data = await readDataFacts(settings)
+  return [
+    // Another version is what an upgrade is about.
+    ...examine(controlPlaneChecks, controlPlane).filter(({ check }) => check !== 'version'),
+    ...examine(installationChecks, facts).filter(({ check }) => check === 'token'),
+    ...examine(upgradeChecks, { now, version, workers, controlPlane: versionOf(controlPlane), data }),
+  ]
 }
 
 /** The host of a gateway, by its data directory and the gateway's settings. */

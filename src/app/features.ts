@@ -16,6 +16,8 @@ import { memberRoutes } from '../members/routes.ts'
 import { sessionOf } from '../members/sessions/authenticate-session.ts'
 import { ownerAwaitingSetup } from '../members/sessions/setup-link.ts'
 import { oauthRoutes } from '../oauth/routes.ts'
+import { findingsRoutes } from '../operation/findings-routes.ts'
+import { masterKeyRoutes } from '../operation/master-key-routes.ts'
 import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { priceRoutes } from '../providers/prices/price-routes.ts'
@@ -31,7 +33,7 @@ import { memberDependencies } from './member-dependencies.ts'
 
 /** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
 export async function features(
-  { shared, settings, workers, addresses, callers, oauth, exports, proof }: Parts,
+  { shared, settings, workers, addresses, callers, oauth, exports, proof, keyRotation }: Parts,
   onRuntimeToken: (secret: string) => void,
 ): Promise<AnyElysia[]> {
   const { ledger, clock } = shared
@@ -55,6 +57,8 @@ export async function features(
     rateRoutes(shared),
     usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
     excessRoutes(shared),
+    findingsRoutes(shared),
+    masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
     ...workers.routes,
     consoleRoutes({
       baseUrl: () => addresses.base,

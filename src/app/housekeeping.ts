@@ -28,12 +28,13 @@ export async function housekeep(
   parts: Parts & { rotated?(): Promise<void>; issuerKeys?(): Promise<void> },
   log: Log,
 ): Promise<void> {
-  const { shared, workers, oauth, exports, lastUse, settings } = parts
+  const { shared, workers, oauth, exports, lastUse, settings, keyRotation } = parts
   const { rotated = async () => undefined, issuerKeys = async () => undefined } = parts
   const retention = settings.event_retention_days * 86_400_000
   await finishInterruptedWork(parts, log)
   await tryEach(log, [
     ['tokens of a restored ledger', () => workers.takeOverTokens()],
+    ['rotation of the master key', () => keyRotation.step()],
     ['last use', () => lastUse.flush()],
     ['escalations', () => applyQueueChanges({ ...shared, settings })],
     ['oauth', () => settleOAuth(oauth)],

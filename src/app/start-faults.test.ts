@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { settingsSchema } from '../config.ts'
 import { loadSigningKey, publishKey } from '../events/proof/checkpoint-key.ts'
-import { loadMasterKey } from '../store/keys/master-key.ts'
+import { loadMasterKey } from '../store/keys/load-master-key.ts'
 import { findStartFaults } from './start-faults.ts'
 import { openStore } from './store.ts'
 
@@ -30,7 +30,7 @@ const hashOf = (file: string) => Bun.hash(readFileSync(file)).toString(16)
 /** What a control plane leaves that ran here and closed its databases. */
 async function useDirectory(): Promise<void> {
   const { state, ledger, close } = await openStore(settings(), data, Date.now)
-  await loadMasterKey({ setting: undefined, dataDirectory: data, ledger, randomBytes })
+  await loadMasterKey({ settings: {}, dataDirectory: data, ledger, randomBytes })
   await ledger.write([
     publishKey(loadSigningKey(path('checkpoint-key')), 1),
     { sql: "insert into known_state_head (id, version, nonce, history) values (1, 3, 'n', 'h')", args: [] },

@@ -17,7 +17,7 @@ import { readKeyRing, readSigningKey } from '../events/proof/checkpoint-key.ts'
 import { readKnownCheckpoint } from '../events/proof/known-checkpoint.ts'
 import { Failure } from '../failure.ts'
 import { requireSoundText } from '../store/damage/damaged-text.ts'
-import { requireMasterKey } from '../store/keys/master-key.ts'
+import { requireMasterKey } from '../store/keys/load-master-key.ts'
 import type { Reader } from '../store/open.ts'
 import { openBeside } from '../store/open-beside.ts'
 import { ledgerMigrations, requireReadable, stateMigrations } from '../store/schema/migrate.ts'
@@ -42,7 +42,7 @@ const restoreSigningKey =
   'Put the key back from a backup; where there is none, remove the file, and note the id of the key that a start makes'
 
 async function lookAtFiles(settings: Settings, isHeld: boolean): Promise<DirectoryFault[]> {
-  const { data, master_key: setting } = settings
+  const { data } = settings
   const state = lazily(join(data, 'state.db'))
   const ledger = lazily(join(data, 'ledger.db'))
   try {
@@ -59,7 +59,10 @@ async function lookAtFiles(settings: Settings, isHeld: boolean): Promise<Directo
     // Without the ledger nothing can be said about its keys.
     if (wrong.length > 0) return wrong
     return [
-      ...(await faultOf(() => requireMasterKey({ setting, dataDirectory: data, ledger }).then(() => null), restoreKey)),
+      ...(await faultOf(
+        () => requireMasterKey({ settings, dataDirectory: data, ledger }).then(() => null),
+        restoreKey,
+      )),
       ...(await faultOf(() => otherKey(settings, ledger), restoreSigningKey)),
     ]
   } finally {
@@ -110,7 +113,16 @@ async function otherKey({ data, checkpoint_key_file }: Settings, ledger: Reader)
   }
 }
 
-const ownFiles = ['state.db', 'ledger.db', 'master-key', 'checkpoint-key', 'checkpoint.json', 'admin-token']
+const ownFiles = [
+  'state.db',
+  'ledger.db',
+  'master-key',
+  'master-key-next',
+  'master-key-former',
+  'checkpoint-key',
+  'checkpoint.json',
+  'admin-token',
+]
 const ends = ['', '-wal', '-shm']
 
 /** Files of this directory that other users may read or write. */

@@ -11,6 +11,7 @@ import { pack } from 'tar-stream'
 import { Failure } from '../failure.ts'
 import { version } from '../version.ts'
 import { copyPair, databaseFiles } from './copy-pair.ts'
+import { noteBackup } from './last-backup.ts'
 import { keysName, type Manifest, manifestName } from './manifest.ts'
 import { type Keys, keyFiles, sealKeys } from './sealed-keys.ts'
 
@@ -54,6 +55,7 @@ export async function makeBackup({ data, file, passphrase, now }: BackupOptions)
     const whole = join(made, 'whole')
     await writeArchive(whole, manifest, files, keys)
     await rename(whole, file)
+    noteBackup(data, { made_at: manifest.made_at, file: resolve(file) })
     return manifest
   } finally {
     await rm(made, { recursive: true, force: true })

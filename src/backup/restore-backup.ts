@@ -6,6 +6,8 @@ import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
+import { requireMasterKey } from '../store/keys/load-master-key.ts'
+import type { Reader } from '../store/open.ts'
 import { ledgerMigrations, requireReadable, stateMigrations } from '../store/schema/migrate.ts'
 import { databaseFiles } from './copy-pair.ts'
 import { keysName, type Manifest } from './manifest.ts'
@@ -19,8 +21,8 @@ export interface RestoreOptions {
   file: string
   /** Opens the keys of the backup; null leaves the keys of the data directory. */
   passphrase: string | null
-  /** The master key is given by a setting, so none is needed in a file. */
-  keyIsSet: boolean
+  /** Where the master key is, unless the backup brings it. */
+  settings: { master_key?: string | undefined; master_key_next?: string | undefined }
   now(): number
 }
 
@@ -49,6 +51,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     const manifest = await readBackup(file, prepared)
     const keys = keysOf(prepared, manifest, options)
     await requireSound(prepared)
+    if (Object.keys(keys).length === 0) await requireKeyOf(prepared, options)
     const { endedAgain } = markRestored(join(prepared, 'ledger.db'), join(data, 'ledger.db'), now())
     const kept = moveAway(data, now())
     for (const name of databaseFiles) renameSync(join(prepared, name), join(data, name))
@@ -59,7 +62,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   }
 }
 
-function keysOf(prepared: string, { files }: Manifest, { data, passphrase, keyIsSet }: RestoreOptions): Keys {
+function keysOf(prepared: string, { files }: Manifest, { data, passphrase, settings }: RestoreOptions): Keys {
   const has = files.some(({ name }) => name === keysName)
   if (passphrase !== null && !has) {
     throw new Failure('invalid_parameter', {
@@ -68,7 +71,7 @@ function keysOf(prepared: string, { files }: Manifest, { data, passphrase, keyIs
     })
   }
   if (passphrase !== null) return openKeys(readFileSync(join(prepared, keysName), 'utf8'), passphrase)
-  if (keyIsSet || existsSync(join(data, keyFiles[0]))) return {}
+  if (settings.master_key !== undefined || existsSync(join(data, keyFiles[0]))) return {}
   throw new Failure('invalid_parameter', {
     param: 'passphrase',
     message: has
@@ -85,13 +88,20 @@ async function requireSound(prepared: string): Promise<void> {
     if (found?.quick_check !== 'ok') {
       throw new Failure('data_damaged', { message: `${name} of this backup is damaged: ${found?.quick_check}` })
     }
-    const reader = {
-      read: async <Shape>(sql: string) => database.query(sql).all() as Shape[],
-      readValues: async (sql: string) => database.query(sql).values(),
-    }
-    await requireReadable(reader, name === 'state.db' ? stateMigrations : ledgerMigrations)
+    await requireReadable(readerOf(database), name === 'state.db' ? stateMigrations : ledgerMigrations)
   }
 }
+
+/** Throws `invalid_parameter` where the key of this host does not open what the backup holds. */
+async function requireKeyOf(prepared: string, { data, settings }: RestoreOptions): Promise<void> {
+  using ledger = new Database(join(prepared, 'ledger.db'), { readonly: true })
+  await requireMasterKey({ settings, dataDirectory: data, ledger: readerOf(ledger) })
+}
+
+const readerOf = (database: Database): Reader => ({
+  read: async <Shape>(sql: string) => database.query(sql).all() as Shape[],
+  readValues: async (sql: string) => database.query(sql).values(),
+})
 
 function moveAway(data: string, now: number): string | null {
   const present = replaced.filter((name) => existsSync(join(data, name)))

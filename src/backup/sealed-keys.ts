@@ -8,7 +8,7 @@ import { Failure } from '../failure.ts'
 import { seal, unseal } from '../lib/seal.ts'
 
 /** The files of a data directory that hold keys. */
-export const keyFiles = ['master-key', 'checkpoint-key'] as const
+export const keyFiles = ['master-key', 'master-key-next', 'checkpoint-key'] as const
 
 const shortestPassphrase = 12
 const context = 'gatehouse-backup-keys'

@@ -13,6 +13,10 @@ const readinessSchema = z.object({ reason: z.string().nullish() })
 export const isControlPlane = ({ health }: Pick<ControlPlaneFacts, 'health'>): boolean =>
   health.kind === 'silent' || (health.status === 200 && healthSchema.safeParse(health.body).success)
 
+/** The version of what answered, where that is a control plane. */
+export const versionOf = ({ health }: Pick<ControlPlaneFacts, 'health'>): string | null =>
+  health.kind === 'answered' ? (healthSchema.safeParse(health.body).data?.version ?? null) : null
+
 export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
   reachable({ url, health }) {
     if (health.kind === 'silent') {
@@ -30,9 +34,9 @@ export const controlPlaneChecks: Checks<ControlPlaneFacts> = {
     return ok(`The control plane at ${url} answers`)
   },
 
-  version({ health }) {
-    const other = health.kind === 'answered' ? healthSchema.safeParse(health.body).data?.version : undefined
-    if (other === undefined) return null
+  version(facts) {
+    const other = versionOf(facts)
+    if (other === null) return null
     if (other === version) return ok(`It is of this version, ${version}`)
     return warn(`It is of version ${other}, this is ${version}`, 'Upgrade control planes first, then gateways')
   },

@@ -78,9 +78,14 @@ export interface Installation {
   url: string
   token: string | null
   now: number
+  /** Whether to read events too, which takes long where there are very many. */
+  events: boolean
 }
 
-export async function readInstallation(probe: Probe, { url, token, now }: Installation): Promise<InstallationFacts> {
+export async function readInstallation(
+  probe: Probe,
+  { url, token, now, events: withEvents }: Installation,
+): Promise<InstallationFacts> {
   const controlPlane = await readControlPlane(probe, { url, token, inTheClear: true })
   if (controlPlane.caller.kind !== 'known' || token === null) {
     const nothing = {
@@ -97,7 +102,8 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
   const list = <Entry>(path: string, field: string, schema: z.ZodType<Entry>) =>
     readPages(probe, { base: controlPlane.url, path, field, token }, schema)
   const since = new Date(now - lookBackDays * dayMs).toISOString()
-  const events = (which: string) => list(`/v1/events?since=${since}&${which}`, 'events', eventSchema)
+  const events = async (which: string) =>
+    withEvents ? await list(`/v1/events?since=${since}&${which}`, 'events', eventSchema) : null
   const [workers, holders, excesses, absent, tokens, gateways, providers, updates, revivals, takenOver] =
     await Promise.all([
       settledWorkers(() => list('/v1/gateway-workers', 'workers', workerSchema)),

@@ -25,7 +25,7 @@ export type Answer = Answered | Unreachable
 export type Probe = (url: string, token?: string) => Promise<Answer>
 
 export interface ProbeOptions {
-  fetch: typeof globalThis.fetch
+  fetch(url: string, init: RequestInit): Promise<Response>
   clock: Clock
   withinMs: number
 }

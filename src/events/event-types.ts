@@ -6,6 +6,8 @@
  * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
  * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the
  * description is asked for: no start needs them.
+ *
+ * Longer than most: it is one table.
  */
 import { z } from 'zod'
 
@@ -342,6 +344,7 @@ export const eventGroups = [
         actor,
       }),
   ),
+  group('MasterKeyEvent', ['master_key.rotation_begun'], () => z.looseObject({ actor })),
 ]
 
 export type EventType = (typeof eventGroups)[number]['types'][number]

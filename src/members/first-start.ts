@@ -23,7 +23,8 @@ import { anonymous, type Principal } from '../identity/principal.ts'
 import { hashSecret, makeSecret } from '../identity/secret.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { forgetSecret, keepSecret, openSecret } from '../store/keys/master-key.ts'
+import type { MasterKey } from '../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../store/keys/secrets.ts'
 import type { Database } from '../store/open.ts'
 import { condition, hasRow, insert, newStateVersion, query, statement } from '../store/query.ts'
 import { keepName, nameDigest } from '../store/schema/gateway-name.ts'
@@ -42,7 +43,7 @@ export interface FirstStartOptions {
   state: Database
   ledger: Database
   recorder: Recorder
-  masterKey: Uint8Array
+  masterKey: MasterKey
   clock: Clock
   newId: NewId
   randomBytes(size: number): Uint8Array

@@ -5,7 +5,8 @@
  * no gap.
  */
 import { seal, unseal } from '../lib/seal.ts'
-import { forgetSecret, keepSecret, openSecret } from '../store/keys/master-key.ts'
+import type { MasterKey } from '../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../store/keys/secrets.ts'
 import type { Database } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 
@@ -22,7 +23,7 @@ export const noCredentials: Credentials = { apiKey: null, moreApiKeys: [], heade
 /** What is needed of the control plane to keep and open data keys. */
 export interface KeyStore {
   ledger: Database
-  masterKey: Uint8Array
+  masterKey: MasterKey
 }
 
 /** The name of the ledger's secret that holds a provider's data key. */

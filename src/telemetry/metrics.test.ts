@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import { createControlPlaneMetrics } from './metrics.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
+const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
 
 test('counts answers by the pattern of their route, with unknown paths and methods as one each', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, doctorReport })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -26,12 +27,14 @@ test('counts answers by the pattern of their route, with unknown paths and metho
   )
   expect(text).toContain('gatehouse_propagation_seconds_count 1')
   expect(text).toContain('gatehouse_connected_workers 2')
+  expect(text).toContain('gatehouse_doctor_findings{check="space",level="warn"} 1')
+  expect(text).toContain('gatehouse_doctor_examined_timestamp_seconds 1\n')
 })
 
 test('two instances of the metrics count separately', async () => {
-  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
+  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport })
   one.ingested([{ event_type: 'decision' }])
-  expect(await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads }).text()).not.toContain(
-    'type="decision"',
-  )
+  expect(
+    await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport }).text(),
+  ).not.toContain('type="decision"')
 })

@@ -37,6 +37,8 @@ export interface StateReads {
 interface ControlPlaneReadings {
   connectedWorkers(): Promise<number>
   stateReads(): StateReads
+  /** What doctor found when it last looked by itself, in milliseconds since the epoch. */
+  doctorReport(): Promise<{ examinedAt: number | null; findings: readonly { check: string; level: string }[] }>
 }
 
 export function createControlPlaneMetrics(readings: ControlPlaneReadings): ControlPlaneMetrics {
@@ -105,6 +107,26 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
     collect() {
       this.reset()
       this.inc(readings.stateReads().stallSeconds)
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_doctor_findings',
+    help: 'What doctor found when it last looked by itself, by check and level',
+    labelNames: ['check', 'level'],
+    registers,
+    async collect() {
+      const { findings } = await readings.doctorReport()
+      this.reset()
+      for (const { check, level } of findings) this.inc({ check, level })
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_doctor_examined_timestamp_seconds',
+    help: 'When doctor last looked by itself',
+    registers,
+    async collect() {
+      const { examinedAt } = await readings.doctorReport()
+      this.set((examinedAt ?? 0) / 1000)
     },
   })
   let measuresProcess = false

@@ -2,6 +2,7 @@
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import type { MasterKey } from '../store/keys/master-key.ts'
 import type { Database } from '../store/open.ts'
 import type { Fleet } from '../store/propagation.ts'
 import type { DepletionView } from './limits/depletion.ts'
@@ -9,7 +10,7 @@ import type { DepletionView } from './limits/depletion.ts'
 export interface TokenDependencies {
   state: Database
   ledger: Database
-  masterKey: Uint8Array
+  masterKey: MasterKey
   recorder: Recorder
   fleet: Fleet
   clock: Clock

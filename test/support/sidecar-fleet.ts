@@ -21,11 +21,11 @@ import { hashSecret, makeSecret } from '../../src/identity/secret.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
-import { seal } from '../../src/lib/seal.ts'
 import { type Database, openDatabase } from '../../src/store/open.ts'
 import type { Head, Propagation } from '../../src/store/propagation.ts'
 import { migrateLedger, stateMigrations } from '../../src/store/schema/migrate.ts'
 import type { Statement } from '../../src/store/statement.ts'
+import { testMasterKey } from '../../src/store/testing/master-key.ts'
 import { eventually, until } from './eventually.ts'
 import { executable } from './executable.ts'
 import { freePort } from './free-port.ts'
@@ -33,7 +33,7 @@ import { cleanEnvironment, collect } from './harness.ts'
 import { childrenOf, descendantsOf, isAlive, signal } from './processes.ts'
 import { type Sqld, startSqld } from './sqld.ts'
 
-const masterKey = randomBytes(32)
+const masterKey = testMasterKey()
 
 const readinessSchema = z.object({
   ok: z.boolean(),
@@ -101,7 +101,7 @@ export class SidecarFleet implements AsyncDisposable {
       { sql: "insert into organizations (id, name, created_at) values (?, 'default', 1)", args: [newId()] },
       {
         sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 1)',
-        args: ['prompt-hash-key', seal(masterKey, secret, 'prompt-hash-key')],
+        args: ['prompt-hash-key', masterKey.seal('secret', 'prompt-hash-key', secret)],
       },
     ])
     await this.makeState()

@@ -6,7 +6,9 @@
 import type { AnyElysia } from 'elysia'
 import { announcedHead } from '../../events/ingest/ingest.ts'
 import { putCheckpointBack } from '../../events/proof/restored-checkpoint.ts'
+import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
 import { splitChanged } from '../../store/limit-rows.ts'
 import type { Fleet, Head } from '../../store/propagation.ts'
 import type { StateReads } from '../../telemetry/metrics.ts'
@@ -48,6 +50,8 @@ export interface FleetControl {
   fleet: Fleet
   routes: AnyElysia[]
   usage: UsageControl
+  /** Whether every other control plane has the next master key of this fingerprint. */
+  othersHoldNextKey(fingerprint: string): Promise<boolean>
   /** The calling gateway, if it can be known without the databases (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
   /** The database that makes gateways go stale, in words; null if none does. */
@@ -96,9 +100,10 @@ export function createFleet(options: FleetOptions): FleetControl {
     routes: [
       ...runtimeRoutes(options, { ...watch, usage, peers }),
       boundsRoutes(options),
-      ...(shared ? [peers.route((signal) => receiveSignal(watch, usage, signal))] : []),
+      ...(shared ? [peers.route((signal) => receiveSignal(watch, usage, signal, options.masterKey))] : []),
     ],
     usage,
+    othersHoldNextKey: (fingerprint) => peers.send({ kind: 'next_master_key', fingerprint }),
     authenticate: (request) => sessions.principal(request),
     readinessWarning: () =>
       readinessWarning({
@@ -268,10 +273,14 @@ function receiveSignal(
   { registry, stateHead, feed, checkLimits }: Watch,
   usage: UsageControl,
   signal: PeerSignal,
+  masterKey: MasterKey,
 ): void {
   switch (signal.kind) {
     case 'acknowledged':
       registry.applyPeerAcknowledgements(signal.workers)
+      break
+    case 'next_master_key':
+      if (signal.fingerprint !== masterKey.nextFingerprint) throw new Failure('conflict')
       break
     case 'taken':
       // If the ledger cannot be read, the next write of heartbeats finds the worker's owner.

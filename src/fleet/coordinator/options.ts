@@ -5,6 +5,7 @@ import type { Recorder } from '../../events/recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
 import type { ReadCredential } from '../../store/keys/read-credential.ts'
 import type { Database } from '../../store/open.ts'
 import type { LastUse } from '../../tokens/limits/last-use.ts'
@@ -21,7 +22,7 @@ export interface FleetOptions {
   /** Where gateways read the state: a file on this host, or a server with credentials that only read it. */
   source: { file: string } | { url: string; credential(): ReadCredential }
   /** 32 bytes; opens the ledger's secrets. */
-  masterKey: Uint8Array
+  masterKey: MasterKey
   /** Called with ingested records, and with how many seconds each of their transactions held the ledger. */
   meter?: { ingested(records: readonly LogRecord[]): void; held(seconds: number): void }
   /** Called with ingested records, which use tokens, and when they were received. */

@@ -10,15 +10,9 @@ import { conventions } from '../../api/conventions.ts'
 import { Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Fetch } from '../../providers/provider.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
 import { type Database, databaseTime } from '../../store/open.ts'
-import {
-  type PeerSignal,
-  peerHeader,
-  peerKey,
-  peerSignalSchema,
-  SignalGate,
-  signSignal,
-} from '../protocol/peer-signal.ts'
+import { type PeerSignal, peerHeader, peerSignalSchema, SignalGate, signSignal } from '../protocol/peer-signal.ts'
 
 const everyMs = 1000
 /** After this long without an update a control plane gets no signals. Its row is deleted after a day. */
@@ -29,7 +23,7 @@ const path = '/v1/peers/signal'
 
 export interface PeersOptions {
   ledger: Database
-  masterKey: Uint8Array
+  masterKey: MasterKey
   /** The id of this process. */
   id: string
   /** Where the others reach this one. Called each time, since the port may be chosen when it listens. */
@@ -54,7 +48,7 @@ export class Peers {
 
   constructor(options: PeersOptions) {
     this.#options = options
-    this.#key = peerKey(options.masterKey)
+    this.#key = options.masterKey.derive('gatehouse peer signals')
     this.#gate = new SignalGate(this.#key, options.id)
   }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { newId } from '../../lib/ids.ts'
-import { peerKey, SignalGate, signSignal } from './peer-signal.ts'
+import { SignalGate, signSignal } from './peer-signal.ts'
 
-const key = peerKey(new Uint8Array(32).fill(1))
+const key = new Uint8Array(32).fill(1)
 const [recipient, sender] = [newId(), newId()]
 const signed = (number: number, body = '{}', to = recipient) => ({
   header: signSignal(key, { recipient: to, sender, number, body }),
@@ -26,7 +26,7 @@ test('accepts a signal once, in any order', () => {
 
 test('refuses a signal for another recipient, with another key or body, or of no valid form', () => {
   const gate = new SignalGate(key, recipient)
-  const otherKey = peerKey(new Uint8Array(32).fill(2))
+  const otherKey = new Uint8Array(32).fill(2)
   const envelope = { recipient, sender, number: 1, body: '{}' }
   const refused = [
     signed(1, '{}', newId()),

@@ -3,14 +3,13 @@
  * up for by the databases, which each control plane reads every second. Signals contain no secrets, only hashes and
  * names.
  *
- * A signal carries `<sender>;<number>;<HMAC-SHA-256>` under a key derived from the master key (HKDF, RFC 5869), over
+ * A signal carries `<sender>;<number>;<HMAC-SHA-256>` under a key of the installation (`MasterKey.derive`), over
  * recipient, sender, number and body. Ids are of processes, and each number is accepted once. So a signal that is
  * replayed, or sent to another recipient, is refused without any clock.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
-import { deriveKey } from '../../lib/seal.ts'
 import { headSchema } from '../../store/propagation.ts'
 import { usageSignalSchema } from '../../usage/lease/recall-peers.ts'
 
@@ -36,14 +35,13 @@ export const peerSignalSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(maxAcknowledged) }),
   /** A worker has a new stream: a control plane with another stream of it ends that. */
   z.strictObject({ kind: z.literal('taken'), worker: workerName, stream_id: z.uuid() }),
+  /** Whether the recipient has the same next master key; refused where it does not. */
+  z.strictObject({ kind: z.literal('next_master_key'), fingerprint: z.string().max(64) }),
   ...usageSignalSchema.options,
 ])
 export type PeerSignal = z.infer<typeof peerSignalSchema>
 
 export const peerHeader = 'x-gatehouse-peer'
-
-export const peerKey = (masterKey: Uint8Array): Uint8Array =>
-  deriveKey(Buffer.from(masterKey).toString('base64'), 'gatehouse peer signals')
 
 export interface SignalEnvelope {
   recipient: string

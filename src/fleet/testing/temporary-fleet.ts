@@ -24,13 +24,14 @@ import { seal } from '../../lib/seal.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import { migrateLedger, stateMigrations } from '../../store/schema/migrate.ts'
+import { testMasterKey } from '../../store/testing/master-key.ts'
 import { startWorker, type WorkerOptions } from '../agent/gateway-agent.ts'
 import { createFleet } from '../coordinator/coordinator.ts'
 import type { GatewayAgent } from '../protocol/worker.ts'
 
 export const randomBytes = (size: number): Uint8Array => crypto.getRandomValues(new Uint8Array(size))
 
-const masterKey = randomBytes(32)
+const masterKey = testMasterKey()
 const dataKey = randomBytes(32)
 const runtimeToken = makeSecret('token', randomBytes)
 
@@ -84,7 +85,7 @@ export class TemporaryFleet {
     await migrateLedger(this.ledger)
     const secret = (name: string, value: string) => ({
       sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 1)',
-      args: [name, seal(masterKey, value, name)],
+      args: [name, masterKey.seal('secret', name, value)],
     })
     await this.ledger.write([
       { sql: "insert into organizations (id, name, created_at) values (?, 'default', 1)", args: [newId()] },

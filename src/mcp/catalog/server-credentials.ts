@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { seal, unseal } from '../../lib/seal.ts'
 import type { KeyStore } from '../../providers/credentials.ts'
-import { forgetSecret, keepSecret, openSecret } from '../../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../../store/keys/secrets.ts'
 import type { Statement } from '../../store/statement.ts'
 
 export const serverCredentialsSchema = z.object({

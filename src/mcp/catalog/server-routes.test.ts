@@ -3,6 +3,7 @@ import { recordedEvents, recordedTexts } from '../../events/testing/recorded.ts'
 import { anonymous } from '../../identity/principal.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from '../../members/testing/temporary-control-plane.ts'
+import { testMasterKey } from '../../store/testing/master-key.ts'
 import { definitionOf, type offerKinds } from '../offers/definition.ts'
 import { firstUseMilliseconds } from '../offers/offer-report.ts'
 import { mcpOfferRoutes } from '../offers/offer-routes.ts'
@@ -13,7 +14,7 @@ import { mcpServerRoutes } from './server-routes.ts'
 let plane: TemporaryControlPlane
 beforeAll(async () => {
   plane = await temporaryControlPlane(undefined, (deps) => [
-    mcpServerRoutes({ ...deps, masterKey: new Uint8Array(32), plainHttp: 'loopback' }),
+    mcpServerRoutes({ ...deps, masterKey: testMasterKey(), plainHttp: 'loopback' }),
     mcpOfferRoutes({ ...deps, log: silentLog }),
   ])
 })
@@ -43,7 +44,7 @@ const opened = async (id: string) => {
     'select sealed_credentials from mcp_servers where id = ?',
     [id],
   )
-  const key = await openServerKey({ ledger: plane.store.ledger, masterKey: new Uint8Array(32) }, id)
+  const key = await openServerKey({ ledger: plane.store.ledger, masterKey: testMasterKey() }, id)
   if (row === undefined || key === null) throw new Error('nothing to open')
   return openServerCredentials(key, id, row.sealed_credentials)
 }

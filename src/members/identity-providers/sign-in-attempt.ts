@@ -5,8 +5,8 @@
  * any control plane can take the answer.
  */
 import { z } from 'zod'
-import { seal, unseal } from '../../lib/seal.ts'
 import { sameText } from '../../lib/text/same-text.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
 import { forgetCookie, keepCookie, readCookie } from '../sessions/session-cookie.ts'
 import { ProviderRefusal } from './provider-refusal.ts'
 
@@ -40,7 +40,7 @@ const attemptSchema = z.object({
 export type Attempt = z.infer<typeof attemptSchema>
 
 interface Keys {
-  masterKey: Uint8Array
+  masterKey: MasterKey
   clock: { now(): number }
   randomBytes(size: number): Uint8Array
   baseUrl(): string
@@ -51,7 +51,7 @@ export function beginAttempt(keys: Keys, asked: Pick<Attempt, 'providerId' | 're
   const random = () => Buffer.from(keys.randomBytes(32)).toString('base64url')
   const expiresAt = keys.clock.now() + lifetimeSeconds * 1000
   const attempt: Attempt = { ...asked, state: random(), nonce: random(), verifier: random(), expiresAt }
-  const sealed = seal(keys.masterKey, JSON.stringify(attempt), context)
+  const sealed = keys.masterKey.sealPassing(JSON.stringify(attempt), context)
   return { attempt, cookie: keepCookie(cookieName, sealed, lifetimeSeconds, keys.baseUrl()) }
 }
 
@@ -72,7 +72,7 @@ function openAttempt({ masterKey, baseUrl }: Keys, request: Request): Attempt | 
   const sealed = readCookie(request, cookieName, baseUrl())
   if (sealed === null) return null
   try {
-    return attemptSchema.parse(JSON.parse(unseal(masterKey, sealed, context)))
+    return attemptSchema.parse(JSON.parse(masterKey.openPassing(sealed, context)))
   } catch {
     // Not sealed by this installation: as good as none.
     return null

@@ -1,8 +1,8 @@
 /** The queries of identity providers and of the identities they vouch for. */
 import { and, eq, gt, inArray, isNotNull, sql } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
-import { seal, unseal } from '../../lib/seal.ts'
-import { forgetSecret, keepSecret, openSecret } from '../../store/keys/master-key.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
+import { forgetSecret, keepSecret, openSecret } from '../../store/keys/secrets.ts'
 import type { Database } from '../../store/open.ts'
 import { guard, hasRow, insert, query, remove, statement, subquery, update } from '../../store/query.ts'
 import { identityProviders, programCodes, userIdentities, userSessions } from '../../store/schema/ledger/people.ts'
@@ -21,7 +21,7 @@ export interface KnownProvider extends Pick<ProviderRow, 'id' | 'name' | 'issuer
 
 interface Sealed {
   ledger: Database
-  masterKey: Uint8Array
+  masterKey: MasterKey
 }
 
 const secretName = (id: string): string => `identity-provider:${id}`
@@ -80,7 +80,7 @@ export const addProvider = (row: typeof identityProviders.$inferInsert): Stateme
   statement(insert(identityProviders).values(row))
 
 /** Replaces the client secret; null takes it away. */
-export const setClientSecret = (masterKey: Uint8Array, id: string, secret: string | null, now: number): Statement[] => [
+export const setClientSecret = (masterKey: MasterKey, id: string, secret: string | null, now: number): Statement[] => [
   forgetSecret(secretName(id)),
   ...(secret === null ? [] : [keepSecret(masterKey, secretName(id), secret, now)]),
 ]
@@ -151,14 +151,11 @@ export function removeIdentities(userId: string): Statement[] {
   ]
 }
 
-/** Sealed for one identity, so that it does not open in the row of another. */
-const context = (identityId: string): string => `refresh-token:${identityId}`
+export const sealRefreshToken = (masterKey: MasterKey, identityId: string, token: string): string =>
+  masterKey.seal('refresh_token', identityId, token)
 
-export const sealRefreshToken = (masterKey: Uint8Array, identityId: string, token: string): string =>
-  seal(masterKey, token, context(identityId))
-
-export const openRefreshToken = (masterKey: Uint8Array, { id, refreshToken }: IdentityRow): string | null =>
-  refreshToken === null ? null : unseal(masterKey, refreshToken, context(id))
+export const openRefreshToken = (masterKey: MasterKey, { id, refreshToken }: IdentityRow): string | null =>
+  refreshToken === null ? null : masterKey.open('refresh_token', id, refreshToken)
 
 export const addIdentity = (identity: IdentityRow): Statement => statement(insert(userIdentities).values(identity))
 

@@ -1,7 +1,6 @@
 /** The second factor of a local account: what of it is stored, and how a code is checked and used up. */
 import { and, eq, lt, sql } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
-import { seal, unseal } from '../../lib/seal.ts'
 import { guard, hasRow, statement, update } from '../../store/query.ts'
 import { users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
@@ -13,14 +12,12 @@ import type { UserRow } from '../people/user.ts'
 type Keys = Pick<MemberDependencies, 'masterKey' | 'clock'>
 type Holder = Pick<UserRow, 'id' | 'totpSecret' | 'totpSince' | 'totpStep'>
 
-const context = (userId: string): string => `totp:${userId}`
-
 /** Keeps a new secret, which does not count before a code has confirmed it. */
 export const setSecret = ({ masterKey }: Keys, userId: string, secret: Uint8Array): Statement =>
   statement(
     update(users)
       .set({
-        totpSecret: seal(masterKey, Buffer.from(secret).toString('base64'), context(userId)),
+        totpSecret: masterKey.seal('second_factor', userId, Buffer.from(secret).toString('base64')),
         totpSince: null,
         totpStep: 0,
       })
@@ -41,7 +38,7 @@ export function useSecondFactor(
   confirms = false,
 ): Statement[] {
   const now = clock.now()
-  const secret = totpSecret === null ? null : Buffer.from(unseal(masterKey, totpSecret, context(id)), 'base64')
+  const secret = totpSecret === null ? null : Buffer.from(masterKey.open('second_factor', id, totpSecret), 'base64')
   const step = secret === null ? null : stepOfCode(secret, code.replaceAll(' ', ''), { now, after: totpStep })
   if (step === null) throw new Failure('invalid_second_factor', { param: 'code' })
   const unused = and(eq(users.id, id), lt(users.totpStep, step), sql`${users.totpSecret} = ${totpSecret}`)

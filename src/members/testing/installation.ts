@@ -8,7 +8,7 @@ import { anonymous, type Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { loadMasterKey } from '../../store/keys/master-key.ts'
+import { loadMasterKey } from '../../store/keys/load-master-key.ts'
 import type { Fleet, Head } from '../../store/propagation.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import type { TokenDependencies } from '../../tokens/dependencies.ts'
@@ -52,7 +52,7 @@ export async function prepareInstallation(): Promise<PreparedInstallation> {
   const store = await temporaryStore()
   const clock = settableClock()
   const { state, ledger } = store
-  const masterKey = await loadMasterKey({ setting: undefined, dataDirectory: store.directory, ledger, randomBytes })
+  const masterKey = await loadMasterKey({ settings: {}, dataDirectory: store.directory, ledger, randomBytes })
   const announced: TemporaryInstallation['announced'] = []
   const announce: Fleet['announce'] = (head, revoked) => void announced.push({ head, revoked })
   const recorder = createRecorder({ state, ledger, announce, clock, log: silentLog })

@@ -10,6 +10,7 @@ import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
 import type { Database } from '../../store/open.ts'
 import { condition, hasRow, query } from '../../store/query.ts'
 import {
@@ -26,7 +27,7 @@ export interface CatalogDependencies {
   state: Database
   ledger: Database
   recorder: Recorder
-  masterKey: Uint8Array
+  masterKey: MasterKey
   clock: Clock
   newId: NewId
   randomBytes(size: number): Uint8Array

@@ -27,6 +27,7 @@ import { anonymous } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log/log.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
 import type { Database } from '../../store/open.ts'
 import { condition, hasRow, insert, newStateVersion, query, statement, update } from '../../store/query.ts'
 import { models, providers } from '../../store/schema/state/catalog.ts'
@@ -39,7 +40,7 @@ interface RegistrationOptions {
   state: Database
   ledger: Database
   recorder: Recorder
-  masterKey: Uint8Array
+  masterKey: MasterKey
   environment: Readonly<Record<string, string | undefined>>
   clock: Clock
   newId: NewId

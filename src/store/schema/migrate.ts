@@ -7,9 +7,11 @@
  * so that a first start waits for the disk once.
  */
 import { Failure } from '../../failure.ts'
+import { version } from '../../version.ts'
 import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'text' }
 import ledger0001 from '../migrations/ledger/0001_rows_and_triggers.sql' with { type: 'text' }
 import ledger0002 from '../migrations/ledger/0002_features.sql' with { type: 'text' }
+import ledger0003 from '../migrations/ledger/0003_governance.sql' with { type: 'text' }
 import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text' }
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
 import state0002 from '../migrations/state/0002_features.sql' with { type: 'text' }
@@ -31,6 +33,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: '0000_baseline', sql: ledger0000 },
   { name: '0001_rows_and_triggers', sql: ledger0001 },
   { name: '0002_features', sql: ledger0002 },
+  { name: '0003_governance', sql: ledger0003 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
@@ -66,8 +69,17 @@ export async function migrate(database: Database, migrations: readonly Migration
  * tables is accepted. Throws `data_incompatible` as `migrate` does.
  */
 export async function requireReadable(database: Reader, migrations: readonly Migration[]): Promise<void> {
+  await pendingMigrations(database, migrations)
+}
+
+/**
+ * The migrations that a start would run. Throws `data_incompatible` as `migrate` does.
+ */
+export async function pendingMigrations(database: Reader, migrations: readonly Migration[]): Promise<Migration[]> {
   const table = await database.read("select 1 from sqlite_master where name = 'schema_migrations'")
-  if (table.length > 0) requireKnown(await appliedTo(database), migrations)
+  const seen: Seen = table.length === 0 ? new Map() : await appliedTo(database)
+  requireKnown(seen, migrations)
+  return migrations.filter(({ name }) => !seen.has(name))
 }
 
 /** Checksums of the migrations that a database has seen, by name. */
@@ -77,7 +89,7 @@ function requireKnown(seen: Seen, migrations: readonly Migration[]): void {
   for (const [name, sha256] of seen) {
     const known = migrations.find((migration) => migration.name === name)
     if (known === undefined) {
-      const message = `The database was made by another version (this one has no migration ${name}): start the version that made it, or a later one`
+      const message = `The database was upgraded by a later version: this one, ${version}, has no migration ${name}, and a downgrade is refused. Start the version that upgraded it or a later one, or restore a backup that an older one made`
       throw new Failure('data_incompatible', { message })
     }
     if (sha256 !== checksum(known)) {

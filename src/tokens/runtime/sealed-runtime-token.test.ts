@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { hashSecret } from '../../identity/secret.ts'
-import { keepSecret } from '../../store/keys/master-key.ts'
+import { keepSecret } from '../../store/keys/secrets.ts'
+import { testMasterKey } from '../../store/testing/master-key.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import { lookForRotation, resealed, sealedRuntimeToken } from './sealed-runtime-token.ts'
 
 let store: TemporaryStore
-const masterKey = new Uint8Array(32).fill(1)
+const masterKey = testMasterKey()
 
 beforeEach(async () => {
   store = await temporaryStore()

@@ -4,7 +4,8 @@
  */
 
 import { hashSecret } from '../../identity/secret.ts'
-import { readSecret, replaceSecret, type SealedSecret } from '../../store/keys/master-key.ts'
+import type { MasterKey } from '../../store/keys/master-key.ts'
+import { readSecret, replaceSecret, type SealedSecret } from '../../store/keys/secrets.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 
@@ -21,7 +22,7 @@ export const sealedRuntimeToken = {
 
 interface Kept {
   ledger: Database
-  masterKey: Uint8Array
+  masterKey: MasterKey
 }
 
 /** What a rotation of the token with this hash has to store: nothing if it is another token. */

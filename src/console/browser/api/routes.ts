@@ -12,6 +12,7 @@ import type { ReviewedToken } from '../../../members/access-review/access-review
 import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
+import type { FoundByDoctor } from '../../../operation/findings-routes.ts'
 import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
 import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
@@ -26,6 +27,7 @@ export type {
   CreatePolicyBody,
   Event,
   EventType,
+  FoundByDoctor,
   PolicyRecord,
   ProgramPreview,
   ReviewedToken,
@@ -209,6 +211,7 @@ interface Routes {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', TokenRecord>
   }
+  'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
   'POST /v1/tokens': { body: z.input<typeof createTokenBody>; reply: Made }

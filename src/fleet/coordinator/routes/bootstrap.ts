@@ -10,7 +10,6 @@ import { brokenConstraint } from '../../../events/log/append.ts'
 import { Failure } from '../../../failure.ts'
 import { hashSecret, makeSecret } from '../../../identity/secret.ts'
 import { timestamp } from '../../../lib/clock.ts'
-import { unseal } from '../../../lib/seal.ts'
 import type { Database } from '../../../store/open.ts'
 import { readNames } from '../../../store/schema/gateway-name.ts'
 import type { Statement } from '../../../store/statement.ts'
@@ -127,12 +126,12 @@ async function readKeys({ ledger, masterKey }: FleetOptions, usable: readonly st
   let promptHashKey: z.infer<typeof promptHashKeySchema> | null = null
   for (const secret of sealed) {
     if (secret.name === promptHashKeyName) {
-      promptHashKey = promptHashKeySchema.parse(JSON.parse(unseal(masterKey, secret.sealed, secret.name)))
+      promptHashKey = promptHashKeySchema.parse(JSON.parse(masterKey.open('secret', secret.name, secret.sealed)))
       continue
     }
     const id = secret.name.slice(secret.name.indexOf(':') + 1)
     const given = usable === null || usable.includes(id) || secret.name.startsWith(serverKeyName)
-    if (given) keys[id] = unseal(masterKey, secret.sealed, secret.name)
+    if (given) keys[id] = masterKey.open('secret', secret.name, secret.sealed)
   }
   if (promptHashKey === null) {
     throw new Failure('dependency_unavailable', { message: 'There is no prompt-hash key yet' })

@@ -12,6 +12,7 @@ import { Id, Time } from '../../parts/small.tsx'
 import { Empty, Table } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { Alerts } from '../tokens/tokens.tsx'
+import { Findings } from './findings.tsx'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
 
 export function Overview() {
@@ -23,6 +24,7 @@ export function Overview() {
     <>
       <PageHeader title="Overview" />
       <Figures all={all} byVerdict={byVerdict} />
+      {hasPermission('catalog:read') && <Findings />}
       {hasPermission('tokens:read') && <Alerts />}
       <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />

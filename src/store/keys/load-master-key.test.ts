@@ -2,8 +2,10 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { unseal } from '../../lib/seal.ts'
 import { type TemporaryStore, temporaryStore } from '../testing/store.ts'
-import { keepSecret, loadMasterKey, openSecret } from './master-key.ts'
+import { loadMasterKey } from './load-master-key.ts'
+import { keepSecret, openSecret } from './secrets.ts'
 
 let store: TemporaryStore
 beforeEach(async () => {
@@ -12,24 +14,31 @@ beforeEach(async () => {
 afterEach(() => store.remove())
 
 const load = (setting?: string) =>
-  loadMasterKey({ setting, dataDirectory: store.directory, ledger: store.ledger, randomBytes })
+  loadMasterKey({
+    settings: { master_key: setting },
+    dataDirectory: store.directory,
+    ledger: store.ledger,
+    randomBytes,
+  })
 const file = () => join(store.directory, 'master-key')
 
 test('creates a key file once, readable by its owner only, and finds it again', async () => {
-  const key = await load()
-  expect(key.length).toBe(32)
+  const sealed = (await load()).sealPassing('text', 'here')
+  expect(Buffer.from(readFileSync(file(), 'utf8'), 'base64').length).toBe(32)
   expect(statSync(file()).mode & 0o777).toBe(0o600)
-  expect(await load()).toEqual(key)
+  expect((await load()).openPassing(sealed, 'here')).toBe('text')
 })
 
 test('two first starts at once take the same key', async () => {
   const [one, other] = await Promise.all([load(), load()])
-  expect(one).toEqual(other)
+  expect(one.openPassing(other.sealPassing('text', 'here'), 'here')).toBe('text')
+  expect(one.derive('signals')).toEqual(other.derive('signals'))
 })
 
 test('uses the setting instead of the file and creates no file', async () => {
   const setting = randomBytes(32).toString('base64')
-  expect(Buffer.from(await load(setting)).toString('base64')).toBe(setting)
+  const sealed = (await load(setting)).sealPassing('text', 'here')
+  expect(unseal(Buffer.from(setting, 'base64'), sealed, 'here')).toBe('text')
   expect(existsSync(file())).toBe(false)
 })
 

@@ -1,0 +1,104 @@
+/**
+ * Doctor by itself: each minute one of the control planes examines the installation, as `gatehouse doctor` does, and
+ * keeps what it found in the ledger. It calls its own API within the process: no token, no network.
+ *
+ * Checks that read months of events are left to `gatehouse doctor`: restored states, and keys that a revoked runtime
+ * token may have exposed.
+ */
+import { resolve } from 'node:path'
+import { lastBackup } from '../backup/last-backup.ts'
+import { controlPlaneChecks } from '../doctor/control-plane-checks.ts'
+import { controlPlaneHostChecks, freeBytes } from '../doctor/control-plane-host.ts'
+import { examine, type NamedFinding } from '../doctor/finding.ts'
+import { installationChecks } from '../doctor/installation-checks.ts'
+import { readInstallation } from '../doctor/installation-facts.ts'
+import { createProbe } from '../doctor/probe.ts'
+import { permissions } from '../identity/permissions.ts'
+import { anonymous, type Principal } from '../identity/principal.ts'
+import type { Log } from '../lib/log/log.ts'
+import { Rounds } from '../lib/rounds.ts'
+import { claimLook, writeReport } from '../operation/doctor-report.ts'
+import type { Parts } from './control-plane-parts.ts'
+
+const everyMs = 60_000
+/** A control plane asks this often whether it is its turn. */
+const turnMs = 10_000
+const withinMs = 10_000
+
+/** Reads everything of the organization, changes nothing. */
+const watchman: Principal = {
+  ...anonymous,
+  kind: 'token',
+  name: 'system:doctor',
+  permissions: new Set(permissions.filter((permission) => permission.endsWith(':read'))),
+}
+
+/** Of the checks of an installation those that need no old events; the token is not a person's here. */
+const leftOut = new Set(['token', 'restored', 'keys'])
+
+export class Watch {
+  readonly #own = new WeakSet<Request>()
+  readonly #rounds: Rounds
+  readonly #parts: Parts
+  readonly #answer: (request: Request) => Promise<Response>
+
+  /** `answer` is the whole API. */
+  constructor(parts: Parts, answer: (request: Request) => Promise<Response>, log: Log) {
+    this.#parts = parts
+    this.#answer = answer
+    this.#rounds = new Rounds(turnMs, async () => {
+      try {
+        await this.lookIfDue()
+      } catch (error) {
+        log.error({ work: 'doctor', error: String(error) }, 'Background work failed and will be tried again')
+      }
+    })
+  }
+
+  /** The caller of a request that this made itself; null for any other. */
+  authenticate(request: Request): Principal | null {
+    return this.#own.has(request) ? watchman : null
+  }
+
+  start(): void {
+    this.#rounds.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#rounds.stop()
+  }
+
+  async lookIfDue(): Promise<void> {
+    const { ledger, clock } = this.#parts.shared
+    // A little less than the minute, so that whoever looked last is not passed over for a whole turn.
+    if (!(await claimLook(ledger, everyMs - turnMs / 2))) return
+    const findings = (await this.#examine()).flatMap(({ check, level, what, todo = '' }) =>
+      level === 'ok' ? [] : [{ check, level, what, todo }],
+    )
+    await writeReport(ledger, findings, clock.now())
+  }
+
+  async #examine(): Promise<NamedFinding[]> {
+    const { settings, addresses, keyRotation, shared, stateFile } = this.#parts
+    const { clock } = shared
+    const call = async (url: string, init: RequestInit) => {
+      const request = new Request(url, init)
+      this.#own.add(request)
+      return await this.#answer(request)
+    }
+    const probe = createProbe({ fetch: call, clock, withinMs })
+    const facts = await readInstallation(probe, { url: addresses.base, token: 'own', now: clock.now(), events: false })
+    const data = resolve(settings.data)
+    const host = {
+      now: clock.now(),
+      free: stateFile === null ? null : freeBytes(data),
+      lastBackupAt: stateFile === null ? null : (lastBackup(data)?.madeAt ?? null),
+      rotation: keyRotation.state().state,
+    }
+    return [
+      ...examine(controlPlaneChecks, facts.controlPlane),
+      ...examine(installationChecks, facts).filter(({ check }) => !leftOut.has(check)),
+      ...examine(controlPlaneHostChecks, host),
+    ]
+  }
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'bun:test'
+import { tmpdir } from 'node:os'
+import { type ControlPlaneHostFacts, controlPlaneHostChecks, freeBytes } from './control-plane-host.ts'
+import { examine } from './finding.ts'
+
+const day = 86_400_000
+const mebibyte = 1024 * 1024
+const facts: ControlPlaneHostFacts = { now: 100 * day, free: null, lastBackupAt: null, rotation: 'none' }
+const said = (change: Partial<ControlPlaneHostFacts>) =>
+  examine(controlPlaneHostChecks, { ...facts, ...change }).map(({ level, what }) => `${level} ${what}`)
+
+test('says nothing where nothing is wrong or nothing is known', () => {
+  expect(said({})).toEqual([])
+  expect(said({ free: 2048 * mebibyte, lastBackupAt: 99 * day, rotation: 'running' })).toEqual([])
+})
+
+test('warns of little space, and fails where there is hardly any', () => {
+  expect(said({ free: 900 * mebibyte })).toEqual(['warn The data directory of the control plane has 900 MiB left'])
+  expect(said({ free: 90 * mebibyte })).toEqual(['fail The data directory of the control plane has 90 MiB left'])
+  expect(freeBytes(tmpdir())).toBeGreaterThan(0)
+  expect(freeBytes('/there/is/no/such/folder')).toBeNull()
+})
+
+test('warns of an old backup and of a rotation that waits for its operator', () => {
+  expect(said({ lastBackupAt: 90 * day })).toEqual(['warn The last backup is 10 days old'])
+  expect(said({ rotation: 'ready' })).toEqual(['warn SERVICE_MASTER_KEY_NEXT is set and not used yet'])
+  expect(said({ rotation: 'complete' })).toEqual([
+    'warn The master key was rotated, and the former one is still the setting',
+  ])
+})

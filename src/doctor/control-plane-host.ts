@@ -1,0 +1,56 @@
+/** What a control plane knows of its own host, and the checks of it. */
+import { statfsSync } from 'node:fs'
+import { type Checks, fail, warn } from './finding.ts'
+
+const dayMs = 86_400_000
+const mebibyte = 1024 * 1024
+/** Below this the ledger's log of one busy day may not fit. */
+const littleSpace = 1024 * mebibyte
+const hardlyAnySpace = 128 * mebibyte
+const oldBackupDays = 8
+
+export interface ControlPlaneHostFacts {
+  now: number
+  /** Bytes that may still be written to the data directory; null where the system does not say. */
+  free: number | null
+  /** When a backup was last made of this directory; null where none was, or the databases are on servers. */
+  lastBackupAt: number | null
+  rotation: 'none' | 'ready' | 'running' | 'complete'
+}
+
+/** Null where the system does not say. */
+export function freeBytes(directory: string): number | null {
+  try {
+    const { bavail, bsize } = statfsSync(directory)
+    return bavail * bsize
+  } catch {
+    // Not every file system reports it.
+    return null
+  }
+}
+
+export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
+  space({ free }) {
+    if (free === null || free >= littleSpace) return null
+    const what = `The data directory of the control plane has ${Math.floor(free / mebibyte)} MiB left`
+    const todo = 'Free space, or keep events for a shorter time (SERVICE_EVENT_RETENTION_DAYS)'
+    return free < hardlyAnySpace ? fail(what, todo) : warn(what, todo)
+  },
+
+  backup({ lastBackupAt, now }) {
+    if (lastBackupAt === null) return null
+    const days = Math.floor((now - lastBackupAt) / dayMs)
+    return days < oldBackupDays ? null : warn(`The last backup is ${days} days old`, 'Make one: gatehouse backup FILE')
+  },
+
+  master_key({ rotation }) {
+    if (rotation === 'ready') {
+      return warn('SERVICE_MASTER_KEY_NEXT is set and not used yet', 'Begin the rotation: gatehouse master-key rotate')
+    }
+    if (rotation !== 'complete') return null
+    return warn(
+      'The master key was rotated, and the former one is still the setting',
+      'Start every control plane with the next key as SERVICE_MASTER_KEY, without SERVICE_MASTER_KEY_NEXT',
+    )
+  },
+}

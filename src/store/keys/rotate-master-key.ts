@@ -1,0 +1,182 @@
+/**
+ * Rotates the master key while all goes on. Each step can be repeated, and every control plane of a ledger may do all
+ * of them at once, so a rotation that was killed goes on at the next start.
+ *
+ *  1. Both keys are there: the next one in a file beside the first, or as SERVICE_MASTER_KEY_NEXT of every control
+ *     plane, which the caller has asked. What either key sealed opens.
+ *  2. `installation-key` is sealed under the next key. A control plane that sees it seals under the next key from then.
+ *  3. Every sealed value is sealed anew, in pages, each value only where it is still what was read.
+ *  4. Two rounds in a row find none left, and no change is pending in the ledger, which could bring one.
+ *  5. A key in a file gives way to the next one and stays as `master-key-former`, for older backups. A key of a setting
+ *     stays until control planes start with the next one in its place.
+ */
+import { copyFileSync, existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
+import { Failure } from '../../failure.ts'
+import type { Database } from '../open.ts'
+import { query } from '../query.ts'
+import { pendingChanges } from '../schema/ledger/changes.ts'
+import { makeNextKey, masterKeyFile, nextMasterKeyFile } from './load-master-key.ts'
+import { installationKeyName, type MasterKey } from './master-key.ts'
+import { type SealedPlace, sealedColumns } from './sealed-columns.ts'
+import { readSecret } from './secrets.ts'
+
+const page = 200
+export const formerMasterKeyFile = 'master-key-former'
+
+export interface RotationState {
+  /** `complete`: nothing is left under the former key, which is still the setting. */
+  state: 'none' | 'ready' | 'running' | 'complete'
+  /** Values that this process has sealed anew in this rotation. */
+  resealed: number
+}
+
+interface RotationOptions {
+  ledger: Database
+  masterKey: MasterKey
+  /** The master key is a setting, not a file. */
+  isSetting: boolean
+  dataDirectory: string
+  randomBytes(size: number): Uint8Array
+}
+
+export class KeyRotation {
+  readonly #options: RotationOptions
+  #resealed = 0
+  #cleanRounds = 0
+  #stepping: Promise<void> | null = null
+
+  constructor(options: RotationOptions) {
+    this.#options = options
+  }
+
+  state(): RotationState {
+    const { masterKey } = this.#options
+    const of = (): RotationState['state'] => {
+      if (masterKey.nextFingerprint === null) return 'none'
+      if (!masterKey.rotationBegun) return 'ready'
+      return this.#cleanRounds >= 2 ? 'complete' : 'running'
+    }
+    return { state: of(), resealed: this.#resealed }
+  }
+
+  /**
+   * Begins a rotation, or goes on with the one that was begun. `everyoneHolds` asks the other control planes whether
+   * they have the next key too. Throws `conflict` where it is missing here or there.
+   */
+  async begin(everyoneHolds: (fingerprint: string) => Promise<boolean>): Promise<void> {
+    const { masterKey, isSetting } = this.#options
+    if (masterKey.rotationBegun) return
+    if (!isSetting) masterKey.accept(makeNextKey(this.#options))
+    const fingerprint = masterKey.nextFingerprint
+    if (fingerprint === null) {
+      throw new Failure('conflict', {
+        message:
+          'The master key is the setting SERVICE_MASTER_KEY: start every control plane with the next one as SERVICE_MASTER_KEY_NEXT first',
+      })
+    }
+    if (!(await everyoneHolds(fingerprint))) {
+      throw new Failure('conflict', {
+        message: 'Another control plane does not have the same SERVICE_MASTER_KEY_NEXT: start each with it first',
+      })
+    }
+    await this.#sealInstallationKey()
+  }
+
+  /** One round: run it every few seconds. Does nothing while there is no next key. */
+  step(): Promise<void> {
+    this.#stepping ??= this.#step().finally(() => {
+      this.#stepping = null
+    })
+    return this.#stepping
+  }
+
+  async #step(): Promise<void> {
+    const { masterKey, isSetting } = this.#options
+    if (masterKey.nextFingerprint === null) return
+    // A next key in a file was made because a rotation was asked for.
+    if (!masterKey.rotationBegun && !isSetting) await this.#sealInstallationKey()
+    if (!masterKey.rotationBegun) await this.#lookWhetherBegun()
+    if (!masterKey.rotationBegun) return
+    const isPending = (await query(this.#options.ledger).$count(pendingChanges)) > 0
+    const left = await this.#resealAll()
+    this.#resealed += left
+    this.#cleanRounds = left === 0 && !isPending ? this.#cleanRounds + 1 : 0
+    if (this.#cleanRounds >= 2 && !isSetting) this.#replaceFile()
+  }
+
+  async #lookWhetherBegun(): Promise<void> {
+    const { ledger, masterKey } = this.#options
+    const kept = await readSecret(ledger, masterKey, installationKeyName)
+    if (kept !== null && masterKey.underNext('secret', installationKeyName, kept.sealed) === null) {
+      masterKey.beginRotation()
+    }
+  }
+
+  async #sealInstallationKey(): Promise<void> {
+    const { ledger, masterKey } = this.#options
+    const kept = await readSecret(ledger, masterKey, installationKeyName)
+    if (kept === null) throw new Error('The installation key is missing')
+    const sealed = masterKey.underNext('secret', installationKeyName, kept.sealed)
+    if (sealed !== null) await ledger.write([resealStatement('secret', installationKeyName, kept.sealed, sealed)])
+    masterKey.beginRotation()
+  }
+
+  /** How many values were not under the next key. Throws `data_damaged` for one that neither key opens. */
+  async #resealAll(): Promise<number> {
+    let found = 0
+    for (const place of places) found += await this.#reseal(place)
+    return found
+  }
+
+  async #reseal(place: SealedPlace): Promise<number> {
+    const { ledger, masterKey } = this.#options
+    const { table, id, sealed } = sealedColumns[place]
+    let found = 0
+    for (let after = ''; ; ) {
+      const rows = await query(ledger)
+        .select({ id, sealed })
+        .from(table)
+        .where(and(gt(id, after), isNotNull(sealed)))
+        .orderBy(asc(id))
+        .limit(page)
+      const changes = rows.flatMap((row) => {
+        const [name, value] = [String(row.id), String(row.sealed)]
+        const next = underNext(masterKey, place, name, value)
+        return next === null ? [] : [resealStatement(place, name, value, next)]
+      })
+      if (changes.length > 0) await ledger.write(changes)
+      found += changes.length
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < page) return found
+      after = String(last.id)
+    }
+  }
+
+  #replaceFile(): void {
+    const { dataDirectory, masterKey } = this.#options
+    const path = (name: string) => join(dataDirectory, name)
+    if (existsSync(path(masterKeyFile))) copyFileSync(path(masterKeyFile), path(formerMasterKeyFile))
+    renameSync(path(nextMasterKeyFile), path(masterKeyFile))
+    masterKey.endRotation()
+    this.#cleanRounds = 0
+  }
+}
+
+const places: readonly SealedPlace[] = ['second_factor', 'refresh_token', 'secret']
+
+function underNext(masterKey: MasterKey, place: SealedPlace, id: string, sealed: string): string | null {
+  try {
+    return masterKey.underNext(place, id, sealed)
+  } catch (cause) {
+    const message = `A sealed value of the ledger (${place} ${id}) opens with neither master key: the rotation waits until it is mended or removed`
+    throw new Failure('data_damaged', { message, cause })
+  }
+}
+
+/** Changes nothing where the value is no longer what was read. */
+function resealStatement(place: SealedPlace, id: string, from: string, to: string) {
+  const column = sealedColumns[place]
+  return column.put(to, and(eq(column.id, id), eq(column.sealed, from)))
+}

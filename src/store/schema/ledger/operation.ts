@@ -1,0 +1,17 @@
+/** What the control plane finds out about its own installation. */
+import { sql } from 'drizzle-orm'
+import { check, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+/** What doctor found when it last looked by itself: one row, which the control plane that looks claims first. */
+export const doctorReport = sqliteTable(
+  'doctor_report',
+  {
+    id: integer('id').primaryKey(),
+    claimedAt: integer('claimed_at').notNull(),
+    /** Null before the first look has ended. */
+    examinedAt: integer('examined_at'),
+    /** JSON (operation/doctor-report.ts). */
+    findings: text('findings').notNull(),
+  },
+  () => [check('doctor_report_one_row', sql`id = 1`)],
+)
