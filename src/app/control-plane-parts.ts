@@ -14,6 +14,8 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import { firstStart } from '../members/first-start.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
+import { heldFrom, sinkLags } from '../sinks/sink-lag.ts'
+import { createSinks } from '../sinks/sinks.ts'
 import { loadMasterKey } from '../store/keys/master-key.ts'
 import type { Fleet } from '../store/propagation.ts'
 import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
@@ -53,6 +55,7 @@ export async function connectParts(
   const metrics = createControlPlaneMetrics({
     connectedWorkers: () => connectedWorkers(ledger),
     stateReads: () => workers.stateReads(),
+    sinks: () => sinkLags(ledger, clock.now()),
   })
   const callers = new WeakMap<Request, string>()
   const lastUse = createLastUse(ledger)
@@ -109,6 +112,7 @@ export async function connectParts(
     ...{ state, ledger, clock, log, settings },
     dataDirectory: directory,
     announce: (head) => workers.fleet.announce(head, [], []),
+    heldFrom: () => heldFrom(ledger),
   })
   return {
     shared,
@@ -121,6 +125,7 @@ export async function connectParts(
     stateFile: 'file' in source ? source.file : null,
     exports,
     proof,
+    sinks: createSinks({ ...shared, fetch, dataDirectory: directory, random: Math.random }),
     lastUse,
     settings,
   }

@@ -108,7 +108,7 @@ function serve(
   parts: Parts,
   { server, answer }: Listener,
 ): { drain(): Promise<void> } {
-  const { shared, workers, metrics, addresses, oauth, exports, lastUse, proof } = parts
+  const { shared, workers, metrics, addresses, oauth, exports, lastUse, proof, sinks } = parts
   const { state, ledger } = shared
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
@@ -158,12 +158,14 @@ function serve(
   const rechecking = recheckingRounds(parts, log)
   rechecking.start()
   proof.start()
+  sinks.start()
   return {
     async drain() {
       draining = true
       await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop()])
       await (await exports()).stop()
       await proof.stop()
+      await sinks.stop()
       await workers.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)

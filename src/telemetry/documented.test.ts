@@ -7,6 +7,7 @@ import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
+const sinks = async () => []
 
 const documented = async (section: string): Promise<Record<string, string>> => {
   const text = await Bun.file(new URL('../handbook/reference/metrics.md', import.meta.url)).text()
@@ -38,7 +39,7 @@ test('the handbook lists each metric of the gateway with its type', async () => 
 })
 
 test('the handbook lists each metric of the control plane with its type', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, sinks })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 

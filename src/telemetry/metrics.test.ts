@@ -2,9 +2,10 @@ import { expect, test } from 'bun:test'
 import { createControlPlaneMetrics } from './metrics.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
+const sinks = async () => []
 
 test('counts answers by the pattern of their route, with unknown paths and methods as one each', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, sinks })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -29,9 +30,9 @@ test('counts answers by the pattern of their route, with unknown paths and metho
 })
 
 test('two instances of the metrics count separately', async () => {
-  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads })
+  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, sinks })
   one.ingested([{ event_type: 'decision' }])
-  expect(await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads }).text()).not.toContain(
+  expect(await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, sinks }).text()).not.toContain(
     'type="decision"',
   )
 })

@@ -46,7 +46,8 @@ const withoutValues = (page: string): string => page.replaceAll(/^([^#\n]\S*(?: 
 
 test("the control plane's page of metrics has the names, labels and help texts of the golden file", async () => {
   const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads })
+  const sink = { name: 'siem', kind: 'http', failing: false, lagRecords: 1, lagSeconds: 2, refused: 0, lost: 0 }
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, sinks: async () => [sink] })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.ingested([{ event_type: 'decision' }])
   metrics.propagated(0.03)
