@@ -215,7 +215,8 @@ class ArchiveCheck {
     this.chains.set(chain, {
       from: known?.from ?? from - 1,
       seq,
-      digest: isDamaged ? '' : walk.digest,
+      // What follows is compared with what this part says of itself, so that one alteration is one finding.
+      digest: isDamaged ? '' : after,
       records: (known?.records ?? 0) + walk.records,
       coveredTo: Math.max(known?.coveredTo ?? 0, walk.coveredTo),
     })
