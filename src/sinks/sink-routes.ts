@@ -43,6 +43,7 @@ import {
   listSinks,
   openSink,
   setCredentials,
+  tryAgain,
 } from './stored-sink.ts'
 
 interface RouteDependencies extends SinkDependencies {
@@ -159,6 +160,7 @@ function moreRoutes(deps: RouteDependencies) {
           .catch((thrown: unknown) => (thrown instanceof Error ? thrown.message : String(thrown)))
           .finally(() => receiver.close())
         await recorder.append([{ ...event, details: { ...event.details, error } }])
+        if (error === null) await ledger.write([tryAgain(sink.id)])
         return { ok: error === null, event_id: event.event_id, error }
       },
       {

@@ -71,6 +71,10 @@ export const setCredentials = (
 const isUnchanged = ({ id, version }: SinkRow): Statement =>
   guard(hasRow(sinks, and(eq(sinks.id, id), eq(sinks.version, version))))
 
+/** Ends the pause of a sink that failed. */
+export const tryAgain = (id: string): Statement =>
+  statement(update(sinkDeliveries).set({ retryAt: 0 }).where(eq(sinkDeliveries.sinkId, id)))
+
 /** Changes a sink that is still as it was read. What had failed is tried again at once. */
 export const changeSink = (
   before: SinkRow,
@@ -82,7 +86,7 @@ export const changeSink = (
       .set({ name, url, format, filter, config, credentialNames, enabled, version: sql`${sinks.version} + 1` })
       .where(eq(sinks.id, before.id)),
   ),
-  statement(update(sinkDeliveries).set({ retryAt: 0 }).where(eq(sinkDeliveries.sinkId, before.id))),
+  tryAgain(before.id),
 ]
 
 /** Deletes a sink that is still as it was read. */

@@ -148,6 +148,14 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
 
 /** One time series for each sink: there are at most a hundred, and an administrator named them. */
 function measureSinks(registry: Registry, readings: () => Promise<readonly SinkReading[]>): void {
+  // All gauges of a page are read at once.
+  let reading: ReturnType<typeof readings> | null = null
+  const readOnce = () => {
+    reading ??= readings().finally(() => {
+      reading = null
+    })
+    return reading
+  }
   const gauge = (name: string, help: string, read: (sink: SinkReading) => number) =>
     new Gauge({
       name,
@@ -156,7 +164,7 @@ function measureSinks(registry: Registry, readings: () => Promise<readonly SinkR
       registers: [registry],
       async collect() {
         this.reset()
-        for (const sink of await readings()) this.set({ sink: sink.name, kind: sink.kind }, read(sink))
+        for (const sink of await readOnce()) this.set({ sink: sink.name, kind: sink.kind }, read(sink))
       },
     })
   gauge('gatehouse_sink_lag_records', 'Records that a sink has not got yet', ({ lagRecords }) => lagRecords)

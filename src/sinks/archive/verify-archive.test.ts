@@ -195,3 +195,13 @@ test('after a failure between object and proof both are written again under the 
   expect(names[0]).toEndWith('000000000000001-000000000000005.ndjson.zst')
   expect((await report()).at(-1)).toMatchObject({ findings: 0, records: 12 })
 })
+
+test('a bucket that refuses an object gets the same one again, and no part of it', async () => {
+  await sinks.proof.shipEvents(1, 5)
+  let failures = 3
+  s3.instead = (method) => (method === 'PUT' && failures-- > 0 ? new Response(null, { status: 400 }) : null)
+  await sinks.deliver(runner(), 8)
+  expect([...s3.objects.keys()].length).toBe(4)
+  // Those that were shipped, and two events about the sink itself.
+  expect((await report()).at(-1)).toMatchObject({ findings: 0, records: 7 })
+})

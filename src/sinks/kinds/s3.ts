@@ -5,7 +5,7 @@
  */
 import { SignatureV4 } from '@smithy/signature-v4'
 import { Sha256 } from '../../providers/aws-signature.ts'
-import { type Parcel, ReceiverFailed, type ReceiverTools, type Sink, type SinkKind } from '../sink.ts'
+import { ContentRefused, type Parcel, ReceiverFailed, type ReceiverTools, type Sink, type SinkKind } from '../sink.ts'
 import { post } from './post.ts'
 
 const megabyte = 1_000_000
@@ -96,18 +96,25 @@ export function createBucket(sink: Sink, tools: ReceiverTools) {
     }
     const signed = await signer.sign(unsigned, { signingDate: new Date(tools.now()) })
     const { host: _, ...sent } = signed.headers
-    return await post(
-      sink,
-      tools,
-      { method, url: url.href, headers: sent, ...(body === undefined ? {} : { body }) },
-      signal,
-    )
+    try {
+      return await post(
+        sink,
+        tools,
+        { method, url: url.href, headers: sent, ...(body === undefined ? {} : { body }) },
+        signal,
+      )
+    } catch (error) {
+      // A bucket looks at no record: what it refuses is never their fault.
+      if (error instanceof ContentRefused) throw new ReceiverFailed(error.message, { cause: error })
+      throw error
+    }
   }
   return {
     async put(key: string, body: Uint8Array<ArrayBuffer>, signal: AbortSignal): Promise<void> {
       const until = days === undefined ? null : new Date(tools.now() + days * dayMilliseconds).toISOString()
       const headers = {
         'content-type': key.endsWith(proofSuffix) ? 'application/json' : 'application/zstd',
+        'x-amz-sdk-checksum-algorithm': 'SHA256',
         'x-amz-checksum-sha256': Bun.SHA256.hash(body, 'base64'),
         ...(until === null
           ? {}
