@@ -46,6 +46,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       auth: async () => (await import('./commands/auth.ts')).auth(terminal),
       usage: async () => (await import('./commands/usage/usage.ts')).usage(terminal),
       events: async () => (await import('./commands/events/events.ts')).events(terminal),
+      sink: async () => (await import('./commands/events/sink.ts')).sinkCommands(terminal),
       doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
       config: async () => (await import('./commands/config.ts')).config(terminal),
       install: async () => (await import('./install/install.ts')).install(terminal),

@@ -231,6 +231,9 @@ const shape = {
   outbox_keep_hours: whole(0, 24 * 30)
     .default(24)
     .describe('How long acknowledged segments are kept'),
+  sink_hold_days: whole(0, 3650)
+    .default(7)
+    .describe('How many days beyond event_retention_days events are kept for sinks that have not got them'),
   export_keep_hours: whole(1, 24 * 30)
     .default(24)
     .describe('How long the file of an export made in the background is kept'),

@@ -16,7 +16,7 @@ const floors: readonly (readonly string[])[] = [
   ['api'],
   ['events'],
   ['escalations', 'operation', 'providers', 'telemetry', 'tokens'],
-  ['mcp', 'members', 'policies', 'usage', 'workloads'],
+  ['mcp', 'members', 'policies', 'sinks', 'usage', 'workloads'],
   ['console', 'fleet', 'managed-settings', 'oauth'],
   ['doctor', 'gateway'],
   ['app'],

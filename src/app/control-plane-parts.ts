@@ -15,6 +15,8 @@ import type { Log } from '../lib/log/log.ts'
 import { firstStart } from '../members/first-start.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
 import { readReport } from '../operation/doctor-report.ts'
+import { heldFrom, sinkLags } from '../sinks/sink-lag.ts'
+import { createSinks } from '../sinks/sinks.ts'
 import { loadMasterKey } from '../store/keys/load-master-key.ts'
 import { KeyRotation } from '../store/keys/rotate-master-key.ts'
 import type { Fleet } from '../store/propagation.ts'
@@ -61,6 +63,7 @@ export async function connectParts(
     connectedWorkers: () => connectedWorkers(ledger),
     stateReads: () => workers.stateReads(),
     doctorReport: () => readReport(ledger),
+    sinks: () => sinkLags(ledger, clock.now()),
   })
   const callers = new WeakMap<Request, string>()
   const lastUse = createLastUse(ledger)
@@ -117,6 +120,7 @@ export async function connectParts(
     ...{ state, ledger, clock, log, settings },
     dataDirectory: directory,
     announce: (head) => workers.fleet.announce(head, [], []),
+    heldFrom: () => heldFrom(ledger),
   })
   return {
     shared,
@@ -129,6 +133,7 @@ export async function connectParts(
     stateFile: 'file' in source ? source.file : null,
     exports,
     proof,
+    sinks: createSinks({ ...shared, fetch, dataDirectory: directory, random: Math.random }),
     lastUse,
     settings,
     keyRotation,

@@ -109,7 +109,7 @@ function serve(
   parts: Parts,
   { server, answer }: Listener,
 ): { drain(): Promise<void> } {
-  const { shared, workers, metrics, addresses, oauth, exports, lastUse, proof } = parts
+  const { shared, workers, metrics, addresses, oauth, exports, lastUse, proof, sinks } = parts
   const { state, ledger } = shared
   const origins = () => ownOrigins(addresses.base, addresses.console)
   const bySession = createSessionAuthenticator({ ledger, clock, settings, origins, baseUrl: oauth.baseUrl })
@@ -164,12 +164,14 @@ function serve(
   rechecking.start()
   watch.start()
   proof.start()
+  sinks.start()
   return {
     async drain() {
       draining = true
       await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop(), watch.stop()])
       await (await exports()).stop()
       await proof.stop()
+      await sinks.stop()
       await workers.close()
       await stopWithin(server, settings.drain_seconds)
       await housekeep(parts, log)

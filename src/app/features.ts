@@ -22,6 +22,7 @@ import { resolveHost } from '../policies/resolve-host.ts'
 import { policyRoutes } from '../policies/routes.ts'
 import { priceRoutes } from '../providers/prices/price-routes.ts'
 import { catalogRoutes } from '../providers/routes.ts'
+import { sinkRoutes } from '../sinks/sink-routes.ts'
 import { tokenRoutes } from '../tokens/routes.ts'
 import { excessRoutes } from '../usage/api/excess-routes.ts'
 import { limitRoutes } from '../usage/api/limit-routes.ts'
@@ -51,6 +52,7 @@ export async function features(
     priceRoutes(shared),
     eventRoutes({ ...shared, exports: await exports() }),
     verifyRoutes({ ...shared, settings, seen: proof.seen }),
+    ...sinkRoutes({ ...shared, plainHttp, fetch, seen: proof.seen }),
     rollupRebuildRoute({ ...shared, settings }),
     escalationRoutes({ ...shared, settings }),
     ...policyRoutes({ ...shared, policyTools: policyTools(settings) }),

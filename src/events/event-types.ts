@@ -1,6 +1,6 @@
 /**
  * Every type of event, once: its name, and what its `details` hold. The type `EventType`, the API description and the
- * handbook's reference follow from this table. A gateway may post the types that begin with `gateway.` or `auth.`, and
+ * handbook's reference follow from this table. Longer than most, because it is one table. A gateway may post the types that begin with `gateway.` or `auth.`, and
  * `decision` (`isGatewayEventType`).
  *
  * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
@@ -331,6 +331,35 @@ export const eventGroups = [
       first_event_at: z.string().nullable().optional().describe('What was before it, retention has removed'),
       actor,
     }),
+  ),
+  group(
+    'SinkEvent',
+    [
+      'sink.created',
+      'sink.updated',
+      'sink.deleted',
+      'sink.tested',
+      'sink.failing',
+      'sink.recovered',
+      'sink.record_refused',
+      'sink.records_lost',
+    ],
+    () =>
+      z.looseObject({
+        sink_id: z.string(),
+        name: z.string(),
+        kind: z.string().optional(),
+        url: z.string().optional(),
+        fields: z.array(z.string()).optional().describe('What was changed'),
+        failures: z.number().int().optional().describe('Tries in a row that failed'),
+        error: z.string().nullish(),
+        event_id: anId.describe('The event that the receiver refused'),
+        chain: z.string().optional(),
+        position: z.number().int().optional().describe('Of the refused record in the log'),
+        first_position: z.number().int().optional().describe('Of the first record that is lost for the sink'),
+        records: z.number().int().optional().describe('How many retention removed before the sink had them'),
+        actor,
+      }),
   ),
   group(
     'FleetEvent',

@@ -27,7 +27,7 @@ const bytesOf = (data: Bytes): string | Uint8Array => {
 }
 
 /** The hash that the signer asks for, by the runtime: a body may have megabytes. */
-class Sha256 {
+export class Sha256 {
   #hash: Hash | Hmac
   readonly #secret: Bytes | undefined
 

@@ -8,6 +8,7 @@ import { noTracer } from './tracer.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
+const sinks = async () => []
 
 const documented = async (section: string): Promise<Record<string, string>> => {
   const text = await Bun.file(new URL('../handbook/reference/metrics.md', import.meta.url)).text()
@@ -39,7 +40,7 @@ test('the handbook lists each metric of the gateway with its type', async () => 
 })
 
 test('the handbook lists each metric of the control plane with its type', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 

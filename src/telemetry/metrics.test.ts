@@ -3,9 +3,10 @@ import { createControlPlaneMetrics } from './metrics.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
+const sinks = async () => []
 
 test('counts answers by the pattern of their route, with unknown paths and methods as one each', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, doctorReport })
+  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, doctorReport, sinks })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -32,9 +33,9 @@ test('counts answers by the pattern of their route, with unknown paths and metho
 })
 
 test('two instances of the metrics count separately', async () => {
-  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport })
+  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks })
   one.ingested([{ event_type: 'decision' }])
   expect(
-    await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport }).text(),
+    await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks }).text(),
   ).not.toContain('type="decision"')
 })

@@ -33,12 +33,25 @@ export interface StateReads {
   stallSeconds: number
 }
 
+/** How far one sink is behind. */
+export interface SinkReading {
+  name: string
+  kind: string
+  failing: boolean
+  lagRecords: number
+  lagSeconds: number
+  /** Since it was made: what its receiver refused, and what retention removed before it had it. */
+  refused: number
+  lost: number
+}
+
 /** Asked for when the text is made. */
 interface ControlPlaneReadings {
   connectedWorkers(): Promise<number>
   stateReads(): StateReads
   /** What doctor found when it last looked by itself, in milliseconds since the epoch. */
   doctorReport(): Promise<{ examinedAt: number | null; findings: readonly { check: string; level: string }[] }>
+  sinks(): Promise<readonly SinkReading[]>
 }
 
 export function createControlPlaneMetrics(readings: ControlPlaneReadings): ControlPlaneMetrics {
@@ -129,6 +142,7 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
       this.set((examinedAt ?? 0) / 1000)
     },
   })
+  measureSinks(registry, () => readings.sinks())
   let measuresProcess = false
   return {
     answered({ method, path, status, seconds }) {
@@ -152,4 +166,32 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
       return registry.metrics()
     },
   }
+}
+
+/** One time series for each sink: there are at most a hundred, and an administrator named them. */
+function measureSinks(registry: Registry, readings: () => Promise<readonly SinkReading[]>): void {
+  // All gauges of a page are read at once.
+  let reading: ReturnType<typeof readings> | null = null
+  const readOnce = () => {
+    reading ??= readings().finally(() => {
+      reading = null
+    })
+    return reading
+  }
+  const gauge = (name: string, help: string, read: (sink: SinkReading) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['sink', 'kind'],
+      registers: [registry],
+      async collect() {
+        this.reset()
+        for (const sink of await readOnce()) this.set({ sink: sink.name, kind: sink.kind }, read(sink))
+      },
+    })
+  gauge('gatehouse_sink_lag_records', 'Records that a sink has not got yet', ({ lagRecords }) => lagRecords)
+  gauge('gatehouse_sink_lag_seconds', 'How long ago the oldest of them happened', ({ lagSeconds }) => lagSeconds)
+  gauge('gatehouse_sink_failing', '1 while the last try of a sink failed', ({ failing }) => Number(failing))
+  gauge('gatehouse_sink_refused', 'Messages that the receiver of a sink refused', ({ refused }) => refused)
+  gauge('gatehouse_sink_lost_records', 'Records that retention removed before a sink had them', ({ lost }) => lost)
 }

@@ -1,8 +1,7 @@
 /** The row of a workload identity: what stands in its JSON columns. */
 import { z } from 'zod'
-import { compileClaims } from './claims-condition.ts'
 import { keySetSchema } from './issuer-keys.ts'
-import type { WorkloadIdentity } from './workload-identity.ts'
+import { compileClaims, type WorkloadIdentity } from './workload-identity.ts'
 
 /** `until`: milliseconds since the epoch, after which a JWT of this id has ended anyway; null for subjects. */
 const revocationsSchema = z.array(

@@ -2,8 +2,8 @@
 import { z } from 'zod'
 import { idParams, refersTo, resource } from '../api/resource.ts'
 import { noSecret } from '../identity/free-text.ts'
+import { longestCondition } from '../inspection/condition.ts'
 import { recordName } from '../providers/record-name.ts'
-import { longestCondition } from './claims-condition.ts'
 
 const dayInSeconds = 86_400
 const claimName = z.string().regex(/^[A-Za-z0-9_./:-]{1,100}$/, 'Write 1 to 100 letters, digits and _ . / : -')

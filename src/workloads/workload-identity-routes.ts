@@ -10,7 +10,6 @@ import { Failure } from '../failure.ts'
 import { checkedUrl } from '../providers/base-url.ts'
 import { insert, newStateVersion, query, update } from '../store/query.ts'
 import { workloadIdentities } from '../store/schema/state/tokens.ts'
-import { compileClaims } from './claims-condition.ts'
 import type { WorkloadDependencies } from './dependencies.ts'
 import {
   atVersion,
@@ -26,6 +25,7 @@ import {
 import { type KeySet, readKeys, usableKeys } from './issuer-keys.ts'
 import { revocationRoutes } from './revocation-routes.ts'
 import { readStoredKeys } from './stored-identity.ts'
+import { compileClaims } from './workload-identity.ts'
 import {
   type CreateWorkloadIdentity,
   type UpdateWorkloadIdentity,

@@ -1,9 +1,8 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { SignJWT, UnsecuredJWT } from 'jose'
 import { Failure } from '../failure.ts'
-import { compileClaims } from './claims-condition.ts'
 import { identityOf, issuerName, makeKey, type SigningKey, signed } from './testing/issuer.ts'
-import { checkJwt, longestJwt, looksLikeJwt, requireStanding } from './workload-identity.ts'
+import { checkJwt, compileClaims, longestJwt, looksLikeJwt, requireStanding } from './workload-identity.ts'
 
 const now = Date.parse('2026-03-01T12:00:00Z')
 const seconds = now / 1000

@@ -5,7 +5,7 @@
  */
 import type { JWK, JWTPayload, JWTVerifyGetKey } from 'jose'
 import { Failure } from '../failure.ts'
-import type { Claims, ClaimsCondition } from './claims-condition.ts'
+import { type Condition, compileCondition } from '../inspection/condition.ts'
 import type { IssuerKey, KeySet } from './issuer-keys.ts'
 
 /** The longest JWT that is read. */
@@ -16,13 +16,19 @@ const clockTolerance = 30
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
 const longestMetadata = 512
 
+type Claims = Readonly<Record<string, unknown>>
+
+/** Compiles a condition on the claims of a JWT. Throws `invalid_parameter` for `condition` with the reason. */
+export const compileClaims = (expression: string): Condition =>
+  compileCondition(expression, { variable: 'claims', param: 'condition' })
+
 export interface WorkloadIdentity {
   readonly id: string
   readonly name: string
   readonly issuer: string
   readonly audience: string
   readonly keys: KeySet
-  readonly condition: ClaimsCondition | null
+  readonly condition: Condition | null
   /** The claim of each name in the metadata of events. */
   readonly attribution: Readonly<Record<string, string>>
   /** SHA-256 of the secret of the token that its callers act as. */

@@ -69,7 +69,7 @@ export const verify = (terminal: Terminal) =>
       const api = createApi(findConnection(args, terminal), fetch)
       const body = { ...(args.since === undefined ? {} : { since: args.since }), keys, witnesses }
       const answer = await api.response({ method: 'POST', path: '/v1/events/verify', body })
-      const { summary, altered } = await print(answer, terminal, args.json === true)
+      const { summary, altered } = await printReport(linesOf(answer), terminal, args.json === true)
       if (args.json !== true) await conclude(summary, keys.length > 0, terminal)
       if (summary.findings > 0) {
         throw new Failure('events_tampered', {
@@ -114,11 +114,11 @@ function progressOn(terminal: Terminal): (line: z.infer<typeof progressLine>) =>
 }
 
 /** Prints what was found as it comes; gives the sum, without which the answer is not whole. */
-async function print(answer: Response, terminal: Terminal, json: boolean): Promise<Printed> {
+export async function printReport(lines: AsyncIterable<string>, terminal: Terminal, json: boolean): Promise<Printed> {
   let summary: Summary | null = null
   let [altered, sums] = [false, false]
   const show = progressOn(terminal)
-  for await (const text of linesOf(answer)) {
+  for await (const text of lines) {
     const parsed = line.safeParse(JSON.parse(text))
     if (!parsed.success) throw new Failure('internal', { message: 'The answer is of another version' })
     if (parsed.data.kind === 'summary') summary = parsed.data
@@ -140,7 +140,7 @@ async function print(answer: Response, terminal: Terminal, json: boolean): Promi
   throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
 }
 
-const isOfLog = (what: string): boolean => what.startsWith('segment.') || what.startsWith('log.')
+const isOfLog = (what: string): boolean => /^(segment|log|archive)\./.test(what)
 
 const isOfSums = (what: string): boolean => what.startsWith('rollup.')
 
@@ -155,7 +155,7 @@ function describe({ what, message, chain, from, to, event_id: id, column }: z.in
   return printable(`${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`)
 }
 
-async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
+export async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
   const { chains, records, events, findings, checkpoint, not_covered: uncovered, keys, sums_growing: growing } = summary
   await terminal.write(`${events} events in ${records} records of ${chains} chains, ${findings} findings\n`)
   if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')

@@ -35,6 +35,14 @@ export class ChainWalk {
     Bun.SHA256.hash(this.#link, this.#digest)
   }
 
+  /** Event number `n` by the SHA-256 of its body, in lower-case hex. */
+  stepOver(n: number, digest: string): void {
+    this.#link.writeUInt32BE(Math.floor(n / 2 ** 32), 32)
+    this.#link.writeUInt32BE(n % 2 ** 32, 36)
+    this.#body.write(digest, 0, 'hex')
+    Bun.SHA256.hash(this.#link, this.#digest)
+  }
+
   /** The digest after the last step. */
   get digest(): string {
     return this.#digest.toString('hex')

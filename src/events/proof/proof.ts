@@ -19,7 +19,9 @@ interface ProofOptions {
   announce(head: Head): void
   clock: Clock
   log: Log
-  settings: Pick<Settings, 'checkpoint_key_file' | 'event_retention_days'>
+  settings: Pick<Settings, 'checkpoint_key_file' | 'event_retention_days' | 'sink_hold_days'>
+  /** The position from which somebody still needs the log; null where nobody does. */
+  heldFrom(): Promise<number | null>
 }
 
 interface Proof {

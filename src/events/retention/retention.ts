@@ -25,7 +25,12 @@ interface RetentionOptions {
   key: SigningKey
   clock: { now(): number; monotonic(): number }
   log: Log
-  settings: { event_retention_days: number }
+  settings: { event_retention_days: number; sink_hold_days: number }
+  /**
+   * The position from which a sink still needs the log; null where none does. It is kept for `sink_hold_days` more, and
+   * no longer.
+   */
+  heldFrom(): Promise<number | null>
   /** How long one round works; the next continues. Default: one second. */
   roundMs?: number
 }
@@ -44,7 +49,14 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
     const oldest = await readOldest(ledger)
     if (oldest === null || !isOlder(oldest, before)) return { removed, finished: true }
     if (clock.monotonic() >= ends) return { removed, finished: false }
-    const { first } = oldest.row
+    const { first, records } = oldest.row
+    if (!isOlder(oldest, before - settings.sink_hold_days * dayMs)) {
+      const held = await options.heldFrom()
+      if (held !== null && first + records > held) {
+        log.warn({ position: held }, 'Old events are kept, because a sink has not got them')
+        return { removed, finished: true }
+      }
+    }
     const header = decodeHeader(oldest.row.header)
     const raised = header === null ? null : await raisedFloors(ledger, oldest, header)
     if (header === null || raised === null) {

@@ -88,8 +88,17 @@ export class TestProof {
   /** A round of retention. */
   async retain(change: Partial<Parameters<typeof removeOldEvents>[0]> = {}): ReturnType<typeof removeOldEvents> {
     const { key, clock } = this
-    const settings = { event_retention_days: retentionDays }
-    return await removeOldEvents({ ledger: this.store.ledger, key, clock, log: silentLog, settings, ...change })
+    const settings = { event_retention_days: retentionDays, sink_hold_days: 7 }
+    const heldFrom = async () => null
+    return await removeOldEvents({
+      ledger: this.store.ledger,
+      key,
+      clock,
+      log: silentLog,
+      settings,
+      heldFrom,
+      ...change,
+    })
   }
 
   /**

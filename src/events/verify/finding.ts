@@ -28,6 +28,9 @@ const findings = {
   'chain.parted':
     'A gateway recorded here that its own events and those of the ledger differ: its data directory was copied and both ran (remove gateway/worker in one), its host crashed, or these were altered',
   'checkpoint.went_back': 'The newest checkpoint is older than one that was seen before',
+  'archive.missing': 'No part of the archive holds these positions of the log',
+  'archive.unproved': 'A part of the archive has no proof, or a proof has no part',
+  'archive.lines': 'A part of the archive has more or fewer lines than its proof says',
   'key.unknown': 'This was signed with a key that is not among those to be trusted',
   'key.no_checkpoint': 'No checkpoint is signed with a key that is to be trusted',
 } as const

@@ -6,6 +6,7 @@ import type { Column } from '../../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'
 import { ProviderTest } from './provider-test.tsx'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
+import { SinkState, SinkTest } from './sink-test.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
@@ -92,6 +93,34 @@ export const catalogKinds: readonly RecordKind[] = [
       made,
     ],
     action: (record) => <McpOffers server={record} name={called(record)} />,
+  },
+  {
+    name: 'sinks',
+    title: 'Sinks',
+    one: 'sink',
+    path: '/v1/sinks',
+    write: 'members:write',
+    nameOf: called,
+    deleting: 'Its credentials and its place in the record are deleted. What it was sent stays where it is.',
+    about: 'Where copies of the record go: a SIEM, an archive, a stream or a table. Credentials are stored encrypted.',
+    command: 'gatehouse sink create --name siem --kind http --url https://siem.example.com/in --token-env SIEM_TOKEN',
+    columns: [
+      name,
+      { title: 'Kind', cell: (record) => text(record, 'kind') },
+      { title: 'State', cell: (record) => <SinkState record={record} /> },
+      { title: 'Records behind', cell: ({ lag_records }) => number(numberOf(lag_records)), right: true },
+      {
+        title: 'Behind',
+        cell: ({ lag_records, lag_seconds }) =>
+          numberOf(lag_records) === 0 ? '–' : seconds(numberOf(lag_seconds) ?? 0),
+        right: true,
+        from: 'wide',
+      },
+      { title: 'Delivered', cell: ({ delivered }) => number(numberOf(delivered)), right: true, from: 'wide' },
+      { title: 'Refused', cell: ({ refused }) => number(numberOf(refused)), right: true, from: 'wider' },
+      { title: 'Address', cell: (record) => text(record, 'url'), from: 'wider' },
+    ],
+    action: (record) => <SinkTest sink={record} name={called(record)} />,
   },
   {
     name: 'gateways',
@@ -203,4 +232,10 @@ const membersOf = (members: unknown): number =>
 function BudgetUse({ record: { current_spend, max_budget } }: { record: ListedRecord }) {
   const [spent, limit] = [numberOf(current_spend) ?? 0, numberOf(max_budget) ?? 0]
   return <UsedBar used={spent} limit={limit} text={`${money(spent)} of ${money(limit)}`} />
+}
+
+/** A lag in the unit that fits it. */
+function seconds(lag: number): string {
+  if (lag < 120) return `${number(lag)} s`
+  return lag < 7200 ? `${number(Math.floor(lag / 60))} min` : `${number(Math.floor(lag / 3600))} h`
 }

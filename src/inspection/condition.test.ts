@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
-import { compileClaims, longestCondition } from './claims-condition.ts'
+import { compileCondition, longestCondition } from './condition.ts'
 
-const holds = (expression: string, claims: Record<string, unknown>) => compileClaims(expression)(claims)
+const compile = (expression: string) => compileCondition(expression, { variable: 'claims', param: 'condition' })
+
+const holds = (expression: string, claims: Record<string, unknown>) => compile(expression)(claims)
 
 test('compares claims of any kind', () => {
   expect(holds('claims.repository == "acme/app"', { repository: 'acme/app' })).toBe(true)
@@ -17,10 +19,10 @@ test('does not hold when it names a claim that is not there, or of another kind'
 })
 
 test('refuses what is no condition, names something else, or is not bounded', () => {
-  expect(() => compileClaims('claims.a ==')).toThrow('not valid')
-  expect(() => compileClaims('request.model == "a"')).toThrow('not valid')
-  expect(() => compileClaims('"text"')).toThrow('true or false')
-  expect(() => compileClaims('claims.a.matches("(a+)+$")')).toThrow('matches()')
-  expect(() => compileClaims('claims.a.exists(x, x == 1)')).toThrow('exists()')
-  expect(() => compileClaims(`claims.a == "${'a'.repeat(longestCondition)}"`)).toThrow('longer')
+  expect(() => compile('claims.a ==')).toThrow('not valid')
+  expect(() => compile('request.model == "a"')).toThrow('not valid')
+  expect(() => compile('"text"')).toThrow('true or false')
+  expect(() => compile('claims.a.matches("(a+)+$")')).toThrow('matches()')
+  expect(() => compile('claims.a.exists(x, x == 1)')).toThrow('exists()')
+  expect(() => compile(`claims.a == "${'a'.repeat(longestCondition)}"`)).toThrow('longer')
 })
