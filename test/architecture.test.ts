@@ -18,7 +18,7 @@ const floors: readonly (readonly string[])[] = [
   ['escalations', 'providers', 'telemetry', 'tokens'],
   ['mcp', 'members', 'policies', 'usage', 'workloads'],
   ['console', 'fleet', 'managed-settings', 'oauth'],
-  ['doctor', 'gateway'],
+  ['alerts', 'doctor', 'gateway'],
   ['app'],
   ['cli'],
 ]

@@ -1,7 +1,7 @@
 /**
- * Every type of event, once, in one table, which is longer than most files: its name, and what its `details` hold. The type `EventType`, the API description and the
- * handbook's reference follow from this table. A gateway may post the types that begin with `gateway.` or `auth.`, and
- * `decision` (`isGatewayEventType`).
+ * Every type of event, once: its name, and what its `details` hold. The type `EventType`, the API description and the
+ * handbook's reference follow from this table, which is longer than most files. A gateway may post the types that begin
+ * with `gateway.` or `auth.`, and `decision` (`isGatewayEventType`).
  *
  * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
  * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the
