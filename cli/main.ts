@@ -29,8 +29,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
       alert: async () => (await import('./commands/alerts/alert.ts')).alertCommands(terminal),
-      'alert-channel': async () =>
-        (await import('./commands/alerts/alert-channel.ts')).alertChannelCommands(terminal),
+      'alert-channel': async () => (await import('./commands/alerts/alert-channel.ts')).alertChannelCommands(terminal),
       apply: async () => (await import('./commands/apply/apply.ts')).applyCommand(terminal),
       'access-review': async () => (await import('./commands/people/access-review.ts')).accessReview(terminal),
       'identity-provider': async () =>

@@ -9,7 +9,9 @@ import { httpForms } from './http-forms.ts'
 import { clipped, type Notice, textOf, titleOf } from './notice.ts'
 import type { Channel } from './stored-channel.ts'
 
-export const sendMs = 10_000
+const sendMs = 10_000
+/** A mail server answers several times. */
+const mailMs = 20_000
 
 export interface SendTools extends OutboundRules {
   fetch: typeof globalThis.fetch
@@ -68,6 +70,7 @@ function failureOf(error: unknown): SendFailure {
 async function sendMail({ id, config, secrets }: Channel, notice: Notice, tools: SendTools): Promise<void> {
   const { smtp_host: host, smtp_port: port, smtp_tls: tls, smtp_username: user, mail_from: from, mail_to: to } = config
   if (host === null || from === null || to.length === 0) throw new SendFailure('It has no server, sender or receiver')
+  let timer: Timer | undefined
   try {
     const transport = nodemailer.createTransport({
       // The address that was checked; the certificate must still be the host's.
@@ -77,15 +80,23 @@ async function sendMail({ id, config, secrets }: Channel, notice: Notice, tools:
       ...{ connectionTimeout: sendMs, greetingTimeout: sendMs, socketTimeout: sendMs },
       ...{ disableFileAccess: true, disableUrlAccess: true },
     })
-    await transport.sendMail({
+    const late = Promise.withResolvers<never>()
+    timer = setTimeout(() => {
+      transport.close()
+      late.reject(new SendFailure('The mail server did not answer in time'))
+    }, mailMs)
+    const sending = transport.sendMail({
       ...{ from, to, subject: clipped(titleOf(notice), 200), text: textOf(notice) },
       messageId: `<${notice.id}@gatehouse.alerts>`,
       // RFC 5322 section 3.6.4: what is over is shown with what it was about.
       ...(notice.kind === 'resolved' ? { references: `<${notice.firing.id}@gatehouse.alerts>` } : {}),
       headers: { 'Auto-Submitted': 'auto-generated', 'X-Gatehouse-Channel': id },
     })
+    await Promise.race([sending, late.promise])
   } catch (error) {
     throw mailFailure(error)
+  } finally {
+    clearTimeout(timer)
   }
 }
 

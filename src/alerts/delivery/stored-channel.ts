@@ -120,8 +120,8 @@ export async function dueChannels(ledger: Reader): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** For so long one control plane sends to a channel alone. A call takes at most a quarter of it. */
-export const claimMs = 60_000
+/** For so long one control plane sends to a channel alone, from one notice to the next. A mail takes at most 20 s. */
+export const claimMs = 30_000
 
 /** Takes a channel, or keeps it: whether this control plane has it. */
 export async function claimChannel(ledger: Database, id: string, holder: string): Promise<boolean> {
