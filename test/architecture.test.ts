@@ -17,8 +17,8 @@ const floors: readonly (readonly string[])[] = [
   ['events'],
   ['escalations', 'providers', 'telemetry', 'tokens'],
   ['mcp', 'members', 'policies', 'usage', 'workloads'],
-  ['console', 'fleet', 'managed-settings', 'oauth'],
-  ['alerts', 'doctor', 'gateway'],
+  ['alerts', 'fleet', 'managed-settings', 'oauth'],
+  ['console', 'doctor', 'gateway'],
   ['app'],
   ['cli'],
 ]

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { idParams, refersTo, resource } from '../api/resource.ts'
 import { nameText } from '../identity/free-text.ts'
-import { conditionNames, conditionRow, conditionTable, scopeKinds } from './conditions/condition-table.ts'
+import { conditionNames, scopeKinds } from './conditions/condition-table.ts'
 
 export const severities = ['info', 'warning', 'critical'] as const
 
@@ -28,11 +28,7 @@ const thresholds = z
   .array(z.number().min(0).max(1_000_000_000))
   .min(1)
   .max(5)
-  .describe(
-    `From where on it fires; of several each fires once. ${Object.entries(conditionTable)
-      .map(([name, { unit, thresholds: usual }]) => `${name}: ${unit} (${usual.join(', ')})`)
-      .join('; ')}`,
-  )
+  .describe('From where on it fires; of several each fires once. Usual ones and their units are in the handbook')
 const windowMinutes = z.number().int().min(1).max(1440).describe('How far it looks back, where it counts requests')
 const atLeast = z
   .number()
@@ -75,14 +71,13 @@ export const alertConfig = z.object({
 })
 export type AlertConfig = z.infer<typeof alertConfig>
 
-const condition = z
-  .enum(conditionNames)
-  .describe(`What it watches. ${conditionNames.map((name) => `${name}: ${conditionRow(name).about}`).join('; ')}`)
+const condition = z.enum(conditionNames).describe('What it watches; the page on alerts of the handbook explains each')
 
 const record = z.object({
   id: z.uuid(),
   name: z.string(),
   condition: z.enum(conditionNames),
+  watches: z.string().describe('The condition in words'),
   scope: z.object({ kind: z.string(), id: z.string().nullable() }),
   thresholds: z.array(z.number()),
   unit: z.string().describe('Of the thresholds'),

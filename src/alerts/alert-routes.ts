@@ -149,7 +149,8 @@ async function shown({ ledger }: AlertDependencies, rows: readonly AlertRow[]): 
     if (alert === null) return []
     const usual = conditionRow(alert.condition)
     return {
-      ...{ id: row.id, name: row.name, condition: alert.condition, scope: alert.scope, unit: usual.unit },
+      ...{ id: row.id, name: row.name, condition: alert.condition, watches: usual.about },
+      ...{ scope: alert.scope, unit: usual.unit },
       thresholds: [...alert.thresholds],
       window_minutes: usual.windowMinutes === null ? null : alert.windowMinutes,
       at_least: usual.atLeast === null ? null : alert.atLeast,
