@@ -29,6 +29,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       'mcp-server': async () => (await import('./commands/catalog/mcp-server.ts')).mcpServerCommands(terminal),
       policy: async () => (await import('./commands/policies/policy.ts')).policyCommands(terminal),
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
+      alert: async () => (await import('./commands/alerts/alert.ts')).alertCommands(terminal),
+      'alert-channel': async () => (await import('./commands/alerts/alert-channel.ts')).alertChannelCommands(terminal),
       apply: async () => (await import('./commands/apply/apply.ts')).applyCommand(terminal),
       export: async () => (await import('./commands/export/export.ts')).exportCommand(terminal),
       'access-review': async () => (await import('./commands/people/access-review.ts')).accessReview(terminal),

@@ -166,7 +166,9 @@ const shape = {
     .describe('How much text of a request its event keeps, without personal data and secrets; 0 keeps none'),
   webhook_addresses: oneOf('outside', 'any')
     .default('outside')
-    .describe('Where webhook policies may call: outside, or loopback, link-local and private addresses too'),
+    .describe(
+      'Where webhook policies and alert channels may call: outside, or loopback, link-local and private addresses too',
+    ),
   mcp_local_commands: oneOf('refused', 'allowed')
     .default('refused')
     .describe('Whether a gateway starts the commands of MCP servers on its host'),
@@ -220,6 +222,9 @@ const shape = {
   alert_rotation_due_days: whole(1, 3650)
     .default(90)
     .describe('How long after it was made or rotated a token is listed as due for rotation'),
+  alert_interval_seconds: whole(1, 3600)
+    .default(15)
+    .describe('How often alerts are evaluated, by one of the control planes'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

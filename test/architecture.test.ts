@@ -17,8 +17,8 @@ const floors: readonly (readonly string[])[] = [
   ['events'],
   ['escalations', 'operation', 'providers', 'telemetry', 'tokens'],
   ['mcp', 'members', 'policies', 'sinks', 'usage', 'workloads'],
-  ['console', 'fleet', 'managed-settings', 'oauth'],
-  ['doctor', 'gateway'],
+  ['alerts', 'fleet', 'managed-settings', 'oauth'],
+  ['console', 'doctor', 'gateway'],
   ['app'],
   ['cli'],
 ]

@@ -198,7 +198,10 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
   const record = recordOf(schema)
   if (record !== undefined) return await idOf(flag, given, record, sources.api)
   if (options.words) return linesOf(given)?.join(' ')
-  if (schema.type === 'array') return options.commas ? linesOf(given) : readList(flag, given)
+  if (schema.type === 'array') {
+    const texts = options.commas ? linesOf(given) : readList(flag, given)
+    return schema.items?.type === 'number' ? texts?.map((text) => readAmount(flag, text)) : texts
+  }
   if (schema.type === 'integer') return readCount(flag, given)
   return schema.type === 'number' ? readAmount(flag, given) : given
 }

@@ -2,6 +2,7 @@
  * What a token may not do although its roles permit it: change what bounds it, or make somebody who is not bounded. A
  * person who is signed in has no such bounds.
  */
+import { Failure } from '../failure.ts'
 import type { Permission } from '../identity/permissions.ts'
 import type { Principal } from '../identity/principal.ts'
 
@@ -54,4 +55,10 @@ const bounds: readonly Bound[] = [
 export function beyondToken(route: Writing, caller: Caller): string | null {
   if (caller.kind !== 'token') return null
   return bounds.find((bound) => bound.bounds(route, caller))?.message ?? null
+}
+
+/** For routes of records: throws `permission_denied` for a token that is bound to a team or a user. */
+export function requireWholeOrganization(caller: Caller): void {
+  const message = beyondToken({ method: 'GET', access: '', wholeOrganization: true }, caller)
+  if (message !== null) throw new Failure('permission_denied', { message })
 }

@@ -17,6 +17,7 @@ import { registerProvidersFromEnvironment } from '../providers/catalog/register-
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { lookForRotation } from '../tokens/runtime/sealed-runtime-token.ts'
 import { keyRefresher } from '../workloads/refresh-keys.ts'
+import { alertRounds } from './alerts.ts'
 import { type ControlPlaneOptions, connectParts, type Parts } from './control-plane-parts.ts'
 import { finishInterruptedWork, housekeep, mergingRounds, recheckingRounds } from './housekeeping.ts'
 import { openStore } from './store.ts'
@@ -163,12 +164,14 @@ function serve(
   const rechecking = recheckingRounds(parts, log)
   rechecking.start()
   watch.start()
+  const alerting = alertRounds(parts, log)
+  alerting.start()
   proof.start()
   sinks.start()
   return {
     async drain() {
       draining = true
-      await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop(), watch.stop()])
+      await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop(), watch.stop(), alerting.stop()])
       await (await exports()).stop()
       await proof.stop()
       await sinks.stop()

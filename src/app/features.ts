@@ -3,6 +3,8 @@
  * does not wait for their schemas.
  */
 import type { AnyElysia } from 'elysia'
+import { alertRoutes, firingRoutes } from '../alerts/alert-routes.ts'
+import { channelRoutes, channelTestRoute } from '../alerts/channel-routes.ts'
 import type { Settings } from '../config.ts'
 import { consoleRoutes } from '../console/routes.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
@@ -29,14 +31,14 @@ import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
+import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
 import { memberDependencies } from './member-dependencies.ts'
 
 /** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
-export async function features(
-  { shared, settings, workers, addresses, callers, oauth, exports, proof, keyRotation }: Parts,
-  onRuntimeToken: (secret: string) => void,
-): Promise<AnyElysia[]> {
+export async function features(parts: Parts, onRuntimeToken: (secret: string) => void): Promise<AnyElysia[]> {
+  const { shared, settings, workers, addresses, callers, oauth, exports, proof, keyRotation } = parts
+  const alerts = alertDependencies(parts)
   const { ledger, clock } = shared
   const plainHttp = settings.plain_http_providers
   return [
@@ -61,6 +63,10 @@ export async function features(
     excessRoutes(shared),
     findingsRoutes(shared),
     masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
+    alertRoutes(alerts),
+    firingRoutes(alerts),
+    channelRoutes(alerts),
+    channelTestRoute(alerts),
     ...workers.routes,
     consoleRoutes({
       baseUrl: () => addresses.base,

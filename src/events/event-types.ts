@@ -1,13 +1,11 @@
 /**
  * Every type of event, once: its name, and what its `details` hold. The type `EventType`, the API description and the
- * handbook's reference follow from this table. Longer than most, because it is one table. A gateway may post the types that begin with `gateway.` or `auth.`, and
- * `decision` (`isGatewayEventType`).
+ * handbook's reference follow from this table. Longer than most files: it is one table. A gateway may post the types that begin
+ * with `gateway.` or `auth.`, and `decision` (`isGatewayEventType`).
  *
  * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
  * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the
  * description is asked for: no start needs them.
- *
- * Longer than most: it is one table.
  */
 import { z } from 'zod'
 
@@ -218,6 +216,34 @@ export const eventGroups = [
         gateway_id: anId,
         mcp_server_id: anId,
         name: z.string().optional(),
+        actor,
+      }),
+  ),
+  group(
+    'AlertEvent',
+    [
+      'alert.created',
+      'alert.updated',
+      'alert.deleted',
+      'alert.fired',
+      'alert.resolved',
+      'alert.channel_created',
+      'alert.channel_updated',
+      'alert.channel_deleted',
+    ],
+    () =>
+      z.looseObject({
+        alert_id: anId,
+        alert_channel_id: anId,
+        name: z.string().optional(),
+        kind: z.string().optional().describe('The condition of the alert, or the kind of the channel'),
+        firing_id: anId,
+        subject: z.string().optional().describe('What it is about'),
+        value: z.number().optional().describe('In the unit of the condition'),
+        threshold: z.number().optional(),
+        severity: z.string().optional(),
+        about: z.string().optional().describe('What was found, in words'),
+        fields: z.array(z.string()).optional().describe('What was changed'),
         actor,
       }),
   ),

@@ -51,9 +51,9 @@ async function happenedAt(ledger: Reader, position: number): Promise<number> {
   return row?.at ?? Date.now()
 }
 
-/** The lag of every sink, as metrics and alerts see it. */
+/** The lag of every sink that is not disabled, as metrics and alerts see it. */
 export async function sinkLags(ledger: Database, now: number): Promise<SinkReading[]> {
-  const all = await readDeliveries(ledger)
+  const all = (await readDeliveries(ledger)).filter(({ sink }) => sink.enabled === 1)
   const progress = all.length === 0 ? [] : await progressOf(ledger, all, now)
   return progress.map(({ state, lag_records, lag_seconds, refused, lost }, index) => ({
     name: all[index]?.sink.name ?? '',

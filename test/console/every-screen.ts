@@ -37,6 +37,9 @@ export async function makeScreens(): Promise<Screens> {
     ['/tokens/new', 'New token'],
     [`/tokens/${token.id}`, 'looked at'],
     ['/escalations', 'Escalations'],
+    ['/alerts', 'Alerts'],
+    ['/alerts?kind=alerts', 'Alerts'],
+    ['/alerts?kind=channels', 'Alerts'],
     ['/policies', 'Policies'],
     ['/policies/new', 'New policy'],
     ['/policies/new?kind=pattern-filter', 'New policy'],
@@ -114,6 +117,7 @@ const makeRecords = (): Promise<unknown> =>
       requests_per_minute: 600,
       members: { teams: [], users: [], tokens: [] },
     }),
+    make('/v1/alert-channels', { name: 'on call', kind: 'slack', url: 'https://hooks.slack.com/services/T/B/X' }),
     make('/v1/access-policies', { name: 'small', models: ['gpt-4o-mini*'], requests_per_minute: 30 }),
   ])
 

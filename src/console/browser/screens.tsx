@@ -6,6 +6,7 @@
 import type { Permission } from '../../identity/permissions.ts'
 import type { IconName } from './parts/icon.tsx'
 import type { Screen } from './screen.ts'
+import { Alerts } from './screens/alerts/alerts.tsx'
 import { Applications } from './screens/applications.tsx'
 import { Catalog } from './screens/catalog/catalog.tsx'
 import { Escalations } from './screens/escalations/escalations.tsx'
@@ -43,6 +44,7 @@ const lines: readonly Line[] = [
   ['/tokens/new', 'New token', 'tokens:write', () => <NewToken />],
   ['/tokens/{id}', 'Token', 'tokens:read', ({ id }) => <TokenScreen id={id} />],
   ['/escalations', 'Escalations', 'escalations:read', () => <Escalations />, 'escalations', 'e'],
+  ['/alerts', 'Alerts', 'catalog:read', () => <Alerts />, 'alerts', 'l'],
   ['/policies', 'Policies', 'policies:read', () => <Policies />, 'policies', 'p'],
   ['/policies/new', 'New policy', 'policies:write', () => <NewPolicy />],
   ['/policies/{id}', 'Policy', 'policies:read', ({ id }) => <PolicyScreen id={id} />],

@@ -8,6 +8,7 @@
  *  gateway  its id      its team, '*'                   minute, hour, day
  *  reason   its code    its team                        minute, hour, day; no sketches
  *  token    its id      its team                        hour, day
+ *  provider its name    its team, '*'                   minute, hour, day; no sketches
  *
  * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events queues what is to be
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
@@ -22,7 +23,7 @@ export type Step = keyof typeof stepMilliseconds
 /** How long minutes are kept. Hours and days are kept as long as events. */
 export const minutesKeptMilliseconds = 48 * 3_600_000
 
-export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token'
+export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider'
 
 /** The scope of all teams together, and that of no team. */
 export const everyTeam = '*'
@@ -44,6 +45,7 @@ export const rollupShapes: readonly {
   { kind: 'gateway', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
   { kind: 'reason', steps: ['minute', 'hour', 'day'], everyTeam: false, sketched: false },
   { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
+  { kind: 'provider', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: false },
 ]
 
 /** Whether a kind has rows for all teams together. */
@@ -80,6 +82,7 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
       gateway: clipped(who.gateway_id),
       token: clipped(who.token_id),
       reason: clipped(event.reason_code),
+      provider: typeof details?.provider === 'string' ? clipped(details.provider) : '',
     },
     inputTokens: amount(cost?.input_tokens) ?? 0,
     outputTokens: amount(cost?.output_tokens) ?? 0,

@@ -35,7 +35,7 @@ import { leasesRoute } from './routes/leases.ts'
 import { revocationsRoute } from './routes/revocations.ts'
 import { slotsRoute } from './routes/slots.ts'
 import { streamRoute } from './routes/stream.ts'
-import { targetsRoute } from './routes/target-health.ts'
+import { reportedHealth, targetsRoute } from './routes/target-health.ts'
 import { workersRoute } from './routes/workers.ts'
 import { RuntimeTokens } from './runtime-token.ts'
 import { TokensMissingFromLedger } from './tokens-missing-from-ledger.ts'
@@ -58,6 +58,8 @@ export interface FleetControl {
   readinessWarning(): string | null
   /** How the state database has answered, for metrics. */
   stateReads(): StateReads
+  /** How targets are, as the workers that this control plane knows said in the last seconds. */
+  targets(): ReturnType<typeof reportedHealth>
   /** Detects and repairs a restored state. Call before serving. */
   prepare(): Promise<void>
   /** Takes over tokens that a restored ledger lacks. Call every few seconds. */
@@ -118,6 +120,7 @@ export function createFleet(options: FleetOptions): FleetControl {
       stalls: stateHead.stalls.count,
       stallSeconds: stateHead.stalls.totalMs / 1000,
     }),
+    targets: () => reportedHealth({ options, registry }),
     prepare: () => watch.readHead(),
     takeOverTokens: () => tokensMissingFromLedger.takeOverMissing(),
     async start() {

@@ -4,6 +4,7 @@
  */
 
 import type { z } from 'zod'
+import type { FiringRecord } from '../../../alerts/alert-routes.ts'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
@@ -37,6 +38,7 @@ export type {
   Verdict,
 }
 export type Escalation = z.infer<typeof escalationSchema>
+export type Firing = FiringRecord
 
 interface SignedIn {
   user: User

@@ -19,37 +19,39 @@ const reportedTargetSchema = targetHealthSchema.extend({
   reported_at: z.iso.datetime(),
 })
 
+type ReportedTarget = z.infer<typeof reportedTargetSchema>
+
 interface TargetsDependencies {
   options: Pick<FleetOptions, 'clock'>
   registry: Pick<WorkerRegistry, 'all'>
 }
 
-export const targetsRoute = ({ options: { clock }, registry }: TargetsDependencies) =>
-  new Elysia({ name: 'target health' }).use(conventions).get(
-    '/v1/catalog/targets',
-    () => {
-      const since = clock.now() - shownMs
-      const targets = [...registry.all()].flatMap(({ worker, gatewayId, targets: reported }) =>
-        reported === undefined || reported.at < since
-          ? []
-          : reported.health.map((health) => ({
-              ...health,
-              gateway_id: gatewayId,
-              worker,
-              reported_at: timestamp(reported.at),
-            })),
-      )
-      return { targets: targets.sort(byName) }
-    },
-    {
+export const targetsRoute = (dependencies: TargetsDependencies) =>
+  new Elysia({ name: 'target health' })
+    .use(conventions)
+    .get('/v1/catalog/targets', () => ({ targets: reportedHealth(dependencies).sort(byName) }), {
       access: 'catalog:read',
       response: z.object({ targets: z.array(reportedTargetSchema) }),
       detail: {
         tags: ['Catalog'],
         summary: 'Lists the health of each target, as each gateway process measured it in the last seconds',
       },
-    },
+    })
+
+/** What each worker said in the last seconds. */
+export function reportedHealth({ options: { clock }, registry }: TargetsDependencies): ReportedTarget[] {
+  const since = clock.now() - shownMs
+  return [...registry.all()].flatMap(({ worker, gatewayId, targets: reported }) =>
+    reported === undefined || reported.at < since
+      ? []
+      : reported.health.map((health) => ({
+          ...health,
+          gateway_id: gatewayId,
+          worker,
+          reported_at: timestamp(reported.at),
+        })),
   )
+}
 
 interface Named {
   provider: string

@@ -11,6 +11,7 @@ import { isObject, type JsonObject } from '../../parts/schema-form.tsx'
 import { Id, Time } from '../../parts/small.tsx'
 import { Empty, Table } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
+import { OpenAlerts } from '../alerts/open-alerts.tsx'
 import { Alerts } from '../tokens/tokens.tsx'
 import { Findings } from './findings.tsx'
 import { ChartPanel, useSeries, valuesAt } from './series.tsx'
@@ -25,6 +26,7 @@ export function Overview() {
       <PageHeader title="Overview" />
       <Figures all={all} byVerdict={byVerdict} />
       {hasPermission('catalog:read') && <Findings />}
+      {hasPermission('catalog:read') && <OpenAlerts />}
       {hasPermission('tokens:read') && <Alerts />}
       <div class="charts">
         <ChartPanel title="Requests" of={byVerdict} draw={drawVerdicts} format={shortNumber} stacked empty={nothing} />

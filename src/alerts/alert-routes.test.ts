@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { slackReceiver } from '../../test/fakes/notice-receivers.ts'
+import { recordedEvents } from '../events/testing/recorded.ts'
+import { silentLog } from '../lib/log/log.ts'
+import {
+  type TemporaryControlPlane,
+  temporaryControlPlane,
+  testOrigin,
+} from '../members/testing/temporary-control-plane.ts'
+import { alertRoutes, firingRoutes } from './alert-routes.ts'
+import { channelRoutes, channelTestRoute } from './channel-routes.ts'
+import type { AlertDependencies } from './dependencies.ts'
+import { evaluateAlerts } from './evaluate.ts'
+
+let plane: TemporaryControlPlane
+let dependencies: AlertDependencies
+let lag = 0
+const slack = slackReceiver()
+beforeAll(async () => {
+  plane = await temporaryControlPlane(testOrigin, (members) => {
+    dependencies = {
+      ...members,
+      log: silentLog,
+      settings: { webhook_addresses: 'any', event_retention_days: 30 },
+      sources: { sinkLag: async () => [{ subject: 'splunk', value: lag, about: () => `It lags by ${lag} seconds.` }] },
+    }
+    return [
+      alertRoutes(dependencies),
+      firingRoutes(dependencies),
+      channelRoutes(dependencies),
+      channelTestRoute(dependencies),
+    ]
+  })
+})
+afterAll(() => {
+  plane.remove()
+  slack.stop()
+})
+
+const asAdmin = (method: string, to: string, body?: unknown, headers: Record<string, string> = {}) =>
+  plane.call(method, to, { token: plane.adminToken, headers, ...(body === undefined ? {} : { body }) })
+const fault = async (path: string, body: unknown) => {
+  const { status, json } = await asAdmin('POST', path, body)
+  return [status, json.error?.param]
+}
+
+test('a new installation has alerts that need no configuration', async () => {
+  const { alerts } = (await asAdmin('GET', '/v1/alerts')).json
+  expect(alerts).toHaveLength(12)
+  expect(alerts[0]).toMatchObject({
+    ...{ name: 'Many requests are refused', condition: 'refusals', severity: 'critical', thresholds: [50], unit: '%' },
+    ...{ window_minutes: 10, at_least: 20, scope: { kind: 'organization', id: null }, enabled: true, open: 0 },
+  })
+})
+
+test('makes, changes and deletes an alert, each with an event and a version', async () => {
+  const made = await asAdmin('POST', '/v1/alerts', { name: 'Sinks', condition: 'sink_lag', thresholds: [60, 600] })
+  expect(made.status).toBe(201)
+  expect(made.json).toMatchObject({ thresholds: [60, 600], window_minutes: null, at_least: null })
+  const one = `/v1/alerts/${made.json.id}`
+  expect((await asAdmin('PATCH', one, { enabled: false }, { 'if-match': '"0"' })).status).toBe(412)
+  const changed = await asAdmin('PATCH', one, { thresholds: null, quiet_minutes: 5 })
+  expect(changed.json).toMatchObject({ thresholds: [300], quiet_minutes: 5, version: 2 })
+  expect((await asAdmin('DELETE', one)).status).toBe(200)
+  expect((await asAdmin('GET', one)).status).toBe(404)
+  const [updated] = await recordedEvents(plane.store.ledger, 'alert.updated')
+  expect(updated?.details).toMatchObject({ name: 'Sinks', fields: ['thresholds', 'quiet_minutes'] })
+})
+
+test('refuses what does not fit a condition, and names the field', async () => {
+  const path = '/v1/alerts'
+  const good = { name: 'Good', condition: 'refusals' }
+  expect(await fault(path, { ...good, name: 'Many requests are refused' })).toEqual([409, 'name'])
+  expect(await fault(path, { ...good, condition: 'weather' })).toEqual([422, 'condition'])
+  expect(await fault(path, { ...good, condition: 'sink_lag', scope: { kind: 'team', id: 'x' } })).toEqual([
+    422,
+    'scope.kind',
+  ])
+  expect(await fault(path, { ...good, scope: { kind: 'team' } })).toEqual([422, 'scope.id'])
+  expect(await fault(path, { ...good, condition: 'error_rate', reasons: ['policy.*'] })).toEqual([422, 'reasons'])
+  expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
+  expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])
+  expect(await fault(path, { ...good, thresholds: [] })).toEqual([422, 'thresholds'])
+})
+
+test('a channel keeps its address and secrets sealed, and shows neither', async () => {
+  const made = await asAdmin('POST', '/v1/alert-channels', { name: 'On call', kind: 'slack', url: slack.url })
+  expect(made.status).toBe(201)
+  expect(made.json).toMatchObject({ kind: 'slack', host: new URL(slack.url).host, state: 'unused', waiting: 0 })
+  const one = `/v1/alert-channels/${made.json.id}`
+  const changed = await asAdmin('PATCH', one, { name: 'Night' })
+  expect(JSON.stringify([made.json, changed.json])).not.toContain('B000')
+  const rows = await plane.store.ledger.read('select * from alert_channels, secrets')
+  expect(JSON.stringify(rows)).not.toContain('B000')
+  // The address is still there.
+  expect((await asAdmin('POST', `${one}/test`, {})).json).toEqual({ delivered: true, error: null })
+  expect(slack.received.at(-1)?.body.text).toStartWith('Test: ')
+  slack.answer = () => new Response('no_service', { status: 404 })
+  expect((await asAdmin('POST', `${one}/test`, {})).json).toEqual({
+    delivered: false,
+    error: 'It answered 404: its address or key is not valid (any more)',
+  })
+  slack.answer = null
+  expect((await asAdmin('DELETE', one)).status).toBe(200)
+  expect(await plane.store.ledger.read("select * from secrets where name like 'alert-channel:%'")).toEqual([])
+})
+
+test('refuses a channel that lacks what its kind needs, or has what it has no use for', async () => {
+  const path = '/v1/alert-channels'
+  const url = 'https://receiver.example.com/x'
+  const mail = {
+    name: 'Mail',
+    kind: 'email',
+    smtp_host: 'mail.example.com',
+    mail_from: 'a@b.com',
+    mail_to: ['c@d.com'],
+  }
+  expect(await fault(path, { name: 'a', kind: 'webhook', url })).toEqual([422, 'signing_secret'])
+  expect(await fault(path, { name: 'a', kind: 'webhook', url, signing_secret: 'short' })).toEqual([
+    422,
+    'signing_secret',
+  ])
+  expect(await fault(path, { name: 'a', kind: 'slack' })).toEqual([422, 'url'])
+  expect(await fault(path, { name: 'a', kind: 'slack', url: 'https://u:p@example.com' })).toEqual([422, 'url'])
+  expect(await fault(path, { name: 'a', kind: 'slack', url, routing_key: 'R'.repeat(32) })).toEqual([
+    422,
+    'routing_key',
+  ])
+  expect(await fault(path, { name: 'a', kind: 'pagerduty' })).toEqual([422, 'routing_key'])
+  expect(await fault(path, { ...mail, mail_to: [] })).toEqual([422, 'mail_to'])
+  expect(await fault(path, { ...mail, mail_to: ['a@b.com\r\nBcc: c@d.com'] })).toEqual([422, 'mail_to.0'])
+  expect(await fault(path, { ...mail, smtp_username: 'u' })).toEqual([422, 'smtp_password'])
+  expect(await fault(path, { ...mail, smtp_tls: 'none', smtp_username: 'u', smtp_password: 'p' })).toEqual([
+    422,
+    'smtp_tls',
+  ])
+})
+
+test('a trial measures and sends nothing; the history shows what fired with its notices', async () => {
+  const channel = await asAdmin('POST', '/v1/alert-channels', { name: 'Day', kind: 'slack', url: slack.url })
+  const alert = await asAdmin('POST', '/v1/alerts', { name: 'Lag', condition: 'sink_lag', thresholds: [60] })
+  lag = 100
+  const trial = await asAdmin('POST', `/v1/alerts/${alert.json.id}/test`, {})
+  expect(trial.json).toEqual({
+    known: true,
+    measured: [{ subject: 'splunk', value: 100, reached: [60], about: 'It lags by 100 seconds.' }],
+  })
+  expect((await asAdmin('GET', '/v1/alert-firings')).json.alert_firings).toEqual([])
+  await evaluateAlerts(dependencies)
+  const { alert_firings: firings } = (await asAdmin('GET', `/v1/alert-firings?state=open&alert_id=${alert.json.id}`))
+    .json
+  expect(firings).toMatchObject([
+    {
+      ...{ alert: 'Lag', condition: 'sink_lag', subject: 'splunk', value: 100, threshold: 60, resolved_at: null },
+      notices: [{ channel_id: channel.json.id, channel: 'Day', kind: 'fired', state: 'pending', attempts: 0 }],
+    },
+  ])
+  expect((await asAdmin('GET', `/v1/alerts/${alert.json.id}`)).json.open).toBe(1)
+  await asAdmin('PATCH', `/v1/alerts/${alert.json.id}`, { enabled: false })
+  expect((await asAdmin('GET', '/v1/alert-firings?state=open')).json.alert_firings).toEqual([])
+})
+
+test('those who may only read change nothing, and a token of a team sees nothing', async () => {
+  await plane.addPerson('au@example.com', 'auditor')
+  const browser = await plane.signInAs('au@example.com')
+  const asAuditor = { cookie: browser.cookie, headers: plane.fromPage(browser) }
+  expect((await plane.call('GET', '/v1/alerts', asAuditor)).status).toBe(200)
+  const body = { name: 'theirs', condition: 'refusals' }
+  expect((await plane.call('POST', '/v1/alerts', { ...asAuditor, body })).status).toBe(403)
+  const made = await asAdmin('POST', '/v1/tokens', {
+    ...{ name: 'of a team', purpose: 'general', roles: ['operator'], bindings: { team_id: plane.teamId } },
+  })
+  for (const path of ['/v1/alerts', '/v1/alert-channels', '/v1/alert-firings']) {
+    expect((await plane.call('GET', path, { token: made.json.token_value })).status).toBe(403)
+  }
+})

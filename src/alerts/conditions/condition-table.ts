@@ -1,0 +1,141 @@
+/**
+ * What alerts can watch: what is measured, in which unit, and what holds where an alert does not say it. Pure data, for
+ * the description of the record, the evaluation and the handbook.
+ */
+
+export const scopeKinds = ['organization', 'team', 'gateway', 'provider', 'model', 'token', 'budget'] as const
+export type ScopeKind = (typeof scopeKinds)[number]
+
+interface ConditionRow {
+  about: string
+  /** Of its thresholds. */
+  unit: string
+  /** It fires where the value is at least, or at most, a threshold. */
+  fires: 'at_least' | 'at_most'
+  thresholds: readonly number[]
+  /** How far it looks back; null: it looks at how things are now. */
+  windowMinutes: number | null
+  /** The least number of requests, or of US dollars, before it fires; null: it counts nothing. */
+  atLeast: number | null
+  /** For what else than the organization it can be. */
+  scopes: readonly ScopeKind[]
+}
+
+const traffic: readonly ScopeKind[] = ['team', 'gateway', 'provider', 'model', 'token']
+
+export const conditionTable = {
+  budget_share: {
+    about: 'A budget is used to a share of its amount',
+    unit: '%',
+    fires: 'at_least',
+    thresholds: [50, 80, 100],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: ['team', 'token', 'budget'],
+  },
+  spend_rate: {
+    about: 'The spend of an hour is a multiple of the mean hour of the seven days before',
+    unit: 'times the usual',
+    fires: 'at_least',
+    thresholds: [3],
+    windowMinutes: 60,
+    atLeast: 1,
+    scopes: traffic,
+  },
+  error_rate: {
+    about: 'A share of the requests to a provider fails',
+    unit: '%',
+    fires: 'at_least',
+    thresholds: [25],
+    windowMinutes: 10,
+    atLeast: 20,
+    scopes: ['provider'],
+  },
+  refusals: {
+    about: 'A share of the requests is refused, for any reason or for chosen ones',
+    unit: '%',
+    fires: 'at_least',
+    thresholds: [50],
+    windowMinutes: 10,
+    atLeast: 20,
+    scopes: traffic,
+  },
+  escalation_waiting: {
+    about: 'A request waits for a person',
+    unit: 'minutes',
+    fires: 'at_least',
+    thresholds: [10],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: ['team'],
+  },
+  token_expiring: {
+    about: 'A token expires soon',
+    unit: 'days left',
+    fires: 'at_most',
+    thresholds: [7],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: ['team', 'token'],
+  },
+  circuit_open: {
+    about: 'Gateways pass a target over after failures',
+    unit: 'gateway processes',
+    fires: 'at_least',
+    thresholds: [1],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: ['provider'],
+  },
+  gateway_stale: {
+    about: 'A gateway sends no heartbeat',
+    unit: 'seconds',
+    fires: 'at_least',
+    thresholds: [60],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: ['gateway'],
+  },
+  bound_violated: {
+    about: 'A provider charged more than the most that a request can cost by its list price',
+    unit: 'US dollars',
+    fires: 'at_least',
+    thresholds: [0],
+    windowMinutes: 1440,
+    atLeast: null,
+    scopes: ['provider'],
+  },
+  sink_lag: {
+    about: 'A sink of events lags behind',
+    unit: 'seconds',
+    fires: 'at_least',
+    thresholds: [300],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: [],
+  },
+  doctor_finding: {
+    about: 'Doctor found something wrong: 1 a warning, 2 a failure',
+    unit: 'level',
+    fires: 'at_least',
+    thresholds: [2],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: [],
+  },
+  verify_finding: {
+    about: 'The record of events was altered or lacks something',
+    unit: 'findings',
+    fires: 'at_least',
+    thresholds: [1],
+    windowMinutes: null,
+    atLeast: null,
+    scopes: [],
+  },
+} as const satisfies Record<string, ConditionRow>
+
+export type ConditionName = keyof typeof conditionTable
+
+export const conditionNames = Object.keys(conditionTable) as [ConditionName, ...ConditionName[]]
+
+export const conditionRow = (name: ConditionName): ConditionRow => conditionTable[name]

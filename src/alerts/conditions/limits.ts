@@ -1,0 +1,157 @@
+/** Conditions about limits and records that end: budgets, tokens that expire, requests that wait, charges of providers. */
+import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, min, or, sql } from 'drizzle-orm'
+import { fromNano } from '../../lib/money.ts'
+import { isOneOf, query } from '../../store/query.ts'
+import { escalations } from '../../store/schema/ledger/policies.ts'
+import { tokens } from '../../store/schema/ledger/tokens.ts'
+import { limitNames, priceExcesses } from '../../store/schema/ledger/usage.ts'
+import { providers } from '../../store/schema/state/catalog.ts'
+import { budgets } from '../../store/schema/state/limits.ts'
+import { readSettled } from '../../usage/api/stored-limit.ts'
+import type { BudgetWindow } from '../../usage/limits.ts'
+import { bookedBudget } from '../../usage/window.ts'
+import type { Measured } from '../dependencies.ts'
+import type { Alert } from '../stored-alert.ts'
+import type { Round } from './round.ts'
+
+const minute = 60_000
+const day = 86_400_000
+
+export async function budgetShare(alert: Alert, round: Round): Promise<Measured[]> {
+  if (alert.scope.kind === 'token') return await tokenShare(alert, round)
+  const { id, kind } = alert.scope
+  return (await budgetUse(round))
+    .filter((budget) => kind === 'organization' || (kind === 'budget' ? budget.id === id : budget.teamId === id))
+    .map(({ name, booked, window, used, limit }) => ({
+      subject: booked,
+      value: (100 * used) / limit,
+      once: true,
+      about: () => `${shareOf(used, limit)} of the budget ${name} are used in this ${windowNames[window]}.`,
+    }))
+}
+
+const windowNames = { day: 'day', week: 'week', month: 'month', total: 'installation' } as const satisfies Record<
+  BudgetWindow,
+  string
+>
+const windowOf = (text: string): BudgetWindow =>
+  text === 'day' || text === 'week' || text === 'month' ? text : 'total'
+
+const shareOf = (used: number, limit: number): string =>
+  `${Math.floor((100 * used) / limit)} % ($${fromNano(used).toFixed(2)} of $${fromNano(limit).toFixed(2)})`
+
+/** Every budget with what is booked in its present window, read once for all alerts. */
+const budgetUse = (round: Round) =>
+  round.once('budgets', async () => {
+    const { state, ledger } = round.dependencies
+    const rows = await query(state).select().from(budgets).where(eq(budgets.deleted, 0))
+    const names = await query(ledger).select().from(limitNames).where(eq(limitNames.kind, 'budget'))
+    const nameOf = new Map(names.map(({ id, name }) => [id, name]))
+    const windows = rows.map((row) => ({ row, ...bookedBudget(row.id, windowOf(row.window), round.now) }))
+    const settled = await settledOf(
+      round,
+      windows.map(({ booked }) => booked),
+    )
+    return windows.map(({ row, booked }) => ({
+      id: row.id,
+      teamId: row.scopeKind === 'team' ? row.scopeId : null,
+      name: nameOf.get(row.id) ?? row.id,
+      booked,
+      window: windowOf(row.window),
+      used: settled.get(booked) ?? 0,
+      limit: row.maxBudget,
+    }))
+  })
+
+async function settledOf({ dependencies: { ledger } }: Round, accounts: string[]): Promise<Map<string, number>> {
+  return new Map((await readSettled(ledger, accounts)).map(({ account, settled }) => [account, settled]))
+}
+
+async function tokenShare({ scope: { id } }: Alert, round: Round): Promise<Measured[]> {
+  const { ledger } = round.dependencies
+  const token = await query(ledger)
+    .select({ name: tokens.name, account: tokens.accountId, limit: tokens.maxBudget })
+    .from(tokens)
+    .where(and(eq(tokens.id, id ?? ''), isNull(tokens.revokedAt)))
+    .get()
+  if (token === undefined || token.limit === null || token.account === null || token.limit === 0) return []
+  const { name, limit } = token
+  const account = `token/${token.account}/money`
+  const used = (await settledOf(round, [account])).get(account) ?? 0
+  const about = () => `${shareOf(used, limit)} of the budget of the token ${name} are used.`
+  return [{ subject: account, value: (100 * used) / limit, once: true, about }]
+}
+
+/** More of them are told by the list of tokens. */
+const mostTokens = 200
+
+/** Tokens that were made for a shorter time than the threshold expire as they are meant to. */
+export async function tokenExpiring(alert: Alert, { now, dependencies: { ledger } }: Round): Promise<Measured[]> {
+  const within = Math.max(...alert.thresholds) * day
+  const { kind, id } = alert.scope
+  const rows = await query(ledger)
+    .select({ id: tokens.id, name: tokens.name, expiresAt: tokens.expiresAt })
+    .from(tokens)
+    .where(
+      and(
+        isNotNull(tokens.expiresAt),
+        isNull(tokens.revokedAt),
+        or(isNull(tokens.rotatedAt), gt(tokens.rotatedAt, now)),
+        gt(tokens.expiresAt, now - day),
+        lte(tokens.expiresAt, now + within),
+        sql`${tokens.expiresAt} - ${tokens.createdAt} > ${within}`,
+        kind === 'token' ? eq(tokens.id, id ?? '') : kind === 'team' ? eq(tokens.teamId, id ?? '') : undefined,
+      ),
+    )
+    .orderBy(tokens.expiresAt)
+    .limit(mostTokens)
+  return rows.map(({ id: token, name, expiresAt }) => ({
+    subject: token,
+    value: ((expiresAt ?? now) - now) / day,
+    about: () => `The token ${name} expires at ${new Date(expiresAt ?? now).toISOString()}.`,
+  }))
+}
+
+export async function escalationWaiting(alert: Alert, { now, dependencies: { ledger } }: Round): Promise<Measured[]> {
+  const { kind, id } = alert.scope
+  const waiting = await query(ledger)
+    .select({ number: sql<number>`count(*)`, oldest: min(escalations.queuedAt) })
+    .from(escalations)
+    .where(
+      and(
+        inArray(escalations.state, ['queued', 'claimed']),
+        gt(escalations.expiresAt, now),
+        kind === 'team' ? eq(escalations.teamId, id ?? '') : undefined,
+      ),
+    )
+    .get()
+  if (waiting === undefined || waiting.oldest === null) return []
+  const value = Math.max(0, now - waiting.oldest) / minute
+  const { number } = waiting
+  const about = () =>
+    `${number === 1 ? 'A request waits' : `${number} requests wait`} for a person, the oldest for ${Math.floor(value)} minutes.`
+  return [{ subject: kind === 'team' ? `team ${id}` : 'queue', value, about }]
+}
+
+export async function boundViolated(alert: Alert, { now, dependencies }: Round): Promise<Measured[]> {
+  const { state, ledger } = dependencies
+  const rows = await query(ledger)
+    .select()
+    .from(priceExcesses)
+    .where(gte(priceExcesses.at, now - alert.windowMinutes * minute))
+  if (rows.length === 0) return []
+  const ids = rows.map(({ providerId }) => providerId)
+  const named = await query(state)
+    .select({ id: providers.id, name: providers.name })
+    .from(providers)
+    .where(isOneOf(providers.id, ids))
+  const nameOf = new Map(named.map(({ id, name }) => [id, name]))
+  return rows.flatMap(({ providerId, model, amount }) => {
+    const provider = nameOf.get(providerId) ?? providerId
+    if (alert.scope.kind === 'provider' && alert.scope.id !== provider) return []
+    const value = fromNano(amount)
+    const about = () =>
+      `${provider} charged $${value} more for a request to ${model} than the most that it could cost by its list price. The charge was booked in full, and later requests are bounded by it.`
+    return [{ subject: `${provider}/${model}`, value, about }]
+  })
+}

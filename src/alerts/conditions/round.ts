@@ -1,0 +1,117 @@
+/**
+ * What one evaluation reads, each thing once however many alerts ask for it. Traffic is read from the sums behind charts
+ * (events/rollups/rollup.ts), never from the events.
+ *
+ * SQL text: ranges of the primary key of the sums.
+ */
+import {
+  everyTeam,
+  hasEveryTeam,
+  noTeam,
+  otherKey,
+  type RollupKind,
+  type Step,
+  stepMilliseconds,
+} from '../../events/rollups/rollup.ts'
+import type { AlertDependencies } from '../dependencies.ts'
+import type { Alert } from '../stored-alert.ts'
+
+/** Sums of one key by verdict. Cost in nano-dollars. */
+export interface KeySums {
+  key: string
+  verdict: string
+  requests: number
+  cost: number
+}
+
+export interface TrafficQuery {
+  kind: RollupKind
+  step: Step
+  /** Of one team; null: of all. */
+  teamId: string | null
+  /** Of one key of the kind; null: of all. */
+  key: string | null
+  /** Milliseconds since the epoch. */
+  from: number
+  until: number
+}
+
+export class Round {
+  readonly dependencies: AlertDependencies
+  readonly now: number
+  readonly #known = new Map<string, Promise<unknown>>()
+
+  constructor(dependencies: AlertDependencies) {
+    this.dependencies = dependencies
+    this.now = dependencies.clock.now()
+  }
+
+  /** What `read` gives, asked once under this name. */
+  once<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+    const known = this.#known.get(name)
+    if (known !== undefined) return known as Promise<Value>
+    const reading = read()
+    this.#known.set(name, reading)
+    return reading
+  }
+
+  traffic(query: TrafficQuery): Promise<readonly KeySums[]> {
+    const { kind, step, teamId, key, from, until } = query
+    return this.once(`traffic ${JSON.stringify(query)}`, async () =>
+      this.dependencies.ledger.read<KeySums>(
+        `select key, verdict, total(requests) as requests, total(cost) as cost from event_rollups
+          where kind = ? and step = ? and scope in (select value from json_each(?)) and at >= ? and at < ?
+            ${key === null ? '' : 'and key = ?'} group by key, verdict`,
+        [kind, step, JSON.stringify(await this.#scopes(kind, teamId)), from, until, ...(key === null ? [] : [key])],
+      ),
+    )
+  }
+
+  /** When the oldest hour in a window began, of what the query names; null if there was no request. */
+  async firstHour({ kind, teamId, key, from, until }: Omit<TrafficQuery, 'step'>): Promise<number | null> {
+    const [row] = await this.dependencies.ledger.read<{ first: number | null }>(
+      `select min(at) as first from event_rollups where kind = ? and step = 'hour'
+        and scope in (select value from json_each(?)) and at >= ? and at < ? ${key === null ? '' : 'and key = ?'}`,
+      [kind, JSON.stringify(await this.#scopes(kind, teamId)), from, until, ...(key === null ? [] : [key])],
+    )
+    return row?.first ?? null
+  }
+
+  async #scopes(kind: RollupKind, teamId: string | null): Promise<readonly string[]> {
+    if (teamId !== null) return [teamId]
+    if (hasEveryTeam(kind)) return [everyTeam, noTeam]
+    return await this.once('scopes', async () => {
+      const day = this.now - (this.now % stepMilliseconds.day)
+      const rows = await this.dependencies.ledger.read<{ scope: string }>(
+        `select distinct scope from event_rollups where kind = 'all' and step = 'day' and at >= ? and scope <> ?`,
+        [day - 2 * stepMilliseconds.day, everyTeam],
+      )
+      return rows.map(({ scope }) => scope)
+    })
+  }
+}
+
+const kindOfScope = { gateway: 'gateway', provider: 'provider', model: 'model', token: 'token' } as const
+
+/** Which sums an alert looks at: those of its scope. */
+export function trafficOf({
+  scope: { kind, id },
+}: Pick<Alert, 'scope'>): Pick<TrafficQuery, 'kind' | 'teamId' | 'key'> {
+  if (kind === 'team') return { kind: 'all', teamId: id, key: null }
+  if (kind === 'organization' || kind === 'budget') return { kind: 'all', teamId: null, key: null }
+  return { kind: kindOfScope[kind], teamId: null, key: id }
+}
+
+/** The sums of the last minutes. Of tokens only hours are kept. */
+export function lastMinutes(
+  round: Round,
+  kind: RollupKind,
+  minutes: number,
+): Pick<TrafficQuery, 'step' | 'from' | 'until'> {
+  const step = kind === 'token' ? 'hour' : 'minute'
+  const from = round.now - minutes * stepMilliseconds.minute
+  return { step, from: from - (from % stepMilliseconds[step]), until: round.now + stepMilliseconds.minute }
+}
+
+/** A key as a person reads it. */
+export const shownKey = (key: string): string => (key === otherKey ? 'others' : key)

@@ -1,0 +1,200 @@
+/**
+ * One evaluation of all alerts: measures, compares with the thresholds, and keeps what began and what is over.
+ *
+ *   1. One control plane at a time evaluates: the one with the lease. Losing it in the middle does no harm.
+ *   2. What begins is kept with its event and with a notice for each channel, in one transaction. A unique index of what
+ *      is open makes a second control plane's transaction fail, so each thing fires once.
+ *   3. What is open and no longer measured above its threshold is over. What is not known now stays as it is.
+ *
+ * Whether something is open does not depend on a clock. A clock that jumps moves the window that is looked at, and with
+ * it what is found; it makes nothing fire twice.
+ */
+import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
+import type { Event } from '../events/event.ts'
+import { brokenConstraint } from '../events/log/append.ts'
+import { foldRollups } from '../events/rollups/fold.ts'
+import { Failure } from '../failure.ts'
+import { anonymous } from '../identity/principal.ts'
+import type { Statement } from '../store/statement.ts'
+import { conditionRow } from './conditions/condition-table.ts'
+import { measures } from './conditions/measure.ts'
+import { Round } from './conditions/round.ts'
+import { enabledChannelIds } from './delivery/stored-channel.ts'
+import type { AlertDependencies, Measured } from './dependencies.ts'
+import {
+  type Alert,
+  addDelivery,
+  addFiring,
+  alertOf,
+  channelsTold,
+  enabledAlerts,
+  endFiring,
+  type FiringRow,
+  holdLease,
+  isHeldBack,
+  openFirings,
+  removeOldFirings,
+} from './stored-alert.ts'
+
+const minute = 60_000
+const day = 86_400_000
+/** An alert tells of so many things at once; more are one more, so that nobody gets a thousand notices. */
+export const subjectsAtMost = 20
+/** How many rounds of arrivals are added to the sums before they are read. */
+const turnsBeforeReading = 40
+
+/** A measurement that has reached a threshold. */
+export interface Reached {
+  measured: Measured
+  threshold: number
+}
+
+/** Evaluates where this control plane has, or gets, the lease. */
+export async function evaluateIfHeld(
+  dependencies: AlertDependencies,
+  { holder, leaseMs }: { holder: string; leaseMs: number },
+): Promise<void> {
+  if (await holdLease(dependencies.ledger, holder, leaseMs)) await evaluateAlerts(dependencies)
+}
+
+/** Evaluates every enabled alert. One that cannot be measured is logged, and leaves the others alone. */
+export async function evaluateAlerts(dependencies: AlertDependencies): Promise<void> {
+  const { ledger, log, settings } = dependencies
+  await foldRollups(ledger, turnsBeforeReading)
+  const round = new Round(dependencies)
+  const open = Map.groupBy(await openFirings(ledger), ({ alertId }) => alertId)
+  const alerts = (await enabledAlerts(ledger)).flatMap((row) => alertOf(row) ?? [])
+  for (const alert of alerts) {
+    try {
+      const measured = await measures[alert.condition](alert, round)
+      if (measured !== null)
+        await keep(dependencies, round.now, alert, reachedBy(alert, measured), open.get(alert.id) ?? [])
+    } catch (error) {
+      log.error({ alert: alert.id, error: String(error) }, 'An alert could not be evaluated and will be tried again')
+    }
+  }
+  await ledger.write(removeOldFirings(round.now - settings.event_retention_days * day), {})
+}
+
+/** What has reached which thresholds. Of many subjects those furthest beyond theirs. */
+export function reachedBy(alert: Alert, measured: readonly Measured[]): Reached[] {
+  const { fires } = conditionRow(alert.condition)
+  const sign = fires === 'at_least' ? 1 : -1
+  const over = measured
+    .map((each) => ({
+      measured: each,
+      reached: alert.thresholds.filter((threshold) => sign * (each.value - threshold) >= 0),
+    }))
+    .filter(({ reached }) => reached.length > 0)
+    .toSorted((left, right) => sign * (right.measured.value - left.measured.value))
+  const told = over.slice(0, subjectsAtMost)
+  const more = over.length - told.length
+  return [
+    ...told.flatMap(({ measured: each, reached }) => reached.map((threshold) => ({ measured: each, threshold }))),
+    ...(more === 0
+      ? []
+      : [
+          {
+            measured: { subject: 'more', value: more, about: () => `The same holds for ${more} more.` },
+            threshold: alert.thresholds[0] ?? 0,
+          },
+        ]),
+  ]
+}
+
+async function keep(
+  dependencies: AlertDependencies,
+  now: number,
+  alert: Alert,
+  reached: readonly Reached[],
+  open: readonly FiringRow[],
+): Promise<void> {
+  const isOpen = (subject: string, threshold: number) =>
+    open.some((firing) => firing.subject === subject && firing.threshold === threshold)
+  const holds = ({ subject, threshold }: FiringRow) =>
+    reached.some((each) => each.measured.subject === subject && each.threshold === threshold)
+  const begun = reached.filter(({ measured, threshold }) => !isOpen(measured.subject, threshold))
+  for (const [, each] of Map.groupBy(begun, ({ measured }) => measured.subject)) {
+    // Of several thresholds that were reached at once, only the one furthest beyond is told.
+    const furthest = Math[conditionRow(alert.condition).fires === 'at_least' ? 'max' : 'min'](
+      ...each.map(({ threshold }) => threshold),
+    )
+    for (const { measured, threshold } of each) {
+      await fire(dependencies, now, alert, { measured, threshold, announced: threshold === furthest })
+    }
+  }
+  for (const firing of open.filter((each) => !holds(each))) await resolve(dependencies, now, alert, firing)
+}
+
+async function fire(
+  dependencies: AlertDependencies,
+  now: number,
+  alert: Alert,
+  { measured, threshold, announced }: Reached & { announced: boolean },
+): Promise<void> {
+  const { ledger, newId } = dependencies
+  const quiet = { now, quietMs: alert.quietMinutes * minute, once: measured.once === true }
+  const same = { alertId: alert.id, subject: measured.subject, threshold }
+  if (await isHeldBack(ledger, same, quiet)) return
+  const firing: FiringRow = {
+    ...{ id: newId(), ...same, value: measured.value, severity: alert.severity, firedAt: now, resolvedAt: null },
+    about: await measured.about(),
+    announced: Number(announced),
+  }
+  const channels = announced ? await channelsOf(dependencies, alert) : []
+  await record(dependencies, 'alert.fired', alert, firing, [
+    ...addFiring(firing, quiet),
+    ...notices(dependencies, firing, 'fired', channels),
+  ])
+}
+
+async function resolve(dependencies: AlertDependencies, now: number, alert: Alert, firing: FiringRow): Promise<void> {
+  const channels = alert.sendResolved ? await channelsTold(dependencies.ledger, firing.id) : []
+  await record(dependencies, 'alert.resolved', alert, firing, [
+    ...endFiring(firing, now),
+    ...notices(dependencies, firing, 'resolved', channels),
+  ])
+}
+
+/** An alert without channels of its own tells all of them. */
+async function channelsOf({ ledger }: AlertDependencies, { channelIds }: Alert): Promise<string[]> {
+  const enabled = await enabledChannelIds(ledger)
+  return channelIds.length === 0 ? enabled : enabled.filter((id) => channelIds.includes(id))
+}
+
+const notices = (
+  { newId, clock }: AlertDependencies,
+  { id: firingId }: FiringRow,
+  kind: 'fired' | 'resolved',
+  channels: readonly string[],
+): Statement[] =>
+  channels.map((channelId) => addDelivery({ id: newId(), firingId, channelId, kind, createdAt: clock.now() }))
+
+/** Keeps a change with its event. Does nothing where another control plane was first. */
+async function record(
+  { recorder, state, clock, newId }: AlertDependencies,
+  type: 'alert.fired' | 'alert.resolved',
+  alert: Alert,
+  firing: FiringRow,
+  ledger: readonly Statement[],
+): Promise<void> {
+  const { id: firing_id, subject, value, threshold, severity, about } = firing
+  const event: Event = controlPlaneEvent({
+    type,
+    principal: { ...anonymous, name: 'alerts' },
+    requestId: '',
+    details: {
+      ...{ alert_id: alert.id, name: alert.name, kind: alert.condition },
+      ...{ firing_id, subject, value, threshold, severity, about },
+    },
+    configVersion: await versionNow(state),
+    clock,
+    newId,
+  })
+  try {
+    await recorder.change({ event: { ...event, request_id: null }, state: [], ledger })
+  } catch (error) {
+    const wasFirst = (error instanceof Failure && error.code === 'conflict') || brokenConstraint(error) !== null
+    if (!wasFirst) throw error
+  }
+}

@@ -1,0 +1,228 @@
+/**
+ * The queries of alerts, of what they found, and of the notices that follow.
+ *
+ * SQL text: history is removed a bounded part at a time, and the lease is claimed and read in one batch.
+ */
+import { and, count, desc, eq, gt, isNull, lt, sql } from 'drizzle-orm'
+import { type Database, databaseTime, type Reader } from '../store/open.ts'
+import { guard, hasRow, insert, isOneOf, query, remove, statement, update } from '../store/query.ts'
+import { alertDeliveries, alertFirings, alertLease, alerts } from '../store/schema/ledger/alerts.ts'
+import type { Statement } from '../store/statement.ts'
+import { type AlertConfig, alertConfig, type severities } from './alert-resource.ts'
+import { type ConditionName, conditionNames, conditionRow } from './conditions/condition-table.ts'
+
+export type AlertRow = typeof alerts.$inferSelect
+export type FiringRow = typeof alertFirings.$inferSelect
+export type DeliveryRow = typeof alertDeliveries.$inferSelect
+export type Severity = (typeof severities)[number]
+
+/** An alert with what holds where it does not say it. */
+export interface Alert {
+  id: string
+  name: string
+  condition: ConditionName
+  scope: { kind: AlertConfig['scope']['kind']; id: string | null }
+  thresholds: readonly number[]
+  windowMinutes: number
+  atLeast: number
+  severity: Severity
+  reasons: readonly string[]
+  quietMinutes: number
+  channelIds: readonly string[]
+  sendResolved: boolean
+}
+
+export const configOf = ({ config }: Pick<AlertRow, 'config'>): AlertConfig => alertConfig.parse(JSON.parse(config))
+
+/** Null for a condition of a later version. */
+export function alertOf(row: AlertRow): Alert | null {
+  const condition = conditionNames.find((name) => name === row.condition)
+  if (condition === undefined) return null
+  const config = configOf(row)
+  const usual = conditionRow(condition)
+  return {
+    ...{ id: row.id, name: row.name, condition, scope: config.scope },
+    thresholds: config.thresholds ?? usual.thresholds,
+    windowMinutes: config.window_minutes ?? usual.windowMinutes ?? 0,
+    atLeast: config.at_least ?? usual.atLeast ?? 0,
+    severity: config.severity,
+    reasons: config.reasons,
+    quietMinutes: config.quiet_minutes,
+    channelIds: config.channel_ids,
+    sendResolved: config.send_resolved,
+  }
+}
+
+export const findAlert = async (ledger: Reader, id: string): Promise<AlertRow | null> =>
+  (await query(ledger).select().from(alerts).where(eq(alerts.id, id)).get()) ?? null
+
+export const listAlerts = (ledger: Reader, after: string, limit: number): Promise<AlertRow[]> =>
+  query(ledger).select().from(alerts).where(gt(alerts.id, after)).orderBy(alerts.id).limit(limit)
+
+export const enabledAlerts = (ledger: Reader): Promise<AlertRow[]> =>
+  query(ledger).select().from(alerts).where(eq(alerts.enabled, 1)).orderBy(alerts.id)
+
+export const addAlert = (row: typeof alerts.$inferInsert): Statement => statement(insert(alerts).values(row))
+
+const isUnchanged = ({ id, version }: AlertRow): Statement =>
+  guard(hasRow(alerts, and(eq(alerts.id, id), eq(alerts.version, version))))
+
+/** Changes an alert that is still as it was read. One that is no longer looked at has nothing open. */
+export const changeAlert = (before: AlertRow, after: Pick<AlertRow, 'name' | 'enabled' | 'config'>, now: number) => [
+  isUnchanged(before),
+  statement(
+    update(alerts)
+      .set({ name: after.name, enabled: after.enabled, config: after.config, version: sql`${alerts.version} + 1` })
+      .where(eq(alerts.id, before.id)),
+  ),
+  ...(after.enabled === 1 ? [] : [closeFirings(before.id, now)]),
+]
+
+export const deleteAlert = (before: AlertRow, now: number): Statement[] => [
+  isUnchanged(before),
+  closeFirings(before.id, now),
+  statement(remove(alerts).where(eq(alerts.id, before.id))),
+]
+
+const closeFirings = (alertId: string, now: number): Statement =>
+  statement(
+    update(alertFirings)
+      .set({ resolvedAt: now })
+      .where(and(eq(alertFirings.alertId, alertId), isNull(alertFirings.resolvedAt))),
+  )
+
+export const openFirings = (ledger: Reader): Promise<FiringRow[]> =>
+  query(ledger).select().from(alertFirings).where(isNull(alertFirings.resolvedAt))
+
+/** How many things each of these alerts has found that are not over. */
+export async function openCounts(ledger: Reader, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
+  const rows = await query(ledger)
+    .select({ id: alertFirings.alertId, open: count() })
+    .from(alertFirings)
+    .where(and(isOneOf(alertFirings.alertId, ids), isNull(alertFirings.resolvedAt)))
+    .groupBy(alertFirings.alertId)
+  return new Map(rows.map(({ id, open }) => [id, open]))
+}
+
+interface Same {
+  alertId: string
+  subject: string
+  threshold: number
+}
+
+/**
+ * Whether it may not fire: it is open, it fired within the quiet time, or it fires once only and has. What fired in the
+ * future, before a clock was set back, does not keep it quiet.
+ */
+const heldBack = ({ alertId, subject, threshold }: Same, { now, quietMs, once }: Quiet) =>
+  hasRow(
+    alertFirings,
+    and(
+      eq(alertFirings.alertId, alertId),
+      eq(alertFirings.subject, subject),
+      eq(alertFirings.threshold, threshold),
+      once
+        ? undefined
+        : sql`(${alertFirings.resolvedAt} is null or ${alertFirings.firedAt} between ${now - quietMs} and ${now})`,
+    ),
+  )
+
+export interface Quiet {
+  now: number
+  quietMs: number
+  once: boolean
+}
+
+export async function isHeldBack(ledger: Reader, same: Same, quiet: Quiet): Promise<boolean> {
+  const [row] = await query(ledger)
+    .select({ held: sql<number>`${heldBack(same, quiet)}` })
+    .from(sql`(select 1)`)
+  return row?.held === 1
+}
+
+/** Keeps a firing, unless another control plane was first; the statements of its notices follow in the same batch. */
+export const addFiring = (row: FiringRow, quiet: Quiet): Statement[] => [
+  guard(sql`not ${heldBack(row, quiet)}`),
+  statement(insert(alertFirings).values(row)),
+]
+
+export const endFiring = ({ id }: FiringRow, now: number): Statement[] => [
+  guard(hasRow(alertFirings, and(eq(alertFirings.id, id), isNull(alertFirings.resolvedAt)))),
+  statement(update(alertFirings).set({ resolvedAt: now }).where(eq(alertFirings.id, id))),
+]
+
+export const addDelivery = (
+  row: Pick<DeliveryRow, 'id' | 'firingId' | 'channelId' | 'kind' | 'createdAt'>,
+): Statement => statement(insert(alertDeliveries).values({ ...row, state: 'pending' }))
+
+/** The channels that were told, or are to be, that it fired. */
+export async function channelsTold(ledger: Reader, firingId: string): Promise<string[]> {
+  const rows = await query(ledger)
+    .select({ channelId: alertDeliveries.channelId })
+    .from(alertDeliveries)
+    .where(and(eq(alertDeliveries.firingId, firingId), eq(alertDeliveries.kind, 'fired')))
+  return rows.map(({ channelId }) => channelId)
+}
+
+/** Newest first. */
+export const listFirings = (
+  ledger: Reader,
+  { before, limit, alertId, open }: { before: string | null; limit: number; alertId?: string; open?: boolean },
+): Promise<FiringRow[]> =>
+  query(ledger)
+    .select()
+    .from(alertFirings)
+    .where(
+      and(
+        eq(alertFirings.announced, 1),
+        before === null ? undefined : lt(alertFirings.id, before),
+        alertId === undefined ? undefined : eq(alertFirings.alertId, alertId),
+        open === undefined
+          ? undefined
+          : open
+            ? isNull(alertFirings.resolvedAt)
+            : sql`${alertFirings.resolvedAt} is not null`,
+      ),
+    )
+    .orderBy(desc(alertFirings.id))
+    .limit(limit)
+
+export const deliveriesOf = (ledger: Reader, firingIds: readonly string[]): Promise<DeliveryRow[]> =>
+  query(ledger)
+    .select()
+    .from(alertDeliveries)
+    .where(isOneOf(alertDeliveries.firingId, firingIds))
+    .orderBy(alertDeliveries.id)
+
+/** Removes history before an instant, a bounded part at a time. */
+export const removeOldFirings = (before: number): Statement[] => [
+  {
+    sql: `delete from alert_deliveries where firing_id in (
+      select id from alert_firings where fired_at < ? and resolved_at is not null limit 500)`,
+    args: [before],
+  },
+  {
+    sql: 'delete from alert_firings where id in (select id from alert_firings where fired_at < ? and resolved_at is not null limit 500)',
+    args: [before],
+  },
+]
+
+/**
+ * Takes or keeps the lease to evaluate: whether this control plane has it. It is compared in the time of the database,
+ * so that a host's clock has no say.
+ */
+export async function holdLease(ledger: Database, holder: string, milliseconds: number): Promise<boolean> {
+  const until = sql.raw(`${databaseTime} + ${Math.trunc(milliseconds)}`)
+  const claim = insert(alertLease)
+    .values({ id: 1, holder, until: sql`${until}` })
+    .onConflictDoUpdate({
+      target: alertLease.id,
+      set: { holder, until: sql`${until}` },
+      setWhere: sql`${alertLease.holder} = ${holder} or ${alertLease.until} not between ${sql.raw(databaseTime)} and ${sql.raw(databaseTime)} + ${Math.trunc(milliseconds)}`,
+    })
+  const rows = await ledger.writeAndRead<{ holder: string }>([
+    statement(claim),
+    { sql: 'select holder from alert_lease where id = 1', args: [] },
+  ])
+  return rows[0]?.holder === holder
+}
