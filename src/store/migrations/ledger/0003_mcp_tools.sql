@@ -1,0 +1,1 @@
+ALTER TABLE `tokens` ADD `mcp_tools` text DEFAULT 'listed' NOT NULL;
