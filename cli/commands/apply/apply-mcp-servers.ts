@@ -37,11 +37,26 @@ const entry = z.strictObject({
     .optional(),
   approval: z.enum(['first_use', 'required']).optional(),
   enabled: z.boolean().optional(),
+  tools: z.enum(['listed', 'searched']).optional(),
+  price_per_call: z.number().nullable().optional(),
+  requests_per_minute: z.number().nullable().optional(),
+  tool_limits: z
+    .record(
+      z.string(),
+      z.strictObject({
+        price_per_call: z.number().nullable().default(null),
+        requests_per_minute: z.number().nullable().default(null),
+      }),
+    )
+    .nullable()
+    .optional(),
 })
 type Wanted = z.infer<typeof entry>
 
 const reaching = ['url', 'command', 'header_env', 'oauth', 'environment_env'] as const
-const plain = ['url', 'command', 'timeouts', 'approval', 'enabled'] as const
+/** A quarantine is no part of a file: it ends by a decision of its own. */
+const governance = ['tools', 'price_per_call', 'requests_per_minute', 'tool_limits'] as const
+const plain = ['url', 'command', 'timeouts', 'approval', 'enabled', ...governance] as const
 /** By the names of the file, those that the API has for what they hold. */
 const secretFields = [
   ['header_env', 'headers'],
@@ -73,7 +88,15 @@ export const mcpServers: ApplyKind<Wanted> = {
 }
 
 /** What a record has of what its file leaves out. */
-const newRecord = { timeouts: null, approval: 'first_use', enabled: true } as const
+const newRecord = {
+  timeouts: null,
+  approval: 'first_use',
+  enabled: true,
+  tools: 'listed',
+  price_per_call: null,
+  requests_per_minute: null,
+  tool_limits: null,
+} as const
 
 const onlyPlain = (wanted: Wanted, isSent: (field: keyof Wanted) => boolean) =>
   Object.fromEntries(plain.filter(isSent).map((field) => [field, wanted[field]]))
@@ -82,24 +105,26 @@ const isNamed = (given: Wanted['header_env'] | Wanted['oauth']): boolean =>
   given !== undefined && given !== null && Object.keys(given).length > 0
 
 /** The record that an entry asks for, without secrets. Throws where the API would not take it. */
-function checkedTarget({ name, url, command, timeouts, approval, enabled, ...secrets }: Wanted) {
+function checkedTarget({ name, url, command, timeouts, approval, enabled, ...rest }: Wanted) {
+  const { header_env, environment_env, oauth, ...limits } = rest
   const stand = 'x'
   const standIns = (given: Wanted['header_env']) =>
     isNamed(given) ? Object.fromEntries(Object.keys(given ?? {}).map((each) => [each, stand])) : undefined
   const body = createMcpServerBody.safeParse({
     ...{ name, url, command, approval, enabled, timeouts: timeouts ?? undefined },
-    headers: standIns(secrets.header_env),
-    environment: standIns(secrets.environment_env),
-    oauth: secrets.oauth ? { ...withoutVariable(secrets.oauth), client_secret: stand } : undefined,
+    ...Object.fromEntries(Object.entries(limits).map(([field, value]) => [field, value ?? undefined])),
+    headers: standIns(header_env),
+    environment: standIns(environment_env),
+    oauth: oauth ? { ...withoutVariable(oauth), client_secret: stand } : undefined,
   })
   if (!body.success) throw new Failure('usage', { message: explained(body.error) })
-  const { headers = {}, environment = {}, oauth = null, ...rest } = body.data
+  const { headers = {}, environment = {}, oauth: client = null, ...record } = body.data
   // Whether plain HTTP is allowed is a setting of the control plane.
   const reached = checkAddress(
     { plainHttp: 'anywhere' },
-    { url: rest.url ?? null, command: rest.command ?? null, credentials: { headers, environment, oauth } },
+    { url: record.url ?? null, command: record.command ?? null, credentials: { headers, environment, oauth: client } },
   )
-  return { ...rest, ...reached }
+  return { ...record, ...reached }
 }
 
 function explained({ issues: [issue] }: z.ZodError): string {
@@ -107,14 +132,13 @@ function explained({ issues: [issue] }: z.ZodError): string {
 }
 
 function changesOf(wanted: Wanted, present: Present): Changes {
-  const { url, command, timeouts = null, approval, enabled, credentials } = checkedTarget(wanted)
+  const { credentials, ...record } = checkedTarget(wanted)
   const { headers, environment, oauth } = credentials
   const changes: Changes = {}
   const compare = (field: keyof Wanted, to: unknown, from: unknown) => {
     if (!Bun.deepEquals(to, from)) changes[field] = { from, to }
   }
-  const target = { url, command, timeouts, approval, enabled }
-  for (const field of plain) compare(field, target[field], present[field])
+  for (const field of plain) compare(field, record[field] ?? null, present[field] ?? null)
   compare('header_env', Object.keys(headers).toSorted(), present.header_names)
   compare('environment_env', Object.keys(environment).toSorted(), present.environment_names)
   compare('oauth', oauth && withoutSecret(oauth), present.oauth)

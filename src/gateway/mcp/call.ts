@@ -125,6 +125,7 @@ export function allowServer(exchange: Exchange, gateway: Gateway): void {
   if (!mayUseServer(exchange, gateway, required(server))) {
     throw new Failure('tokens.provider_not_allowed', { message: 'The token may not use this MCP server' })
   }
+  if (required(server).quarantined) throw new Failure('mcp.server_quarantined')
 }
 
 /**

@@ -121,7 +121,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
   const { params, session: own } = required(exchange.mcp)
   const session = required(own)
   const { servers } = gateway.mcp
-  const usable = servers.list().filter((server) => mayUseServer(exchange, gateway, server))
+  const usable = servers.list().filter((server) => !server.quarantined && mayUseServer(exchange, gateway, server))
   // A new list makes later calls check the offers again.
   if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
   const visible = visibility(exchange, gateway)

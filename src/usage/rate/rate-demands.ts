@@ -126,6 +126,10 @@ export function rateFailure({ account, reason, retryAfter, absent }: RateRefused
   const what = countsTokens(account) ? 'tokens' : 'requests'
   const why =
     absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
+  if (account.startsWith('server/')) {
+    const message = `The MCP server or the tool has had its calls of this minute${why}. The token is ${resource}`
+    return new Failure('mcp.rate_limited', { message, retryAfter })
+  }
   if (account.startsWith('group/')) {
     const message = `A consumer group has used its ${what} of this minute${why}. The token in it is ${resource}`
     return new Failure('consumer_group_rate_limit_exceeded', { message, retryAfter })
