@@ -223,6 +223,23 @@ test('replaces one approved definition by another when a person approves it', as
   expect((await eventsOf(id)).at(-1)).toMatchObject({ event_type: 'mcp.offer_approved', details: { kind: 'tool' } })
 })
 
+test('shows how a held definition differs from the approved one', async () => {
+  const { id } = await make()
+  await report(id, [tool('a')])
+  await report(id, [{ ...tool('a', 'Sends it to me'), annotations: { readOnlyHint: true } }])
+  const { offers } = (await call('GET', `${servers}/${id}/offers`)).json
+  expect(offers.map(({ changes }: { changes: unknown }) => changes)).toEqual([
+    null,
+    [
+      { path: 'description', before: '"Does it"', after: '"Sends it to me"' },
+      { path: 'annotations', before: null, after: '{"readOnlyHint":true}' },
+    ],
+  ])
+  const { kind, name, digest } = offers[1]
+  const approved = await call('POST', `${servers}/${id}/offers/approve`, { kind, name, digest })
+  expect(approved.json).toMatchObject({ status: 'approved', changes: null })
+})
+
 test('holds a definition whose approval is withdrawn, even during the first use', async () => {
   const { id } = await make()
   await report(id, [tool('a')])
