@@ -6,14 +6,17 @@ import { mcpServerResource } from '../../../src/mcp/catalog/server-resource.ts'
 import type { Api } from '../../command/api.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
+import { type Input, processInput } from '../../terminal/input.ts'
 import { printable } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { importServers } from './mcp-import.ts'
 
-export const mcpServerCommands = (terminal: Terminal) =>
+export const mcpServerCommands = (terminal: Terminal, input: Input = processInput) =>
   defineCommand({
     meta: { description: mcpServerResource.about },
     subCommands: {
-      ...resourceCommands(mcpServerResource, terminal),
+      ...resourceCommands(mcpServerResource, terminal, { input }),
+      import: () => importServers(terminal, input),
       tools: () => tools(terminal),
       changes: () => changes(terminal),
       approve: () => approve(terminal),

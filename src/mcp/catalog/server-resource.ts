@@ -6,6 +6,7 @@ import { isWholeNano } from '../../lib/money.ts'
 import { headersSchema } from '../../providers/headers.ts'
 import { recordName } from '../../providers/record-name.ts'
 import { timeoutFlags } from '../../providers/timeout-flags.ts'
+import { presets, unknownPreset } from '../presets/presets.ts'
 
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
@@ -110,8 +111,23 @@ const governance = {
 const url = address.describe('Where it is reached by Streamable HTTP')
 const enabled = z.boolean().describe('Whether it is used')
 
+const presetNames = presets.map((preset) => preset.name)
+
 export const createMcpServerBody = z.strictObject({
-  name: serverName,
+  name: serverName.optional().meta({ description: `${serverName.description}; absent: the name of the preset` }),
+  preset: z
+    .enum(presetNames, { error: ({ input }) => unknownPreset(typeof input === 'string' ? input : '') })
+    .describe('A known server: it gives the name, the url or the command, and says which secrets are needed')
+    .optional(),
+  preset_secrets: z
+    .record(z.string().max(128), secretText.meta(secret))
+    .describe('What the preset needs, by the names in its documentation; stored encrypted and never shown')
+    .optional(),
+  preset_arguments: z
+    .array(plain)
+    .max(64)
+    .describe("What follows the preset's own arguments, such as a directory")
+    .optional(),
   url: url.optional(),
   headers: headersSchema.optional(),
   oauth: oauthSchema.optional(),
@@ -197,6 +213,8 @@ export const mcpServerResource = resource({
     url: { hint: 'URL' },
     'oauth.token_url': { hint: 'URL' },
     'oauth.resource': { hint: 'URL' },
+    preset_secrets: { name: 'secret' },
+    preset_arguments: { name: 'preset-argument', commas: true },
     price_per_call: { hint: 'USD' },
     tool_limits: { json: '{"create_issue":{"price_per_call":0.01,"requests_per_minute":10}}' },
     'command.program': { name: 'program', hint: 'PATH' },

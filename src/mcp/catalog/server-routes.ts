@@ -22,6 +22,7 @@ import { insert, newStateVersion, query, remove, statement, update } from '../..
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
 import { mcpApprovals, mcpBaselines, mcpServers } from '../../store/schema/state/catalog.ts'
 import { toolLimitsSchema } from '../call-limits.ts'
+import { expandPreset, type NamedServer } from '../presets/expand-preset.ts'
 import { checkAddress, type ServerAddress } from '../servers/server-address.ts'
 import {
   forgetServerKey,
@@ -34,7 +35,6 @@ import {
 } from './server-credentials.ts'
 import {
   type Command,
-  type CreateMcpServer,
   type McpServerReply,
   mcpServerResource,
   mcpTimeoutsSchema,
@@ -49,7 +49,7 @@ export const mcpServerRoutes = (deps: CatalogDependencies) =>
   resourceRoutes(mcpServerResource, {
     list: (query) => listServers(deps, query),
     get: async (id) => await serverRecord(deps, await requireServer(deps, id)),
-    create: (body, call) => createServer(deps, call, body),
+    create: (body, call) => createServer(deps, call, expandPreset(body)),
     update: async (id, body, call) =>
       await updateServer(deps, call, changeable(call, await requireServer(deps, id)), body),
     remove: async (id, call) => await deleteServer(deps, call, changeable(call, await requireServer(deps, id))),
@@ -63,7 +63,7 @@ export async function requireServer({ state }: Pick<CatalogDependencies, 'state'
   return row
 }
 
-async function createServer(deps: CatalogDependencies, call: RecordCall, body: CreateMcpServer) {
+async function createServer(deps: CatalogDependencies, call: RecordCall, body: NamedServer) {
   const id = deps.newId()
   const { name, approval, enabled } = body
   const reached = checkAddress(deps, {
