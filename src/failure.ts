@@ -236,6 +236,16 @@ export const failures = {
     'invalid_request_error',
     'The MCP server has no such tool, or the tool is not approved yet: list the tools',
   ),
+  'mcp.server_quarantined': row(
+    403,
+    'access_denied',
+    'The MCP server is under quarantine: an administrator must lift it before it can be called',
+  ),
+  'mcp.rate_limited': row(
+    429,
+    'rate_limit_exceeded',
+    'The MCP server or the tool has had its calls of this minute: retry later',
+  ),
   'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway has too many MCP sessions: retry shortly'),
   'mcp.session_ended': row(503, 'service_unavailable', 'The MCP session has ended: send initialize'),
   client_left: row(499, 'invalid_request_error', 'The client disconnected before its answer was complete'),
@@ -339,7 +349,7 @@ export function isWaitingWords(text: string): boolean {
 
 /** The limit that refused a request. */
 export interface RefusedLimit {
-  kind: 'max_budget' | 'max_requests' | 'budget' | 'consumer_group' | 'access_policy' | 'rate_limit'
+  kind: 'max_budget' | 'max_requests' | 'budget' | 'consumer_group' | 'access_policy' | 'mcp_server' | 'rate_limit'
   /** Of the budget, group or policy; of the token whose limit it is. */
   id: string
   /** Null for the limit of a token. */

@@ -53,7 +53,15 @@ export const eventGroups = [
       max_output_tokens: z.number().int().optional().describe('To what the output limit was lowered'),
       limit: z
         .object({
-          kind: z.enum(['max_budget', 'max_requests', 'budget', 'consumer_group', 'access_policy', 'rate_limit']),
+          kind: z.enum([
+            'max_budget',
+            'max_requests',
+            'budget',
+            'consumer_group',
+            'access_policy',
+            'mcp_server',
+            'rate_limit',
+          ]),
           id: z.string().describe('Of the budget, group or policy, or of the token whose limit it is'),
           name: z.string().nullable(),
           unit: z.enum(['usd', 'requests', 'tokens']),

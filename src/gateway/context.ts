@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
+import type { ToolSearch } from '../mcp/search/tool-search.ts'
 import type { McpSessions } from '../mcp/surface/sessions.ts'
 import type { OfferedModels } from '../providers/catalog/offered-models.ts'
 import type { PriceBook } from '../providers/prices/price-book.ts'
@@ -95,5 +96,6 @@ export interface InFlight extends Iterable<Exchange> {
 export interface McpPart {
   readonly servers: McpServers
   readonly sessions: McpSessions
+  readonly search: ToolSearch
   readonly siblings: SiblingWorkers
 }

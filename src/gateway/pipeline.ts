@@ -24,6 +24,7 @@ import { uploadFile } from './batches/upload/upload-file.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
+import { reserveCall, takeCallRates } from './mcp/call-limits.ts'
 import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
 import { limitRequestTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
@@ -206,11 +207,11 @@ export const mcpCallStages: readonly Stage[] = [
   // This does not refuse an MCP chain. The policies write the record of a refusal.
   selectChain,
   allowServer,
-  takeRates,
+  takeCallRates,
   limitRequestTexts,
   evaluateRequest,
   refuseChangedTarget,
-  reserveUsage,
+  reserveCall,
   openRecord,
   callServer,
 ]

@@ -16,6 +16,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import { noMcpServers } from '../mcp/no-servers.ts'
+import { ToolSearch } from '../mcp/search/tool-search.ts'
 import { McpSessions } from '../mcp/surface/sessions.ts'
 import { gatewayResources } from '../oauth/metadata/protected-resource.ts'
 import { OfferedModels } from '../providers/catalog/offered-models.ts'
@@ -179,6 +180,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     mcp: {
       servers: mcpServers,
       siblings,
+      search: new ToolSearch(clock),
       sessions: new McpSessions({
         most: settings.mcp_sessions,
         idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,

@@ -4,6 +4,8 @@
  * ways. The caller's token never passes through it.
  */
 
+import type { CallLimits } from './call-limits.ts'
+
 /** A server of the catalog without its credentials. */
 export interface McpServerRecord {
   readonly id: string
@@ -19,6 +21,12 @@ export interface McpServerRecord {
   readonly approval: 'first_use' | 'required'
   /** The scheme, host and port of its URL; null for a local command. */
   readonly origin?: string | null
+  /** All its calls are refused, and none of its offers is listed. */
+  readonly quarantined?: boolean
+  /** Whether each of its tools is listed, or they are found by a search. */
+  readonly tools?: 'listed' | 'searched'
+  /** Prices and limits of calls; null for none. */
+  readonly callLimits?: CallLimits | null
 }
 
 /** The MCP servers that this gateway may use. */

@@ -149,6 +149,7 @@ const unbound: TokenScope = {
   policyIds: [],
   accessPolicyIds: [],
   metadataTrust: 'none',
+  mcpTools: 'listed',
   maxBudget: null,
   maxRequests: null,
   rateLimitRpm: null,

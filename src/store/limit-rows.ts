@@ -1,7 +1,8 @@
 /** The rows of the state that hold limits: how they are named, read, and found to have changed. */
+import { createHash } from 'node:crypto'
 import type { Reader } from './open.ts'
 
-export type LimitRowKind = 'account' | 'budget' | 'group' | 'policy'
+export type LimitRowKind = 'account' | 'budget' | 'group' | 'policy' | 'server'
 
 /** The kind of a row and its id. */
 export type LimitKey = `${LimitRowKind}/${string}`
@@ -18,7 +19,18 @@ export interface LimitRow {
   scope: 'token' | 'shared' | null
   /** The gateway that the account's token is bound to. */
   gateway_id: string | null
+  /** The limits of the tools of an MCP server, as JSON. */
+  tool_limits: string | null
 }
+
+/** The limit a minute of all requests to an MCP server. */
+export const serverRateAccount = (serverId: string): string => `server/${serverId}/requests`
+
+/** The limit a minute of one of its tools. Names of tools may be long and hold anything, so a digest stands for them. */
+export const toolRateAccount = (serverId: string, tool: string): string =>
+  `server/${serverId}/${toolDigest(tool)}/requests`
+
+export const toolDigest = (tool: string): string => createHash('sha256').update(tool).digest('hex').slice(0, 32)
 
 export interface LimitRows {
   /** A row that the state does not have is null. A row that cannot be known at the moment is not among the answers. */
@@ -27,20 +39,23 @@ export interface LimitRows {
 
 const select = `select 'account/' || asked.value as key, a.max_requests, a.max_budget,
     a.rate_limit_rpm as requests_per_minute, a.rate_limit_tpm as tokens_per_minute,
-    null as window, null as scope, t.gateway_id
+    null as window, null as scope, t.gateway_id, null as tool_limits
   from json_each(?1) asked left join accounts a on a.id = asked.value and a.deleted = 0
     left join tokens t on t.id = asked.value
   union all
-  select 'budget/' || id, null, max_budget, null, null, window, null, null
+  select 'budget/' || id, null, max_budget, null, null, window, null, null, null
   from budgets where deleted = 0 and id in (select value from json_each(?2))
   union all
-  select 'group/' || id, null, null, requests_per_minute, tokens_per_minute, null, null, null
+  select 'group/' || id, null, null, requests_per_minute, tokens_per_minute, null, null, null, null
   from consumer_groups where deleted = 0 and id in (select value from json_each(?3))
   union all
-  select 'policy/' || id, null, null, requests_per_minute, tokens_per_minute, null, scope, null
-  from access_policies where deleted = 0 and id in (select value from json_each(?4))`
+  select 'policy/' || id, null, null, requests_per_minute, tokens_per_minute, null, scope, null, null
+  from access_policies where deleted = 0 and id in (select value from json_each(?4))
+  union all
+  select 'server/' || id, null, null, requests_per_minute, null, null, null, null, tool_limits
+  from mcp_servers where deleted = 0 and id in (select value from json_each(?5))`
 
-const kinds: readonly LimitRowKind[] = ['account', 'budget', 'group', 'policy']
+const kinds: readonly LimitRowKind[] = ['account', 'budget', 'group', 'policy', 'server']
 
 /** Reads rows from the state; each key that was asked for is in the answer. */
 export async function readLimitRows(state: Reader, keys: readonly LimitKey[]): Promise<Map<LimitKey, LimitRow | null>> {
@@ -62,6 +77,7 @@ const newest = (kind: LimitRowKind, table: string) =>
 const changed = `select h.version as head, c.key from state_head h left join (
     ${newest('account', 'accounts')} union all ${newest('budget', 'budgets')}
     union all ${newest('group', 'consumer_groups')} union all ${newest('policy', 'access_policies')}
+    union all ${newest('server', 'mcp_servers')}
   ) c on true where h.id = 1 order by c.version desc`
 
 const ofNewest = 'where version = (select version from state_head where id = 1)'
@@ -74,6 +90,7 @@ export const changedByNewest = `(select json_group_array(key) from (
     select 'account/' || id as key from accounts ${ofNewest} union all select 'budget/' || id from budgets ${ofNewest}
     union all select 'group/' || id from consumer_groups ${ofNewest}
     union all select 'policy/' || id from access_policies ${ofNewest}
+    union all select 'server/' || id from mcp_servers ${ofNewest}
     union all select 'token/' || id from tokens ${ofNewest}))`
 
 /** Of such a text, the keys of limits and the ids of tokens. */

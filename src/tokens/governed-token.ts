@@ -34,6 +34,8 @@ export interface GovernedToken {
   accessPolicyIds: readonly string[]
   budgetId: string | null
   metadataTrust: 'none' | 'caller'
+  /** Whether it is shown each tool of MCP servers, or two tools that find and call them. */
+  mcpTools: 'listed' | 'searched'
   /** The limits that a request draws on, its own first (usage/lease/README.md rule 1). */
   accounts: readonly TokenAccount[]
   /** Milliseconds since the epoch; null where it never comes. */

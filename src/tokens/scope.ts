@@ -19,6 +19,8 @@ export interface TokenScope {
   policyIds: readonly string[]
   accessPolicyIds: readonly string[]
   metadataTrust: 'none' | 'caller'
+  /** Whether it is shown each tool of MCP servers, or two tools that find and call them. */
+  mcpTools: 'listed' | 'searched'
   /** Nano-dollars. */
   maxBudget: number | null
   maxRequests: number | null

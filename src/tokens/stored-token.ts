@@ -83,6 +83,7 @@ export const scopeColumns = (scope: TokenScope) => ({
   policyIds: scope.policyIds,
   accessPolicyIds: scope.accessPolicyIds,
   metadataTrust: scope.metadataTrust,
+  mcpTools: scope.mcpTools,
   maxBudget: scope.maxBudget,
   maxRequests: scope.maxRequests,
   rateLimitRpm: scope.rateLimitRpm,

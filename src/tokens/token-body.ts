@@ -44,6 +44,10 @@ const expiry = {
   expires_at: z.iso.datetime({ offset: true }).nullish(),
 }
 
+const mcpTools = z
+  .enum(['listed', 'searched'])
+  .describe('listed: each tool of MCP servers is shown; searched: two tools that find and call them')
+
 export const createTokenBody = z.strictObject({
   name: tokenName,
   purpose: z.enum(purposes),
@@ -54,6 +58,7 @@ export const createTokenBody = z.strictObject({
   policy_ids: z.array(z.uuid()).max(100).optional().describe('Left out: those of the calling token'),
   access_policy_ids: z.array(z.uuid()).max(100).optional().describe('Left out: those of the calling token'),
   metadata_trust: z.enum(['none', 'caller']).default('none'),
+  mcp_tools: mcpTools.default('listed'),
   metadata: tokenMetadata.default({}),
   ...limits,
   ...expiry,
@@ -68,6 +73,7 @@ const narrowing = {
   policy_ids: z.array(z.uuid()).max(100).optional(),
   access_policy_ids: z.array(z.uuid()).max(100).optional(),
   metadata_trust: z.enum(['none', 'caller']).optional(),
+  mcp_tools: mcpTools.optional(),
   ...limits,
   ...expiry,
 }

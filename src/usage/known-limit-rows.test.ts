@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { silentLog } from '../lib/log/log.ts'
-import type { LimitKey } from '../store/limit-rows.ts'
+import { type LimitKey, toolRateAccount } from '../store/limit-rows.ts'
 import type { Reader } from '../store/open.ts'
 import type { Statement } from '../store/statement.ts'
 import { type TemporaryStore, temporaryStore } from '../store/testing/store.ts'
@@ -58,6 +58,11 @@ beforeEach(async () => {
       sql: "insert into access_policies (id, tokens_per_minute, scope, version) values ('p', 40, 'token', 1)",
       args: [],
     },
+    {
+      sql: `insert into mcp_servers (id, name, approval, position, requests_per_minute, tool_limits, version)
+        values ('s', 'shop', 'required', 1, 20, '{"buy":{"price_per_call":null,"requests_per_minute":2}}', 1)`,
+      args: [],
+    },
   ])
 })
 afterEach(() => {
@@ -92,7 +97,8 @@ const maxRequests = async (id: string) => {
 for (const trouble of ['hangs', 'fails'] as const) {
   test(`decides by the limits it read before while the state ${trouble}`, async () => {
     for (const name of ['token/a/requests', 'token/a/money', 'budget/b', 'token/gone/requests']) await limitOf(name)
-    for (const name of ['token/a/requests', 'group/g/requests', 'access/p/t/tokens']) await slotsOf(rows, name)
+    for (const name of ['token/a/requests', 'group/g/requests', 'access/p/t/tokens', 'server/s/requests'])
+      await slotsOf(rows, name)
     mode = trouble
     expect(await limitOf('token/a/requests')).toMatchObject({ limit: 10 })
     expect(await limitOf('token/a/money')).toMatchObject({ limit: 7 })
@@ -100,6 +106,9 @@ for (const trouble of ['hangs', 'fails'] as const) {
     expect(await slotsOf(rows, 'token/a/requests')).toBe(60)
     expect(await slotsOf(rows, 'group/g/requests')).toBe(30)
     expect(await slotsOf(rows, 'access/p/t/tokens')).toBe(40)
+    expect(await slotsOf(rows, 'server/s/requests')).toBe(20)
+    expect(await slotsOf(rows, toolRateAccount('s', 'buy'))).toBe(2)
+    expect(await slotsOf(rows, toolRateAccount('s', 'look'))).toBe(0)
     // A limit that was never read is unknown, which is not the same as no limit.
     expect(await limitOf('token/new/requests')).toBe('unknown')
     await expect(slotsOf(rows, 'token/new/requests')).rejects.toMatchObject({ code: 'dependency_unavailable' })
@@ -205,7 +214,7 @@ test('the first check preloads unused limits, the newest ones if there are many'
   mode = 'hangs'
   expect([await maxRequests('c'), await maxRequests('e')]).toEqual([20, 20])
   const kept: (LimitKey | undefined)[] = []
-  for (const key of ['account/a', 'budget/b', 'group/g', 'policy/p'] as const) {
+  for (const key of ['account/a', 'budget/b', 'group/g', 'policy/p', 'server/s'] as const) {
     if ((await rows.read([key])).has(key)) kept.push(key)
   }
   expect(kept).toHaveLength(1)

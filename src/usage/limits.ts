@@ -3,8 +3,11 @@ import { type Excesses, noExcesses } from './excess.ts'
 
 export type BudgetWindow = 'day' | 'week' | 'month' | 'total'
 
-/** Whose spend a budget bounds. A `token` budget bounds the tokens whose `bindings.budget_id` names it. */
-export type BudgetScopeKind = 'organization' | 'team' | 'user' | 'token'
+/**
+ * Whose spend a budget bounds. A `token` budget bounds the tokens whose `bindings.budget_id` names it, an `mcp_server`
+ * budget the calls of a server (`<id>`) or of one of its tools (`<id>/<tool>`).
+ */
+export type BudgetScopeKind = 'organization' | 'team' | 'user' | 'token' | 'mcp_server'
 
 export interface Budget {
   id: string

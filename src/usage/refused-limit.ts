@@ -62,7 +62,11 @@ export function rateOwner(account: string, name: string): Pick<RefusedLimit, 'ki
   return { kind: rateKinds[owner] ?? 'rate_limit', id, name: name || null }
 }
 
-const rateKinds: Readonly<Record<string, RefusedLimit['kind']>> = { group: 'consumer_group', access: 'access_policy' }
+const rateKinds: Readonly<Record<string, RefusedLimit['kind']>> = {
+  group: 'consumer_group',
+  access: 'access_policy',
+  server: 'mcp_server',
+}
 
 function groupOf({ groupsOf }: LimitSet, id: string): RateLimit | undefined {
   for (const groups of groupsOf.values()) {
@@ -78,6 +82,7 @@ const words: Readonly<Record<RefusedLimit['kind'], string>> = {
   budget: 'the budget',
   consumer_group: 'the consumer group',
   access_policy: 'the access policy',
+  mcp_server: 'the MCP server or the tool',
   rate_limit: 'the limit of the token, or of its source,',
 }
 

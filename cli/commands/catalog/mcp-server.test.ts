@@ -4,7 +4,11 @@ import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
 import { mcpServerCommands } from './mcp-server.ts'
 
-const offer = (name: string, digest: string, status: string) => ({ kind: 'tool', name, digest, status })
+const changes = [{ path: 'description', before: '"Reads"', after: '"Reads\\u200b\u202e all"' }]
+const offer = (name: string, digest: string, status: string, more: object = {}) => ({
+  ...{ kind: 'tool', name, digest, status },
+  ...more,
+})
 const control = recordingControlPlane(({ path }) =>
   path.endsWith('/offers')
     ? {
@@ -12,7 +16,7 @@ const control = recordingControlPlane(({ path }) =>
           offer('a', 'a1', 'held'),
           offer('a', 'a2', 'approved'),
           offer('b', 'b1', 'held'),
-          offer('b', 'b2', 'held'),
+          offer('b', 'b2', 'held', { changes }),
         ],
         next_cursor: null,
       }
@@ -89,6 +93,22 @@ test('approves a held definition by its digest, or the newest of each', async ()
     { kind: 'tool', name: 'b', digest: 'b2' },
   ])
   expect(run(['approve', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('shows what is held now and how it differs from what was approved, without characters that hide', async () => {
+  const out = await run(['changes', 'id'])
+  expect(out).toContain('changed tool b b2\n  description\n    - "Reads"\n    + ')
+  expect(out).not.toMatch(/b1|a1|\u202e/)
+})
+
+test('quarantines a server and sets prices and limits', async () => {
+  await run(['update', 'id', '--quarantined', '--price-per-call', '0.01', '--requests-per-minute', '60'])
+  const limits = { buy: { price_per_call: 0.5, requests_per_minute: 3 } }
+  await run(['update', 'id', '--no-quarantined', '--tools', 'searched', '--tool-limits', JSON.stringify(limits)])
+  expect(sent().map(({ body }) => body)).toEqual([
+    { quarantined: true, price_per_call: 0.01, requests_per_minute: 60 },
+    { quarantined: false, tools: 'searched', tool_limits: limits },
+  ])
 })
 
 test('withdraws an approval by its digest', async () => {

@@ -6,15 +6,19 @@ import { mcpServerResource } from '../../../src/mcp/catalog/server-resource.ts'
 import type { Api } from '../../command/api.ts'
 import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
+import { type Input, processInput } from '../../terminal/input.ts'
 import { printable } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
+import { importServers } from './mcp-import.ts'
 
-export const mcpServerCommands = (terminal: Terminal) =>
+export const mcpServerCommands = (terminal: Terminal, input: Input = processInput) =>
   defineCommand({
     meta: { description: mcpServerResource.about },
     subCommands: {
-      ...resourceCommands(mcpServerResource, terminal),
+      ...resourceCommands(mcpServerResource, terminal, { input }),
+      import: () => importServers(terminal, input),
       tools: () => tools(terminal),
+      changes: () => changes(terminal),
       approve: () => approve(terminal),
       withdraw: () => withdraw(terminal),
     },
@@ -31,6 +35,32 @@ const tools = (terminal: Terminal) =>
       await showPage(page, { of: 'offers', fields, json: args.json, terminal })
     },
   })
+
+const changes = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'Show what is held, and how it differs from what was approved' },
+    args: { ...idArgument, ...recordFlags },
+    async run({ args }) {
+      const offers = await offersOf(connect(args, terminal), `${recordPath(mcpServerResource, args.id)}/offers`)
+      const held = [...newestOf(offers).values()].filter(({ status }) => status === 'held')
+      if (args.json) await terminal.write(`${JSON.stringify({ changes: held })}\n`)
+      else if (held.length === 0) terminal.note('Nothing is held')
+      else await terminal.write(held.map(changeText).join('\n'))
+    },
+  })
+
+function changeText({ kind, name, digest, misfit, changes }: Offer): string {
+  const head = `${changes ? 'changed' : 'new'} ${kind} ${printable(name)} ${digest}\n`
+  const fault = misfit ? `  it cannot be approved: ${printable(misfit)}\n` : ''
+  const lines = (changes ?? []).map(({ path, before, after }) =>
+    [
+      `  ${printable(path)}\n`,
+      ...(before === null ? [] : [`    - ${printable(before)}\n`]),
+      ...(after === null ? [] : [`    + ${printable(after)}\n`]),
+    ].join(''),
+  )
+  return `${head}${fault}${lines.join('')}`
+}
 
 const approve = (terminal: Terminal) =>
   defineCommand({
@@ -91,6 +121,9 @@ const offerSchema = z.object({
   digest: z.string(),
   status: z.string(),
   misfit: z.string().nullish(),
+  changes: z
+    .array(z.object({ path: z.string(), before: z.string().nullable(), after: z.string().nullable() }))
+    .nullish(),
 })
 type Offer = z.infer<typeof offerSchema>
 
@@ -106,8 +139,11 @@ async function offersOf(api: Api, path: string): Promise<Offer[]> {
   return found
 }
 
-/** A definition that was replaced by an approved one later on stays behind, and what nobody could read. */
+/** A definition that was replaced by an approved one later on stays behind. */
+const newestOf = (offers: readonly Offer[]): Map<string, Offer> =>
+  new Map(offers.map((offer) => [`${offer.kind} ${offer.name}`, offer]))
+
+/** Without what nobody could read. */
 function newestHeld(offers: readonly Offer[]): Offer[] {
-  const newest = new Map(offers.map((offer) => [`${offer.kind} ${offer.name}`, offer]))
-  return [...newest.values()].filter(({ status, misfit }) => status === 'held' && (misfit ?? null) === null)
+  return [...newestOf(offers).values()].filter(({ status, misfit }) => status === 'held' && (misfit ?? null) === null)
 }

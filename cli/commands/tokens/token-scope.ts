@@ -19,6 +19,7 @@ export const readRoles = (role: string | undefined): string[] | undefined =>
   ifGiven(role, (text) => readList('--role', text))
 
 const metadataTrusts = ['none', 'caller']
+const mcpTools = ['listed', 'searched']
 
 export const scopeFlags = {
   'gateway-id': { type: 'string', description: 'The gateway it is bound to', valueHint: 'NAME|UUID' },
@@ -50,6 +51,11 @@ export const scopeFlags = {
     type: 'enum',
     options: metadataTrusts,
     description: 'Whether events take metadata from the caller',
+  },
+  'mcp-tools': {
+    type: 'enum',
+    options: mcpTools,
+    description: 'Whether it is shown each tool of MCP servers, or two tools that find and call them',
   },
 } as const
 
@@ -83,6 +89,7 @@ export function readScope(flags: ScopeFlags): Record<string, unknown> {
     policy_ids: ifGiven(flags['policy-id'], (text) => readList('--policy-id', text)),
     access_policy_ids: ifGiven(flags['access-policy-id'], (text) => readList('--access-policy-id', text)),
     metadata_trust: flags['metadata-trust'],
+    mcp_tools: flags['mcp-tools'],
     max_budget: ifGiven(flags['max-budget'], (text) => readAmount('--max-budget', text)),
     max_requests: ifGiven(flags['max-requests'], (text) => readCount('--max-requests', text)),
     rate_limit_rpm: ifGiven(flags['rate-limit-rpm'], (text) => readCount('--rate-limit-rpm', text)),

@@ -15,6 +15,15 @@ interface ServerRow {
   sealed_credentials: string | null
   timeouts: string | null
   approval: string
+  tools: string
+}
+
+/** What the row has in other forms than it is read. */
+interface GovernedRow {
+  quarantined: number
+  price_per_call: number | null
+  requests_per_minute: number | null
+  tool_limits: string | null
 }
 
 const newestVersions = `select (select max(version) from mcp_servers) as servers,
@@ -62,19 +71,33 @@ function readServers(database: Database, keys: DataKeys): StoredMcpServer[] {
     ({ server_id }) => server_id,
   )
   return database
-    .query<ServerRow, []>(
-      `select id, name, version, url, command, sealed_credentials, timeouts, approval
+    .query<ServerRow & GovernedRow, []>(
+      `select id, name, version, url, command, sealed_credentials, timeouts, approval, tools, quarantined,
+        price_per_call, requests_per_minute, tool_limits
         from mcp_servers where deleted = 0 and enabled = 1 order by position, id`,
     )
     .all()
-    .map(({ sealed_credentials: sealedCredentials, ...row }) => ({
-      ...row,
-      sealedCredentials,
-      dataKey: keys[row.id] ?? null,
-      approved: new Set(approvals.get(row.id)?.map(({ digest }) => digest)),
-      known: new Set(approvals.get(row.id)?.map(({ id }) => id)),
-      baselines: new Map(baselines.get(row.id)?.map(({ kind, made_at: at }) => [kind, at])),
-    }))
+    .map(
+      ({
+        sealed_credentials: sealedCredentials,
+        quarantined,
+        price_per_call,
+        requests_per_minute,
+        tool_limits,
+        ...row
+      }) => ({
+        ...row,
+        sealedCredentials,
+        quarantined: quarantined === 1,
+        pricePerCall: price_per_call,
+        requestsPerMinute: requests_per_minute,
+        toolLimits: tool_limits,
+        dataKey: keys[row.id] ?? null,
+        approved: new Set(approvals.get(row.id)?.map(({ digest }) => digest)),
+        known: new Set(approvals.get(row.id)?.map(({ id }) => id)),
+        baselines: new Map(baselines.get(row.id)?.map(({ kind, made_at: at }) => [kind, at])),
+      }),
+    )
 }
 
 interface Approval {

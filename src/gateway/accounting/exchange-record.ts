@@ -22,7 +22,7 @@ import { promptHashOf } from '../policy/request-digest.ts'
 import { capturePrompt } from './prompt-capture.ts'
 import { recordedOrNull, recordedResults, recordedText } from './recorded-text.ts'
 import { maskSecrets, maskSecretsOrNull, overlongText } from './redaction.ts'
-import { bookLimits, bookRates, costAttribution, reservedSpend, spentOf } from './settlement.ts'
+import { bookLimits, bookRates, callSpend, costAttribution, reservedSpend, type Spent, spentOf } from './settlement.ts'
 import { traceExchange } from './spans.ts'
 
 /** Writes the record of the exchange. Resolves when it is committed; rejects when the journal cannot take it. */
@@ -103,13 +103,15 @@ export function interruptedRecord(exchange: Exchange, gateway: Gateway): JsonOf<
   const end = recordEnd(exchange, gateway, { verdict: 'error', reason: 'gateway.interrupted', status: null })
   const { details, members } = end
   details.dispatched = true
-  if (exchange.mcp === null && !isFree(exchange.dialect)) {
-    members.event_cost_attribution = costAttribution(exchange, reservedSpend(exchange, gateway))
-  }
+  const spent = exchange.mcp === null ? interruptedSpend(exchange, gateway) : callSpend(exchange.mcp)
+  if (spent !== null) members.event_cost_attribution = costAttribution(exchange, spent)
   if (exchange.reservation !== null) members.settlements = [...exchange.reservation.held]
   bookInterruptedGrant(exchange, members)
   return recordJson(exchange, gateway, end)
 }
+
+const interruptedSpend = (exchange: Exchange, gateway: Gateway): Spent | null =>
+  isFree(exchange.dialect) ? null : reservedSpend(exchange, gateway)
 
 /** The record of an exchange as JSON: what is known before dispatch, which is written once, and its end. */
 function recordJson(exchange: Exchange, gateway: Gateway, { details, members }: RecordEnd): JsonOf<LogRecord> {

@@ -19,6 +19,7 @@ const limited: ReadonlySet<string> = new Set([
   'policy_rate_limited',
   'consumer_group_rate_limit_exceeded',
   'usage_authorization_rate_limited',
+  'mcp.rate_limited',
 ])
 
 /** The verdict of an exchange that ended with a failure. */

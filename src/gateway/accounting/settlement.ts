@@ -25,6 +25,8 @@ import type { ReservedAmount } from '../../usage/usage-limits.ts'
 import { chargedByBatch } from '../batches/batch-hold.ts'
 import type { Gateway } from '../context.ts'
 import type { Attempt, Exchange, PricedPath, ReasonCode, ResolvedModel } from '../exchange.ts'
+import { callPrice } from '../mcp/call-price.ts'
+import type { McpRequest } from '../mcp/mcp-request.ts'
 import { isUnseen } from '../stored/stored-state.ts'
 import { maskSecrets } from './redaction.ts'
 import { completedUsage, estimateUsage, limitPartsToInput, noUsage, speechCharacters } from './usage.ts'
@@ -53,7 +55,8 @@ const chargedByEstimate: ReadonlySet<ReasonCode> = new Set([
 
 /** Returns null when nothing was used. */
 export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode): Spent | null {
-  const { facts, model, dialect } = exchange
+  const { facts, model, dialect, mcp } = exchange
+  if (mcp !== null) return mcp.sent ? callSpend(mcp) : null
   const { usage } = exchange.call
   if (facts === null || model === null || !exchange.opened || isFree(dialect)) return null
   if (usage === null && isUnseen(exchange)) return reservedSpend(exchange, gateway)
@@ -69,6 +72,12 @@ export function spentOf(exchange: Exchange, gateway: Terms, reason: ReasonCode):
   const whole = cost + earlier
   const paid = last.estimated ? chargedCost(exchange, terms, whole, earlier) : whole
   return { usage: last.usage, estimated: last.estimated, cost: Math.min(paid, maxAmount), source }
+}
+
+/** What a call to an MCP server costs that was sent, whatever the server answers; null when it has no price. */
+export function callSpend(mcp: McpRequest): Spent | null {
+  const cost = callPrice(mcp)
+  return cost > 0 ? { usage: noUsage, estimated: false, cost, source: 'catalog' } : null
 }
 
 /** What an answer from the cache costs: a part of what it would have cost, and never more than the reservation. */
@@ -189,7 +198,7 @@ export function bookRates(exchange: Exchange, spent: Spent | null): readonly Rec
 }
 
 export function costAttribution(exchange: Exchange, { usage, estimated, cost, source }: Spent): CostAttribution {
-  const { model, facts } = exchange
+  const { model, facts, mcp } = exchange
   return {
     currency: 'USD',
     cost: cost === null ? null : fromNano(cost),
@@ -198,7 +207,7 @@ export function costAttribution(exchange: Exchange, { usage, estimated, cost, so
     output_tokens: usage.outputTokens,
     cached_input_tokens: usage.cachedInputTokens,
     reasoning_tokens: usage.reasoningTokens,
-    provider: model?.provider.name ?? '',
+    provider: model?.provider.name ?? mcp?.server?.name ?? '',
     model: maskSecrets(model?.id ?? facts?.model ?? ''),
     price_source: source,
     spend_owner: exchange.spendOwner,

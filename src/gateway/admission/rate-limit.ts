@@ -19,7 +19,7 @@ export function takeRates(exchange: Exchange, gateway: Gateway): Promise<void> |
   const { limits } = gateway.worker.view
   if (!mayHaveRates(token, limits)) return
   const demands = rateDemands(token, limits, tokensOf(required(exchange.facts), modelOutput(exchange)))
-  if (demands.length > 0) return take(exchange, gateway, demands)
+  if (demands.length > 0) return takeDemands(exchange, gateway, demands)
 }
 
 /** The largest output of a path for a request without an output limit; 0 when the answer is no text. */
@@ -32,7 +32,12 @@ function modelOutput({ dialect, parsed, paths }: Exchange): number {
   return most
 }
 
-function take(exchange: Exchange, gateway: Gateway, demands: readonly RateDemand[]): Promise<void> | void {
+/** Takes slots of all these limits or of none. */
+export function takeDemands(
+  exchange: Exchange,
+  gateway: Gateway,
+  demands: readonly RateDemand[],
+): Promise<void> | void {
   const refuse = (thrown: unknown): never => {
     if (!(thrown instanceof RateRefused)) throw asFailure(thrown)
     throw rateFailure(

@@ -70,7 +70,6 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
  */
 function moneyDemands(exchange: Exchange, accounts: readonly MoneyAccount[], paths: readonly BoundedPath[]): Demand[] {
   const [first] = paths
-  // A tool call goes to no model.
   if (first === undefined) return accounts.map(({ account }) => ({ account, want: 1, min: 1 }))
   let want = 1
   for (const { bound } of paths) want = Math.max(want, boundedCost(bound, bound.most))

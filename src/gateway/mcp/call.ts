@@ -12,6 +12,7 @@ import { isObject, textOf } from '../../languages/reading/json-value.ts'
 import type { RpcId } from '../../lib/json/json-rpc.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
+import { directCall } from '../../mcp/search/search-offers.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../../mcp/surface/names.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
@@ -79,6 +80,7 @@ const longestName = 8192
 /** Sets what policies read of the request, and the server it goes to. Throws `mcp.unknown_name`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
   const mcp = required(exchange.mcp)
+  if (mcp.method === 'tools/call') mcp.params = directCall(mcp.params)
   const own = routings.get(mcp.method)?.own(mcp.params) ?? null
   const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
   const isKnown = own !== null && server !== null && own.name.length <= longestName
@@ -125,6 +127,7 @@ export function allowServer(exchange: Exchange, gateway: Gateway): void {
   if (!mayUseServer(exchange, gateway, required(server))) {
     throw new Failure('tokens.provider_not_allowed', { message: 'The token may not use this MCP server' })
   }
+  if (required(server).quarantined) throw new Failure('mcp.server_quarantined')
 }
 
 /**

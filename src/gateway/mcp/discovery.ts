@@ -1,6 +1,6 @@
 /**
- * Answers the MCP requests that need no single server: `initialize`, the merged lists, the log level. There is no open
- * record, as with model discovery; the outcome is recorded.
+ * Answers the MCP requests that need no single server: `initialize`, the merged lists, searches of tools, the log level.
+ * There is no open record, as with model discovery; the outcome is recorded.
  *
  * A list shows what its token may use: servers by the token's bindings, names by the `tool-access` policies that would
  * apply to a call. That is no decision about a request, so none is recorded. Other policies do not apply to
@@ -10,28 +10,31 @@
 import { randomBytes } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
-import type { Json, McpServerRecord } from '../../mcp/connection.ts'
+import type { Json } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
 import { protocolVersions } from '../../mcp/protocol.ts'
+import { isSearch, searchOffers } from '../../mcp/search/search-offers.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
-import { listKinds, listPage } from '../../mcp/surface/lists.ts'
-import { publishedName } from '../../mcp/surface/names.ts'
+import { listKinds } from '../../mcp/surface/lists.ts'
 import { McpSession } from '../../mcp/surface/session.ts'
-import type { ActivePolicy } from '../../policies/chain.ts'
-import { ModelView, type PolicyContext, RequestView } from '../../policies/conditions/context.ts'
 import { version } from '../../version.ts'
 import { finishExchange } from '../accounting/exchange-record.ts'
 import { answeredOutcome } from '../accounting/outcome.ts'
-import { chainFor } from '../admission/policy-chain.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
-import { requestContext } from '../policy/subject.ts'
-import { jsonAnswer, mayUseServer, orUntilCut, setPolicyParameters } from './call.ts'
+import { jsonAnswer, orUntilCut, setPolicyParameters } from './call.ts'
 import { governorOf } from './governor.ts'
+import type { McpRequest } from './mcp-request.ts'
 import { sessionOwner, sessionToken } from './session-owner.ts'
+import { shownPage, usableServers, visibility } from './shown-lists.ts'
+import { searchedServers, searchTools } from './tool-search.ts'
 
-export const isDiscovery = (method: string): boolean =>
-  method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
+/** Whether the gateway answers the request itself. */
+export const isDiscovery = (request: { readonly method: string; readonly params: Json }): boolean =>
+  request.method === 'initialize' ||
+  request.method === 'logging/setLevel' ||
+  listKinds.has(request.method) ||
+  isSearch(request)
 
 export function readDiscovery(exchange: Exchange): void {
   setPolicyParameters(exchange, required(exchange.mcp).params)
@@ -42,7 +45,7 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
   const id = required(mcp.id)
   let text: string
   try {
-    const answer = answerOf(exchange, gateway, mcp.method)
+    const answer = answerOf(exchange, gateway, mcp)
     text = resultText(id, answer instanceof Promise ? await orUntilCut(exchange, answer) : answer)
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
@@ -54,8 +57,9 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
   exchange.answer = jsonAnswer(exchange, text)
 }
 
-function answerOf(exchange: Exchange, gateway: Gateway, method: string): Json | Promise<Json> {
+function answerOf(exchange: Exchange, gateway: Gateway, { method }: McpRequest): Json | Promise<Json> {
   if (method === 'initialize') return initialize(exchange, gateway)
+  if (method === 'tools/call') return searchTools(exchange, gateway)
   return method === 'logging/setLevel' ? setLevel(exchange) : list(exchange, gateway, method)
 }
 
@@ -120,65 +124,19 @@ async function setLevel({ mcp }: Exchange): Promise<Json> {
 async function list(exchange: Exchange, gateway: Gateway, method: string): Promise<Json> {
   const { params, session: own } = required(exchange.mcp)
   const session = required(own)
-  const { servers } = gateway.mcp
-  const usable = servers.list().filter((server) => mayUseServer(exchange, gateway, server))
+  const usable = usableServers(exchange, gateway)
+  const isFirst = params.cursor === undefined
   // A new list makes later calls check the offers again.
-  if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
-  const visible = visibility(exchange, gateway)
+  if (isFirst) for (const server of usable) session.forgetSeen(server)
   const kind = required(listKinds.get(method) ?? null)
-  return await listPage({
-    list: kind,
-    session,
-    servers: { list: () => usable, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
+  const searched = kind.kind === 'tool' ? searchedServers(exchange, usable) : []
+  const page = await shownPage(exchange, gateway, {
+    kind,
+    of: searched.length === 0 ? usable : usable.filter((server) => !searched.includes(server)),
     cursor: params.cursor,
-    signal: exchange.call.abort.signal,
-    mayUse: (server, offer) => visible(server, String(offer[kind.named])),
-    missing(server, error) {
-      exchange.notes.push(`mcp.server_missing:${server.name}`)
-      const line = { request_id: exchange.requestId, server: server.name, error: shownError(error) }
-      gateway.log.warn(line, 'An MCP server is missing from a list')
-    },
-    repeats(server) {
-      const line = { request_id: exchange.requestId, server: server.name }
-      gateway.log.warn(line, 'An MCP server offers something twice: the first was shown')
-    },
+    visible: visibility(exchange, gateway),
   })
-}
-
-/** A server's message may hold anything, so the log gets only its code. */
-const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
-
-/** Whether a call of this name would pass the tool-access policies. */
-function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
-  const context = requestContext(exchange, gateway)
-  return (server, name) => {
-    const published = publishedName(server.name, name)
-    const chain = chainFor(exchange, gateway, { id: published, aliases: [] })
-    if (chain.size === 0) return true
-    const instead: PolicyContext = {
-      ...context,
-      model: new ModelView(published, server.name),
-      request: new RequestView({
-        family: exchange.dialect.family,
-        model: published,
-        stream: false,
-        sessionId: exchange.sessionId,
-        texts: () => [],
-        body: { tools: [{ name: published }] },
-        headers: exchange.request.headers,
-      }),
-    }
-    return chain.at('pre_request').every((policy) => shows(policy, published, instead))
-  }
-}
-
-function shows({ enforced, compiled, condition }: ActivePolicy, name: string, context: PolicyContext): boolean {
-  if (!enforced || compiled instanceof Error || compiled.form !== 'whole') return true
-  if (compiled.allowsTool?.(name) ?? true) return true
-  try {
-    return condition !== null && !condition(context)
-  } catch {
-    // A condition that cannot be evaluated hides the tool.
-    return false
-  }
+  if (searched.length === 0 || !isFirst) return page
+  const listed = Array.isArray(page.tools) ? page.tools : []
+  return { ...page, tools: [...searchOffers(searched.map(({ name }) => name)), ...listed] }
 }

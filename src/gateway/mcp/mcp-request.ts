@@ -6,7 +6,7 @@ import type { McpSession } from '../../mcp/surface/session.ts'
 
 export interface McpRequest {
   readonly method: string
-  readonly params: Json
+  params: Json
   /** The id of the caller's request; null when a server asks. */
   readonly id: RpcId | null
   /** Null until `initialize` has created one. */

@@ -287,7 +287,7 @@ async function answerRequest(
 ): Promise<Response> {
   const session = sessionOf(gateway, arrived)
   if (message.method === 'ping') return pingAnswer(message, session)
-  const stages = isRouted(message.method) ? mcpCallStages : isDiscovery(message.method) ? mcpDiscoveryStages : null
+  const stages = isDiscovery(message) ? mcpDiscoveryStages : isRouted(message.method) ? mcpCallStages : null
   if (stages === null) return await refuseMethod(gateway, arrived, message, session)
   const call = session.begin(message.id, progressTokenOf(message), form)
   const ended = run(gateway, arrived, mcpRequest(message, session, call), [watch, ...stages]).finally(() => {

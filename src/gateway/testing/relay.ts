@@ -8,6 +8,7 @@ import type { SseFrame } from '../../lib/http/sse.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
+import { ToolSearch } from '../../mcp/search/tool-search.ts'
 import { McpSessions } from '../../mcp/surface/sessions.ts'
 import { OfferedModels } from '../../providers/catalog/offered-models.ts'
 import { PriceBook } from '../../providers/prices/price-book.ts'
@@ -120,6 +121,7 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     mcp: {
       servers: noMcpServers,
       sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),
+      search: new ToolSearch(systemClock),
       siblings: noSiblings,
     },
   }

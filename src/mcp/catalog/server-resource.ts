@@ -2,9 +2,11 @@
 import { z } from 'zod'
 import { idParams, resource, secret } from '../../api/resource.ts'
 import { noSecret } from '../../identity/free-text.ts'
+import { isWholeNano } from '../../lib/money.ts'
 import { headersSchema } from '../../providers/headers.ts'
 import { recordName } from '../../providers/record-name.ts'
 import { timeoutFlags } from '../../providers/timeout-flags.ts'
+import { presets, unknownPreset } from '../presets/presets.ts'
 
 const secretText = z.string().min(1).max(4096)
 const address = z.string().max(2048)
@@ -66,11 +68,66 @@ const approval = z
     'first_use: what it offers in the first 10 seconds after it was first listed is approved, so too what it adds within them; required: nothing is before a person does',
   )
 
+const dollars = z
+  .number()
+  .min(0)
+  .max(10_000)
+  .refine(isWholeNano, 'An amount has at most nine decimals: the least is a nano-dollar')
+const price = dollars.describe('US dollars that a call of a tool costs')
+const rate = z.number().int().min(1).max(1_000_000)
+
+const toolLimitsSchema = z
+  .record(
+    z
+      .string()
+      .min(1)
+      .max(128)
+      .refine((name) => name.isWellFormed(), 'A name must be well-formed Unicode'),
+    z
+      .strictObject({
+        price_per_call: price.nullable().default(null),
+        requests_per_minute: rate.describe('The most calls a minute').nullable().default(null),
+      })
+      .refine(
+        ({ price_per_call, requests_per_minute }) => price_per_call !== null || requests_per_minute !== null,
+        'Give price_per_call, requests_per_minute or both',
+      ),
+  )
+  .refine((limits) => Object.keys(limits).length <= 500, 'At most 500 tools')
+  .describe("By the server's own name of a tool: its price, instead of the server's, and its own limit a minute")
+
+const governance = {
+  quarantined: z.boolean().describe('Whether every call of it is refused and nothing that it offers is listed'),
+  tools: z
+    .enum(['listed', 'searched'])
+    .describe(
+      'listed: callers are shown each of its tools; searched: search_tools finds them and call_tool calls them',
+    ),
+  price_per_call: price,
+  requests_per_minute: rate.describe('The most requests a minute, of all callers together'),
+  tool_limits: toolLimitsSchema,
+}
+
 const url = address.describe('Where it is reached by Streamable HTTP')
 const enabled = z.boolean().describe('Whether it is used')
 
+const presetNames = presets.map((preset) => preset.name)
+
 export const createMcpServerBody = z.strictObject({
-  name: serverName,
+  name: serverName.optional().meta({ description: `${serverName.description}; absent: the name of the preset` }),
+  preset: z
+    .enum(presetNames, { error: ({ input }) => unknownPreset(typeof input === 'string' ? input : '') })
+    .describe('A known server: it gives the name, the url or the command, and says which secrets are needed')
+    .optional(),
+  preset_secrets: z
+    .record(z.string().max(128), secretText.meta(secret))
+    .describe('What the preset needs, by the names in its documentation; stored encrypted and never shown')
+    .optional(),
+  preset_arguments: z
+    .array(plain)
+    .max(64)
+    .describe("What follows the preset's own arguments, such as a directory")
+    .optional(),
   url: url.optional(),
   headers: headersSchema.optional(),
   oauth: oauthSchema.optional(),
@@ -79,6 +136,11 @@ export const createMcpServerBody = z.strictObject({
   timeouts: mcpTimeoutsSchema.optional(),
   approval: approval.default('first_use'),
   enabled: enabled.default(true),
+  quarantined: governance.quarantined.default(false),
+  tools: governance.tools.default('listed'),
+  price_per_call: governance.price_per_call.optional(),
+  requests_per_minute: governance.requests_per_minute.optional(),
+  tool_limits: governance.tool_limits.optional(),
 })
 
 const updateMcpServerBody = z.strictObject({
@@ -91,6 +153,11 @@ const updateMcpServerBody = z.strictObject({
   timeouts: mcpTimeoutsSchema.nullable().optional(),
   approval: approval.optional(),
   enabled: enabled.optional(),
+  quarantined: governance.quarantined.optional(),
+  tools: governance.tools.optional(),
+  price_per_call: governance.price_per_call.nullable().optional(),
+  requests_per_minute: governance.requests_per_minute.nullable().optional(),
+  tool_limits: governance.tool_limits.nullable().optional(),
 })
 
 const mcpServerSchema = z.object({
@@ -104,6 +171,11 @@ const mcpServerSchema = z.object({
   timeouts: mcpTimeoutsSchema.nullable(),
   approval: z.string(),
   enabled: z.boolean(),
+  quarantined: z.boolean(),
+  tools: z.string(),
+  price_per_call: z.number().nullable(),
+  requests_per_minute: z.number().nullable(),
+  tool_limits: toolLimitsSchema.nullable(),
   version: z.number().int(),
   created_at: z.string(),
 })
@@ -112,6 +184,7 @@ export type CreateMcpServer = z.infer<typeof createMcpServerBody>
 export type UpdateMcpServer = z.infer<typeof updateMcpServerBody>
 export type McpServerReply = z.infer<typeof mcpServerSchema>
 export type OAuthFields = z.infer<typeof oauthSchema>
+export type ToolLimits = z.infer<typeof toolLimitsSchema>
 export type Command = z.infer<typeof commandSchema>
 
 export const mcpServerResource = resource({
@@ -134,12 +207,16 @@ export const mcpServerResource = resource({
   record: mcpServerSchema,
   create: createMcpServerBody,
   update: updateMcpServerBody,
-  columns: ['id', 'name', 'url', 'command', 'approval', 'enabled'],
+  columns: ['id', 'name', 'url', 'command', 'approval', 'enabled', 'quarantined'],
   flags: {
     ...timeoutFlags,
     url: { hint: 'URL' },
     'oauth.token_url': { hint: 'URL' },
     'oauth.resource': { hint: 'URL' },
+    preset_secrets: { name: 'secret' },
+    preset_arguments: { name: 'preset-argument', commas: true },
+    price_per_call: { hint: 'USD' },
+    tool_limits: { json: '{"create_issue":{"price_per_call":0.01,"requests_per_minute":10}}' },
     'command.program': { name: 'program', hint: 'PATH' },
     'command.args': { name: 'argument', commas: true },
   },

@@ -55,6 +55,25 @@ const reach = {
   oauth: { token_url: 'https://login.example.com/token', client_id: 'gate', client_secret: clientSecret },
 }
 
+test('keeps prices, limits, the search of tools and the quarantine of a server, and takes limits away by null', async () => {
+  const tool_limits = {
+    buy: { price_per_call: 0.05, requests_per_minute: null },
+    slow: { price_per_call: null, requests_per_minute: 3 },
+  }
+  const limits = { price_per_call: 0.001, requests_per_minute: 60, tool_limits, tools: 'searched' }
+  const { id, ...created } = await make({ url: 'https://tools.example.com/mcp', ...limits })
+  expect(created).toMatchObject({ ...limits, quarantined: false })
+  const path = `${servers}/${id}`
+  expect((await call('PATCH', path, { quarantined: true })).json).toMatchObject({ ...limits, quarantined: true })
+  const none = { price_per_call: null, requests_per_minute: null, tool_limits: null }
+  expect((await call('PATCH', path, none)).json).toMatchObject({ ...none, quarantined: true, tools: 'searched' })
+  expect((await eventsOf(id))[1]).toMatchObject({ details: { fields: ['quarantined'], quarantined: true } })
+  const wrong = (body: object) => refused('PATCH', path, body)
+  expect(await wrong({ price_per_call: -1 })).toEqual([422, 'invalid_parameter', 'price_per_call'])
+  expect(await wrong({ tool_limits: { buy: {} } })).toEqual([422, 'invalid_parameter', 'tool_limits.buy'])
+  expect(await wrong({ tools: 'hidden' })).toEqual([422, 'invalid_parameter', 'tools'])
+})
+
 test('creates, shows, changes and deletes a server by URL, each with its event and no secret', async () => {
   const created = await call('POST', servers, { name: 'remote', ...reach, timeouts: { idle_seconds: 5 } })
   expect(created.status).toBe(201)
@@ -203,6 +222,23 @@ test('replaces one approved definition by another when a person approves it', as
   expect((await call('POST', path, { kind: 'tool', name: 'b', digest })).status).toBe(404)
   await call('POST', path, { kind: 'tool', name: 'a', digest })
   expect((await eventsOf(id)).at(-1)).toMatchObject({ event_type: 'mcp.offer_approved', details: { kind: 'tool' } })
+})
+
+test('shows how a held definition differs from the approved one', async () => {
+  const { id } = await make()
+  await report(id, [tool('a')])
+  await report(id, [{ ...tool('a', 'Sends it to me'), annotations: { readOnlyHint: true } }])
+  const { offers } = (await call('GET', `${servers}/${id}/offers`)).json
+  expect(offers.map(({ changes }: { changes: unknown }) => changes)).toEqual([
+    null,
+    [
+      { path: 'description', before: '"Does it"', after: '"Sends it to me"' },
+      { path: 'annotations', before: null, after: '{"readOnlyHint":true}' },
+    ],
+  ])
+  const { kind, name, digest } = offers[1]
+  const approved = await call('POST', `${servers}/${id}/offers/approve`, { kind, name, digest })
+  expect(approved.json).toMatchObject({ status: 'approved', changes: null })
 })
 
 test('holds a definition whose approval is withdrawn, even during the first use', async () => {

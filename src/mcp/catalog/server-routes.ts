@@ -6,6 +6,7 @@ import { and, eq, gt, sql } from 'drizzle-orm'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
+import { fromNano, toNano } from '../../lib/money.ts'
 import {
   atVersion,
   type CatalogDependencies,
@@ -20,6 +21,8 @@ import {
 import { insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
 import { mcpApprovals, mcpBaselines, mcpServers } from '../../store/schema/state/catalog.ts'
+import { toolLimitsSchema } from '../call-limits.ts'
+import { expandPreset, type NamedServer } from '../presets/expand-preset.ts'
 import { checkAddress, type ServerAddress } from '../servers/server-address.ts'
 import {
   forgetServerKey,
@@ -32,11 +35,11 @@ import {
 } from './server-credentials.ts'
 import {
   type Command,
-  type CreateMcpServer,
   type McpServerReply,
   mcpServerResource,
   mcpTimeoutsSchema,
   type OAuthFields,
+  type ToolLimits,
   type UpdateMcpServer,
 } from './server-resource.ts'
 
@@ -46,7 +49,7 @@ export const mcpServerRoutes = (deps: CatalogDependencies) =>
   resourceRoutes(mcpServerResource, {
     list: (query) => listServers(deps, query),
     get: async (id) => await serverRecord(deps, await requireServer(deps, id)),
-    create: (body, call) => createServer(deps, call, body),
+    create: (body, call) => createServer(deps, call, expandPreset(body)),
     update: async (id, body, call) =>
       await updateServer(deps, call, changeable(call, await requireServer(deps, id)), body),
     remove: async (id, call) => await deleteServer(deps, call, changeable(call, await requireServer(deps, id))),
@@ -60,7 +63,7 @@ export async function requireServer({ state }: Pick<CatalogDependencies, 'state'
   return row
 }
 
-async function createServer(deps: CatalogDependencies, call: RecordCall, body: CreateMcpServer) {
+async function createServer(deps: CatalogDependencies, call: RecordCall, body: NamedServer) {
   const id = deps.newId()
   const { name, approval, enabled } = body
   const reached = checkAddress(deps, {
@@ -85,6 +88,7 @@ async function createServer(deps: CatalogDependencies, call: RecordCall, body: C
           timeouts: jsonOrNull(body.timeouts),
           approval,
           enabled: enabled ? 1 : 0,
+          ...governed(body),
           position: sql`(select coalesce(max(position), 0) + 1 from ${mcpServers})`,
           version: newStateVersion,
         }),
@@ -118,7 +122,10 @@ async function updateServer(deps: CatalogDependencies, call: RecordCall, before:
   const dataKey = held.dataKey ?? deps.randomBytes(32)
   await changeCatalog(deps, call, {
     type: 'catalog.updated',
-    details: { mcp_server_id: id, name, fields: Object.keys(body), ...said(reached) },
+    details: {
+      ...{ mcp_server_id: id, name, fields: Object.keys(body), ...said(reached) },
+      ...(body.quarantined === undefined ? {} : { quarantined: body.quarantined }),
+    },
     guard: and(atVersion(mcpServers, before), nameIsFree(mcpServers, name, id)),
     state: [
       statement(
@@ -131,6 +138,7 @@ async function updateServer(deps: CatalogDependencies, call: RecordCall, before:
             ...(body.timeouts === undefined ? {} : { timeouts: jsonOrNull(body.timeouts) }),
             ...(body.approval === undefined ? {} : { approval: body.approval }),
             ...(body.enabled === undefined ? {} : { enabled: body.enabled ? 1 : 0 }),
+            ...governed(body),
             version: newStateVersion,
           })
           .where(eq(mcpServers.id, id)),
@@ -180,10 +188,41 @@ async function serverRecord(deps: CatalogDependencies, row: ServerRow): Promise<
     timeouts: row.timeouts === null ? null : mcpTimeoutsSchema.parse(JSON.parse(row.timeouts)),
     approval: row.approval,
     enabled: row.enabled === 1,
+    quarantined: row.quarantined === 1,
+    tools: row.tools,
+    price_per_call: amountOf(row.pricePerCall),
+    requests_per_minute: row.requestsPerMinute,
+    tool_limits: shownToolLimits(row),
     version: row.version,
     created_at: madeAt(row.id),
   }
 }
+
+/** The columns of how calls are governed. What the body leaves out stays as it is; null takes it away. */
+const governed = (body: Pick<UpdateMcpServer, Governance>) => ({
+  ...(body.quarantined === undefined ? {} : { quarantined: body.quarantined ? 1 : 0 }),
+  ...(body.tools === undefined ? {} : { tools: body.tools }),
+  ...(body.price_per_call === undefined ? {} : { pricePerCall: nanoOf(body.price_per_call) }),
+  ...(body.requests_per_minute === undefined ? {} : { requestsPerMinute: body.requests_per_minute }),
+  ...(body.tool_limits === undefined ? {} : { toolLimits: jsonOrNull(storedToolLimits(body.tool_limits)) }),
+})
+
+type Governance = 'quarantined' | 'tools' | 'price_per_call' | 'requests_per_minute' | 'tool_limits'
+
+const nanoOf = (amount: number | null): number | null => (amount === null ? null : toNano(amount))
+const amountOf = (nano: number | null): number | null => (nano === null ? null : fromNano(nano))
+
+/** With prices in nano-dollars; null for no limits. */
+const storedToolLimits = (limits: ToolLimits | null): ToolLimits | null =>
+  limits === null || Object.keys(limits).length === 0 ? null : withPrices(limits, nanoOf)
+
+const shownToolLimits = ({ toolLimits }: ServerRow): ToolLimits | null =>
+  toolLimits === null ? null : withPrices(toolLimitsSchema.parse(JSON.parse(toolLimits)), amountOf)
+
+const withPrices = (limits: ToolLimits, priceOf: (price: number | null) => number | null): ToolLimits =>
+  Object.fromEntries(
+    Object.entries(limits).map(([tool, limit]) => [tool, { ...limit, price_per_call: priceOf(limit.price_per_call) }]),
+  )
 
 /** What may be said of how a server is reached. */
 const said = ({ url, command, credentials: { headers, oauth, environment } }: ServerAddress) => ({

@@ -13,12 +13,13 @@ import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { parseExactObject } from '../../lib/json/exact-json.ts'
 import { type CatalogCall, isThere, missing } from '../../providers/catalog/catalog-change.ts'
-import { condition, query } from '../../store/query.ts'
+import { condition, isOneOf, query } from '../../store/query.ts'
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
 import { mcpServers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
 import { requireServer } from '../catalog/server-routes.ts'
 import { offerId, offerKinds, offerNameLimit } from './definition.ts'
+import { differences } from './difference.ts'
 import { offerReportReplySchema, offerReportSchema } from './offer-report.ts'
 import { approve, approvedDigests, withdraw } from './offer-rows.ts'
 import { shapeFault } from './offer-shape.ts'
@@ -37,6 +38,10 @@ export const offerSchema = z.object({
   approved_digest: z.string().nullable().describe('The definition of this thing that is approved now'),
   misfit: z.string().nullable().describe('Why it cannot be approved: callers could not read it'),
   definition: z.record(z.string(), z.unknown()),
+  changes: z
+    .array(z.object({ path: z.string(), before: z.string().nullable(), after: z.string().nullable() }))
+    .nullable()
+    .describe('What differs from the approved definition, as JSON before and after; null where none is approved'),
   gateway_id: z.string().nullable().describe('Where it was first seen'),
   first_seen_at: z.string(),
 })
@@ -116,8 +121,34 @@ async function listOffers(
   const rows = found.map((row) => ({ ...row, id: String(row.id) }))
   const page = cutPage(rows, limit, filters)
   const approved = await approvedDigests(deps.state, serverId)
-  return { offers: page.rows.map((row) => shown(row, approved)), next_cursor: page.next_cursor }
+  const definitions = await approvedDefinitions(deps, page.rows, approved)
+  return { offers: page.rows.map((row) => shown(row, approved, definitions)), next_cursor: page.next_cursor }
 }
+
+/** The definitions that are approved of the offers of these rows, by their digests. */
+async function approvedDefinitions(
+  { ledger }: Pick<OfferDependencies, 'ledger'>,
+  rows: readonly Omit<OfferRow, 'id'>[],
+  approved: ReadonlyMap<string, string>,
+): Promise<ReadonlyMap<string, string>> {
+  const compared = rows.flatMap((row) => {
+    const digest = approvedDigestOf(row, approved)
+    return digest === null || digest === row.digest ? [] : [{ digest, serverId: row.serverId }]
+  })
+  const [first] = compared
+  if (first === undefined) return new Map()
+  const digests = compared.map(({ digest }) => digest)
+  const found = await query(ledger)
+    .select({ digest: mcpOffers.digest, definition: mcpOffers.definition })
+    .from(mcpOffers)
+    .where(and(eq(mcpOffers.serverId, first.serverId), isOneOf(mcpOffers.digest, digests)))
+  return new Map(found.map(({ digest, definition }) => [digest, definition]))
+}
+
+const approvedDigestOf = (
+  { serverId, kind, name }: Omit<OfferRow, 'id'>,
+  approved: ReadonlyMap<string, string>,
+): string | null => approved.get(offerId(serverId, kindSchema.parse(kind), name)) ?? null
 
 type Named = z.infer<typeof approvalBody>
 
@@ -135,7 +166,7 @@ async function approveOffer(deps: OfferDependencies, call: CatalogCall, serverId
       approve(serverId, named, 'replacing'),
     )
   }
-  return shown(found.row, await approvedDigests(deps.state, serverId))
+  return await shownOffer(deps, found.row)
 }
 
 async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverId: string, named: Named) {
@@ -143,7 +174,7 @@ async function withdrawOffer(deps: OfferDependencies, call: CatalogCall, serverI
   if (found.approved === named.digest) {
     await changeOffer(deps, call, { ...found, named, type: 'mcp.offer_withdrawn' }, withdraw(serverId, named))
   }
-  return shown(found.row, await approvedDigests(deps.state, serverId))
+  return await shownOffer(deps, found.row)
 }
 
 /** A definition that was seen, its server, and which definition of the same thing is approved. */
@@ -182,9 +213,19 @@ async function changeOffer(
   })
 }
 
-function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>): z.infer<typeof offerSchema> {
+async function shownOffer(deps: OfferDependencies, row: OfferRow) {
+  const approved = await approvedDigests(deps.state, row.serverId)
+  return shown(row, approved, await approvedDefinitions(deps, [row], approved))
+}
+
+function shown(
+  row: Omit<OfferRow, 'id'>,
+  approved: ReadonlyMap<string, string>,
+  definitions: ReadonlyMap<string, string>,
+): z.infer<typeof offerSchema> {
   const kind = kindSchema.parse(row.kind)
-  const approvedDigest = approved.get(offerId(row.serverId, kind, row.name)) ?? null
+  const approvedDigest = approvedDigestOf(row, approved)
+  const before = approvedDigest === row.digest ? undefined : definitions.get(approvedDigest ?? '')
   const definition = parseExactObject(row.definition) ?? {}
   return {
     kind,
@@ -194,6 +235,7 @@ function shown(row: Omit<OfferRow, 'id'>, approved: ReadonlyMap<string, string>)
     approved_digest: approvedDigest,
     misfit: shapeFault(kind, definition),
     definition,
+    changes: before === undefined ? null : differences(parseExactObject(before), definition),
     gateway_id: row.gatewayId,
     first_seen_at: timestamp(row.firstSeenAt),
   }

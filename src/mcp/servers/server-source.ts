@@ -15,6 +15,13 @@ export interface StoredMcpServer {
   /** JSON. */
   timeouts: string | null
   approval: string
+  quarantined: boolean
+  tools: string
+  /** Nano-dollars. */
+  pricePerCall: number | null
+  requestsPerMinute: number | null
+  /** JSON (`toolLimitsSchema`). */
+  toolLimits: string | null
   /** Digests of the definitions that may be shown. */
   approved: ReadonlySet<string>
   /** Offers with an approved definition, by `offerId`. */

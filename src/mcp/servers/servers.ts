@@ -10,6 +10,7 @@ import { NamedCircuits } from '../../lib/circuits.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Fetch } from '../../providers/provider.ts'
+import { callLimitsOf } from '../call-limits.ts'
 import { ClientCredentials } from '../catalog/client-credentials.ts'
 import { noServerCredentials, openServerCredentials, type ServerCredentials } from '../catalog/server-credentials.ts'
 import type { McpCaller, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
@@ -80,6 +81,7 @@ export class GatewayMcpServers implements McpServers {
   async connect(record: McpServerRecord, caller: McpCaller): Promise<ServerConnection> {
     const { clock, settings } = this.#options
     const stored = this.#stored(record)
+    if (stored.quarantined) throw new Failure('mcp.server_quarantined')
     const timeouts = timeoutsOf(stored)
     const connectMilliseconds = 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds)
     const connection = await ServerConnection.open({
@@ -141,7 +143,12 @@ export class GatewayMcpServers implements McpServers {
     const seconds = timeoutsOf(server).idle_seconds ?? this.#options.settings.idle_timeout_seconds
     const { id, name, version, url } = server
     const origin = url === null ? null : (URL.parse(url)?.origin ?? null)
-    const record = { id, name, version, timeoutMilliseconds: 1000 * seconds, approval: approvalOf(server), origin }
+    const record: McpServerRecord = {
+      ...{ id, name, version, timeoutMilliseconds: 1000 * seconds, approval: approvalOf(server), origin },
+      quarantined: server.quarantined,
+      tools: server.tools === 'searched' ? 'searched' : 'listed',
+      callLimits: callLimitsOf(server),
+    }
     this.#records.set(server, record)
     return record
   }

@@ -83,6 +83,8 @@ export class McpSession {
   readonly owner: string
   /** The one that it was last shown, by which it is looked at beside requests. */
   token: SessionToken
+  /** How often a list changed, as far as it was told. */
+  listChanges = 0
   readonly protocolVersion: string
   readonly #options: SessionOptions
   /** By the key of their id. */
@@ -263,6 +265,7 @@ export class McpSession {
 
   /** Says that a list has changed. */
   #announce(method: string): void {
+    this.listChanges += 1
     if (this.#options.governor.mayTell(this)) this.#streams.notifications.send(notificationText(method, undefined))
   }
 

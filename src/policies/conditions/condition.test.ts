@@ -34,6 +34,47 @@ const context: PolicyContext = {
   now: new Date('2026-05-06T07:08:09Z'),
 }
 
+const callOf = (given: Record<string, unknown>): PolicyContext => ({
+  ...context,
+  request: new RequestView({
+    ...{ family: 'mcp', model: 'bank__pay', stream: false, sessionId: null, texts: () => [] },
+    body: { method: 'tools/call', params: { name: 'bank__pay', arguments: given }, tools: [{ name: 'bank__pay' }] },
+    headers: new Headers(),
+  }),
+  response: null,
+})
+
+test.each([
+  'request.tool.name == "bank__pay" && request.tool.arguments.amount > 100',
+  'request.tool.arguments.amount == 150 && request.tool.arguments["to"].startsWith("DE")',
+  'has(request.tool.arguments.amount) && !has(request.tool.arguments.memo)',
+  'request.tool.arguments.lines.exists(line, line.sum > 99.5)',
+  '"urgent" in request.tool.arguments.tags',
+  'request.tool.arguments.to.matches("^DE[0-9]+$")',
+  'request.tool.arguments.id > 9007199254740000',
+])('reads the arguments of the called MCP tool: %s', (expression) => {
+  const given = { amount: 150, to: 'DE123', lines: [{ sum: 50 }, { sum: 100 }], tags: ['urgent'] }
+  const called = callOf({ ...given, id: JSON.rawJSON('9007199254740993') })
+  expect(compileWhen(expression, ['pre_request'])(called)).toBe(true)
+})
+
+test('a condition on an argument that is missing or of another type fails, so that when_broken decides', () => {
+  const condition = compileWhen('request.tool.arguments.amount > 100', ['pre_request'])
+  expect(() => condition(callOf({}))).toThrow('No such key: amount')
+  expect(() => condition(callOf({ amount: 'much' }))).toThrow('no such overload')
+  expect(() => condition(context)).toThrow('No such key: amount')
+  expect(compileWhen('request.tool.name == ""', ['pre_request'])(context)).toBe(true)
+})
+
+test('bounds the work of macros over arguments', () => {
+  const overItems = 'request.tool.arguments.items.exists(item, item == "x")'
+  const condition = compileWhen(overItems, ['pre_request'])
+  expect(condition(callOf({ items: ['x'] }))).toBe(true)
+  expect(() => condition(callOf({ items: Array(20_000).fill('y') }))).toThrow(WorkBudgetExceeded)
+  const inMacro = 'token.roles.exists(role, role in request.tool.arguments)'
+  expect(() => compileWhen(inMacro, ['pre_request'])).toThrow('names a long text or list inside a macro')
+})
+
 test.each([
   'request.family == "chat" && !request.stream',
   'request.text.contains("aab") && request.text.size() > 5',

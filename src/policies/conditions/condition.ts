@@ -19,7 +19,15 @@ import { matcherOf, type TextMatcher } from '../../inspection/detectors/text-mat
 import { patternDetector } from '../../inspection/regex/pattern-detector.ts'
 import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
 import type { PolicyStage } from '../../languages/families.ts'
-import { MessageView, ModelView, type PolicyContext, RequestView, ResponseView, TokenView } from './context.ts'
+import {
+  MessageView,
+  ModelView,
+  type PolicyContext,
+  RequestView,
+  ResponseView,
+  TokenView,
+  ToolView,
+} from './context.ts'
 import { isFound, withSearches } from './long-searches.ts'
 
 /** Whether a policy applies. Throws if the expression fails on this context. */
@@ -63,6 +71,7 @@ const celLibrary = (): typeof import('@marcbachmann/cel-js') => require('@marcba
 const requestOnly = once(() =>
   new (celLibrary().Environment)({ limits })
     .registerType('Message', { ctor: MessageView, fields: { role: 'string', text: 'string' } })
+    .registerType('Tool', { ctor: ToolView, fields: { name: 'string', arguments: 'map<string, dyn>' } })
     .registerType('Request', {
       ctor: RequestView,
       fields: {
@@ -74,6 +83,7 @@ const requestOnly = once(() =>
         stream: 'bool',
         headers: 'map<string, string>',
         session_id: 'string',
+        tool: 'Tool',
       },
     })
     .registerType('Token', {
@@ -178,12 +188,24 @@ const longLists: Readonly<Record<string, (context: PolicyContext) => number>> = 
   messages: ({ request }) => request.messages.length,
   tools: ({ request }) => request.tools.length,
   tool_calls: ({ response }) => response?.tool_calls.length ?? 0,
+  arguments: ({ request }) => valuesIn(request.tool.arguments, 0),
+}
+
+/** How many values are in a value, counted no further than a macro may visit. */
+function valuesIn(value: unknown, counted: number): number {
+  let count = counted + 1
+  if (typeof value !== 'object' || value === null) return count
+  for (const inner of Object.values(value)) {
+    if (count > mostElements) break
+    count = valuesIn(inner, count)
+  }
+  return count
 }
 
 const macros: ReadonlySet<unknown> = new Set(['all', 'exists', 'exists_one', 'map', 'filter'])
 /** The fields that can be as long as the request or the answer. */
 const long: Readonly<Record<string, ReadonlySet<unknown>>> = {
-  request: new Set(['text', 'messages', 'tools']),
+  request: new Set(['text', 'messages', 'tools', 'tool']),
   response: new Set(['text', 'tool_calls']),
 }
 

@@ -4,6 +4,7 @@
  * computed on first use: most conditions use none of them.
  */
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
+import { withDoubles } from '../../lib/json/exact-json.ts'
 import { offeredTools } from '../tool-names.ts'
 
 export class MessageView {
@@ -15,6 +16,21 @@ export class MessageView {
     this.text = text
   }
 }
+
+/** The call of a tool that a request is; of a request that calls none both are empty. */
+export class ToolView {
+  /** As callers know it: `<server>__<tool>`. */
+  readonly name: string
+  /** What the caller passes. Every number is a double. */
+  readonly arguments: Record<string, unknown>
+
+  constructor(name: string, given: Record<string, unknown>) {
+    this.name = name
+    this.arguments = given
+  }
+}
+
+const noTool = new ToolView('', {})
 
 interface RequestParts {
   family: string
@@ -40,6 +56,7 @@ export class RequestView {
   #text: string | null = null
   #messages: MessageView[] | null = null
   #tools: string[] | null = null
+  #tool: ToolView | null = null
   #headers: Record<string, string> | null = null
 
   constructor(parts: RequestParts) {
@@ -79,6 +96,13 @@ export class RequestView {
     return this.#tools
   }
 
+  /** The tool that a request to an MCP server calls. A request to a model calls none: `tools` has those that it offers. */
+  get tool(): ToolView {
+    this.#tool ??=
+      this.family === 'mcp' && this.#parts.body?.method === 'tools/call' ? toolOf(this.#parts.body) : noTool
+    return this.#tool
+  }
+
   /** By name in lower case, without credentials and cookies. */
   get headers(): Record<string, string> {
     this.#headers ??= Object.fromEntries([...this.#parts.headers].filter(([name]) => !hiddenHeaders.has(name)))
@@ -91,7 +115,15 @@ export class RequestView {
     this.#text = null
     this.#messages = null
     this.#tools = null
+    this.#tool = null
   }
+}
+
+function toolOf({ params, tools }: Readonly<Record<string, unknown>>): ToolView {
+  const [called] = Array.isArray(tools) ? tools : []
+  const name = isObject(called) && typeof called.name === 'string' ? called.name : ''
+  const given = isObject(params) ? withDoubles(params.arguments) : null
+  return new ToolView(name, isObject(given) ? given : {})
 }
 
 export interface ResponseParts {

@@ -22,6 +22,7 @@ function consider(
   body: Record<string, unknown>,
   texts: readonly TextSlot[],
   throwIfCut: () => void,
+  family = 'chat',
 ): ReturnType<WholePolicy['consider']> {
   if (compiled.form !== 'whole') throw new Error('The policy reads texts')
   return compiled.consider(
@@ -29,7 +30,7 @@ function consider(
       stage: 'pre_request',
       context: {
         request: new RequestView({
-          ...{ family: 'chat', model: 'm', stream: false, sessionId: null, texts: () => [], body },
+          ...{ family, model: 'm', stream: false, sessionId: null, texts: () => [], body },
           headers: new Headers(),
         }),
         ...{ response: null, token: new TokenView(token), model: new ModelView('m', 'p'), now: new Date(0) },
@@ -44,6 +45,22 @@ function consider(
     },
   )
 }
+
+test('holds the arguments of the MCP tool that a request calls to its schema', () => {
+  const schema = { properties: { amount: { maximum: 100 } }, required: ['amount'] }
+  const compiled = jsonSchema.compile({ schema, applies_to: 'tool_arguments' }, { stages: ['pre_request'] })
+  const targetsOf = (method: string, given: unknown) => {
+    const body = { method, params: { name: 'bank__pay', arguments: given }, tools: [{ name: 'bank__pay' }] }
+    const decision = consider(compiled, body, [], () => undefined, 'mcp')
+    if (decision instanceof Promise) throw new Error('The policy waits')
+    return decision?.targets ?? null
+  }
+  expect(targetsOf('tools/call', { amount: 99 })).toBeNull()
+  expect(targetsOf('tools/call', { amount: 101 })).toEqual(['tools.bank__pay'])
+  expect(targetsOf('tools/call', {})).toEqual(['tools.bank__pay'])
+  expect(targetsOf('tools/call', 'text')).toEqual(['tools.bank__pay'])
+  expect(targetsOf('prompts/get', {})).toBeNull()
+})
 
 test('holds a body to its schema, with references', () => {
   const schema = { $defs: { short: { maxLength: 3 } }, properties: { model: { $ref: '#/$defs/short' } } }

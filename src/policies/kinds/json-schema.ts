@@ -3,11 +3,14 @@ import type { ValidateFunction } from 'ajv/dist/2020.js'
 import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { WorkBudgetExceeded } from '../../inspection/work-budget.ts'
+import type { PolicyStage } from '../../languages/families.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { withDoubles } from '../../lib/json/exact-json.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type Decision, everyStage, type PolicyTools, policyKind } from './kind.ts'
 import { SchemaSteps } from './schema-steps.ts'
+
+const isOfAnswer = (stage: PolicyStage): boolean => stage !== 'pre_request'
 
 const maxSchemaCharacters = 100_000
 /** UTF-16 units of an answer's text that are parsed in one step. */
@@ -17,25 +20,33 @@ const unitsAtOnce = 16 * 1024
 
 export const jsonSchema = policyKind({
   kind: 'json-schema',
-  about: 'Holds the body of a request, or the text or tool arguments of an answer, to a JSON Schema',
+  about:
+    'Holds the body of a request, the text of an answer, or the arguments of a tool that is called to a JSON Schema',
   stages: everyStage,
   config: z.strictObject({
     schema: z.record(z.string(), z.json()).describe('JSON Schema, draft 2020-12, without references elsewhere'),
     applies_to: z
       .enum(['body', 'text', 'tool_arguments'])
       .default('text')
-      .describe('The request body; each text of the answer; the arguments of each tool that is called'),
+      .describe(
+        'The request body; each text of the answer; the arguments of each tool that an answer calls, and at pre_request those of the MCP tool that the request calls',
+      ),
     action: z.enum(['block', 'deny', 'escalate']).default('block'),
   }),
   compile: ({ schema, applies_to: appliesTo, action }, { stages }) => {
-    if ((appliesTo === 'body') !== stages.every((stage) => stage === 'pre_request')) {
-      const message = 'body goes with the stage pre_request, text and tool_arguments with the others'
+    const isFit = {
+      body: (stage: PolicyStage) => stage === 'pre_request',
+      text: isOfAnswer,
+      tool_arguments: () => true,
+    }
+    if (!stages.every(isFit[appliesTo])) {
+      const message = 'body goes with the stage pre_request, text with the others, tool_arguments with all'
       throw new Failure('invalid_parameter', { param: 'config.applies_to', message })
     }
     const isValid = validatorOf(schema)
     return {
       form: 'whole',
-      consider({ context, body, texts }, tools): Decision | null | Promise<Decision | null> {
+      consider({ stage, context, body, texts }, tools): Decision | null | Promise<Decision | null> {
         // A provider's refusal cannot have this form, so it is not checked.
         if (context.response !== null && context.response.status >= 400n) return null
         const decide = (targets: readonly string[]): Decision | null => {
@@ -44,6 +55,10 @@ export const jsonSchema = policyKind({
           return { verdict: action, reasonCode: 'policy.json_schema', message, targets: [...new Set(targets)] }
         }
         if (appliesTo === 'body') return decide(isValid(() => body) ? [] : ['body'])
+        if (appliesTo === 'tool_arguments' && stage === 'pre_request') {
+          const { name, arguments: given } = context.request.tool
+          return name === '' || isValid(() => given) ? null : decide([`tools.${name}`])
+        }
         const asked = texts.filter(({ kind, role }) =>
           appliesTo === 'text' ? kind === 'content' && role !== null : kind === appliesTo,
         )

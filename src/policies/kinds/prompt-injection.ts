@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { injectionMatcher } from '../../inspection/detectors/injection/injection-matcher.ts'
 import { families } from '../../languages/families.ts'
 import { membersWhere } from '../../languages/member-table.ts'
-import { policyKind, type TextPolicy, textAction } from './kind.ts'
+import { everyStage, policyKind, type TextPolicy, textAction } from './kind.ts'
 
 /** `bun test/load/costs/detection-rates.ts` measures its detection rates. */
 export const defaultThreshold = 0.5
@@ -30,7 +30,7 @@ export const promptInjection = policyKind({
   kind: 'prompt-injection',
   about:
     'Scores texts that do not come from the application itself for attempts to take over the model, by named signals',
-  stages: ['pre_request'],
+  stages: everyStage,
   config: z.strictObject({
     threshold: z
       .number()

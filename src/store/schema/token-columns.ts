@@ -20,6 +20,9 @@ export const tokenScope = {
   policyIds: list('policy_ids').notNull(),
   accessPolicyIds: list('access_policy_ids').notNull(),
   metadataTrust: text('metadata_trust', { enum: ['none', 'caller'] }).notNull(),
+  mcpTools: text('mcp_tools', { enum: ['listed', 'searched'] })
+    .notNull()
+    .default('listed'),
 }
 
 export const tokenOwner = {

@@ -126,6 +126,7 @@ export function scopeDetails(token: TokenScope & TokenProfile): Record<string, u
     policy_ids: token.policyIds,
     access_policy_ids: token.accessPolicyIds,
     metadata_trust: token.metadataTrust,
+    mcp_tools: token.mcpTools,
     max_budget: token.maxBudget === null ? null : fromNano(token.maxBudget),
     max_requests: token.maxRequests,
     rate_limit_rpm: token.rateLimitRpm,

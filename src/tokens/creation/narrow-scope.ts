@@ -24,6 +24,7 @@ export function scopeAsked(
     policyIds: distinct(body.policy_ids ?? source.policyIds),
     accessPolicyIds: distinct(body.access_policy_ids ?? source.accessPolicyIds),
     metadataTrust: body.metadata_trust ?? source.metadataTrust,
+    mcpTools: body.mcp_tools ?? source.mcpTools,
     maxBudget: or(typeof budget === 'number' ? toNano(budget) : budget, source.maxBudget),
     maxRequests: or(limitOf(body, 'max_requests'), source.maxRequests),
     rateLimitRpm: or(limitOf(body, 'rate_limit_rpm'), source.rateLimitRpm),

@@ -34,6 +34,7 @@ const unlimited: Omit<TokenScope, 'roles'> = {
   policyIds: [],
   accessPolicyIds: [],
   metadataTrust: 'none',
+  mcpTools: 'listed',
   maxBudget: null,
   maxRequests: null,
   rateLimitRpm: null,

@@ -4,16 +4,29 @@ import { idParams, resource } from '../../api/resource.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
 import { identified, limitName, versioned } from './limit-fields.ts'
 
+const ofOne: ReadonlySet<string> = new Set(['team', 'user', 'mcp_server'])
+
 const scopeSchema = z
   .strictObject({
     kind: z
-      .enum(['organization', 'team', 'user', 'token'])
+      .enum(['organization', 'team', 'user', 'token', 'mcp_server'])
       .describe('Whose spend it bounds; token: that of the tokens whose budget_id names it'),
-    id: z.uuid().nullable().default(null).describe('The team or the user'),
+    id: z.uuid().nullable().default(null).describe('The team, the user or the MCP server'),
+    tool: z
+      .string()
+      .min(1)
+      .max(128)
+      .nullable()
+      .default(null)
+      .describe("The MCP server's own name of the only tool that it bounds"),
   })
-  .refine(({ kind, id }) => (kind === 'team' || kind === 'user') === (id !== null), {
+  .refine(({ kind, id }) => ofOne.has(kind) === (id !== null), {
     path: ['id'],
-    message: 'is given for a team or a user, and for them only',
+    message: 'is given for a team, a user or an MCP server, and for them only',
+  })
+  .refine(({ kind, tool }) => kind === 'mcp_server' || tool === null, {
+    path: ['tool'],
+    message: 'is given for an MCP server only',
   })
   .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
 
@@ -41,7 +54,7 @@ const record = z.object({
   current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
   remaining: z.number().describe('What of max_budget is left of the present window'),
   window: z.string(),
-  scope: z.object({ kind: z.string(), id: z.string().nullable() }),
+  scope: z.object({ kind: z.string(), id: z.string().nullable(), tool: z.string().nullable() }),
   ...versioned,
 })
 
@@ -60,7 +73,7 @@ export const budgetResource = resource({
   tag: 'Budgets',
   access: { read: 'catalog:read', write: 'catalog:write' },
   params: idParams,
-  about: 'Limit what the organization, a team, a person or chosen tokens may spend in a window',
+  about: 'Limit what the organization, a team, a person, chosen tokens or calls of MCP servers may spend in a window',
   summaries: {
     list: 'List budgets, in the order they were made',
     get: 'Show one budget',

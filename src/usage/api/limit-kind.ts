@@ -11,6 +11,7 @@ import type { Database } from '../../store/open.ts'
 import { hasRow, isOneOf, query } from '../../store/query.ts'
 import { teams, users } from '../../store/schema/ledger/people.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
+import { mcpServers } from '../../store/schema/state/catalog.ts'
 import { accessPolicies, budgets, consumerGroups } from '../../store/schema/state/limits.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import type { Row } from '../../store/statement.ts'
@@ -52,7 +53,7 @@ export interface LimitKind<Fields, Shown> extends StoredKind {
   /** The account that the ledger books by at an instant; null where nothing is booked. */
   account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
-  check(body: Fields, ledger: Database): Promise<void>
+  check(body: Fields, databases: { state: Database; ledger: Database }): Promise<void>
   /** The rows as a caller sees them who does not see everything. */
   seen(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<readonly Row[]>
   /** Whether tokens in force name a record; null where none can. */
@@ -101,6 +102,22 @@ const tokensInForce =
     }
   }
 
+/** The id of a tool's budget is that of its server, with the tool after a slash. */
+const storedScopeId = ({ id, tool }: { id: string | null; tool: string | null }): string | null =>
+  id === null || tool === null ? id : `${id}/${tool}`
+
+function shownScopeId(stored: string | null): { id: string | null; tool: string | null } {
+  const at = stored?.indexOf('/') ?? -1
+  return stored === null || at < 0
+    ? { id: stored, tool: null }
+    : { id: stored.slice(0, at), tool: stored.slice(at + 1) }
+}
+
+async function requireServer(state: Database, id: string): Promise<void> {
+  if ((await query(state).$count(mcpServers, and(eq(mcpServers.id, id), eq(mcpServers.deleted, 0)))) > 0) return
+  throw new Failure('invalid_parameter', { param: 'scope.id', message: 'There is no MCP server of this id' })
+}
+
 export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof budgetResource.record>> = {
   kind: 'budget',
   word: budgetResource.one,
@@ -110,7 +127,7 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
       maxBudget: max_budget === undefined ? undefined : toNano(max_budget),
       window,
       scopeKind: scope?.kind,
-      scopeId: scope?.id,
+      scopeId: scope === undefined ? undefined : storedScopeId(scope),
     }),
   account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
   show: ({ id, name, ...versioned }, row, settled) => ({
@@ -121,10 +138,11 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
     current_spend: fromNano(settled),
     remaining: fromNano(Math.max(0, Number(row.maxBudget) - settled)),
     window: String(row.window),
-    scope: { kind: String(row.scopeKind), id: textOf(row.scopeId) },
+    scope: { kind: String(row.scopeKind), ...shownScopeId(textOf(row.scopeId)) },
     ...versioned,
   }),
-  async check({ scope }, ledger) {
+  async check({ scope }, { state, ledger }) {
+    if (scope?.kind === 'mcp_server') await requireServer(state, scope.id ?? '')
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
@@ -151,7 +169,7 @@ export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof co
     members: consumerGroupResource.record.shape.members.parse(JSON.parse(String(row.members))),
     ...versioned,
   }),
-  async check({ members }, ledger) {
+  async check({ members }, { ledger }) {
     for (const table of ['teams', 'users', 'tokens'] as const) {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }

@@ -31,7 +31,7 @@ test('creates, reads, updates and deletes a budget, each change with its event',
     currency: 'USD',
     max_budget: 12.5,
     window: 'month',
-    scope: { kind: 'organization', id: null },
+    scope: { kind: 'organization', id: null, tool: null },
   })
   const path = `/v1/budgets/${created.json.id}`
   const changed = await call('PATCH', path, { max_budget: 7 }, { 'if-match': created.headers.get('etag') ?? '' })
@@ -192,6 +192,24 @@ test('when a token creation and the deletion of a limit it names run at once, th
 })
 
 /** Calls between whose checks and whose change something else happens. */
+test('a budget bounds the calls of an MCP server or of one of its tools', async () => {
+  const id = crypto.randomUUID()
+  const insert = "insert into mcp_servers (id, name, approval, position, version) values (?, 'shop', 'required', 1, 1)"
+  await made.store.state.write([{ sql: insert, args: [id] }])
+  const whole = await call('POST', '/v1/budgets', budget({ scope: { kind: 'mcp_server', id } }))
+  expect(whole.json.scope).toEqual({ kind: 'mcp_server', id, tool: null })
+  const one = await call('POST', '/v1/budgets', budget({ scope: { kind: 'mcp_server', id, tool: 'a/b' } }))
+  expect((await call('GET', `/v1/budgets/${one.json.id}`)).json.scope).toEqual({ kind: 'mcp_server', id, tool: 'a/b' })
+  for (const [scope, param] of [
+    [{ kind: 'mcp_server' }, 'scope.id'],
+    [{ kind: 'mcp_server', id: crypto.randomUUID() }, 'scope.id'],
+    [{ kind: 'organization', tool: 'buy' }, 'scope.tool'],
+  ]) {
+    const refused = await call('POST', '/v1/budgets', budget({ scope }))
+    expect([refused.status, refused.json.error.param]).toEqual([422, param])
+  }
+})
+
 function interruptedBy(happens: () => Promise<void>) {
   const { recorder } = made.deps
   const change: typeof recorder.change = async (changed) => {
@@ -207,14 +225,15 @@ test('a gateway reads limits by the owner they bound, and drops deleted limits',
   const insert = 'insert into budgets (id, max_budget, window, scope_kind, scope_id, version, deleted) values'
   database.run(`${insert} ('a', 5, 'day', 'team', 't', 1, 0), ('b', 6, 'total', 'token', null, 1, 0)`)
   database.run(`${insert} ('c', 7, 'day', 'organization', null, 1, 1)`)
+  database.run(`${insert} ('m', 8, 'day', 'mcp_server', 's', 1, 0), ('n', 9, 'day', 'mcp_server', 's/buy', 1, 0)`)
   database.run(
     "insert into consumer_groups (id, name, requests_per_minute, members, version) values ('g', 'analysts', 3, ?, 1)",
     [JSON.stringify({ teams: ['t'], users: ['u'], tokens: [] })],
   )
   const view = new LimitsView()
   const limits = view.read(database, true)
-  expect([...limits.budgets.keys()]).toEqual(['a', 'b'])
-  expect([...limits.budgetsOf.keys()]).toEqual(['team:t'])
+  expect([...limits.budgets.keys()]).toEqual(['a', 'b', 'm', 'n'])
+  expect([...limits.budgetsOf.keys()]).toEqual(['team:t', 'mcp_server:s', 'mcp_server:s/buy'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
   expect(limits.groupsOf.get('user:u')).toEqual([
     { id: 'g', name: 'analysts', requestsPerMinute: 3, tokensPerMinute: null },

@@ -98,7 +98,7 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
   },
   async create(body: Fields & { name: string }, call: RecordCall) {
     const { name, ...fields } = body
-    await kind.check(body, deps.ledger)
+    await kind.check(body, deps)
     const id = deps.newId()
     await deps.recorder.change({
       claim: claimOf(kind, name, id),
@@ -140,7 +140,7 @@ async function updateLimit<Fields, Shown>(
   const { name, ...fields } = body
   const { named, row } = await requireLimit(deps, kind, id)
   requireVersion(call.headers, Number(row.version))
-  await kind.check(body, deps.ledger)
+  await kind.check(body, deps)
   await deps.recorder.change({
     event: eventOf(deps, kind, call, {
       type: 'catalog.updated',

@@ -15,7 +15,7 @@ export interface RateDependencies {
 
 const slots = z.number().int()
 const rateSchema = z.object({
-  account: z.string().describe('`group/…`, `access/…` or `token/…`, then `/requests` or `/tokens`'),
+  account: z.string().describe('`group/…`, `access/…`, `token/…` or `server/…`, then `/requests` or `/tokens`'),
   held: slots.describe('Requests or tokens that gateway workers hold, used or not'),
   resting: slots.describe('Used within the last minute and returned since: they come back when the minute is over'),
   absent: slots.describe('Held by workers that were not heard of for 30 s, or whose host crashed'),

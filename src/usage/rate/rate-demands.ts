@@ -126,6 +126,10 @@ export function rateFailure(
   const what = limit.limit === null ? limit.unit : `${limit.limit} ${limit.unit}`
   const why =
     absent === 0 ? '' : `; ${absent} of them are held by a gateway that does not answer, and come back within 91 s`
+  if (limit.kind === 'mcp_server') {
+    const message = `The MCP server or the tool has had its calls of this minute${why}. The token is ${resource}`
+    return new Failure('mcp.rate_limited', { message, limit, retryAfter })
+  }
   if (limit.kind === 'consumer_group') {
     const message = `${asSentence(limitWords(limit))} has used its ${what} of this minute${why}. The token in it is ${resource}`
     return new Failure('consumer_group_rate_limit_exceeded', { message, limit, retryAfter })

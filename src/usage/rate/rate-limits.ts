@@ -1,31 +1,36 @@
 /** How many slots a limit a minute has, from the state. */
+import { z } from 'zod'
 import { Failure } from '../../failure.ts'
-import type { LimitKey, LimitRow, LimitRows } from '../../store/limit-rows.ts'
+import { type LimitKey, type LimitRow, type LimitRows, toolDigest } from '../../store/limit-rows.ts'
 
 interface SlotLimit {
   key: LimitKey
   unit: 'requests_per_minute' | 'tokens_per_minute'
   /** For an access policy: whether the account is of a single token. */
   scope: LimitRow['scope']
+  /** For an MCP server: the digest of the tool; null for all requests to it. */
+  tool: string | null
 }
 
-const form = /^(group|access|token)\/([^/]+)\/(?:([^/]+)\/)?(requests|tokens)$/
-const rowKinds: Readonly<Record<string, 'group' | 'policy' | 'account'>> = {
+const form = /^(group|access|token|server)\/([^/]+)\/(?:([^/]+)\/)?(requests|tokens)$/
+const rowKinds: Readonly<Record<string, 'group' | 'policy' | 'account' | 'server'>> = {
   group: 'group',
   access: 'policy',
   token: 'account',
+  server: 'server',
 }
 
 /**
  * Parses an account name: `group/<id>/requests`, or `access/<id>/<token>/requests` for a policy with rates for each
- * token. Null if it is invalid.
+ * token, or `server/<id>/<digest>/requests` for a tool of an MCP server. Null if it is invalid.
  */
 function readSlotAccount(account: string): SlotLimit | null {
-  const [, kind = '', id = '', token, unit] = form.exec(account) ?? []
+  const [, kind = '', id = '', part, unit] = form.exec(account) ?? []
   const rowKind = rowKinds[kind]
-  if (rowKind === undefined || (token !== undefined && rowKind !== 'policy')) return null
-  const scope = rowKind === 'policy' ? (token === undefined ? 'shared' : 'token') : null
-  return { key: `${rowKind}/${id}`, unit: unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute', scope }
+  if (rowKind === undefined || (part !== undefined && rowKind !== 'policy' && rowKind !== 'server')) return null
+  const scope = rowKind === 'policy' ? (part === undefined ? 'shared' : 'token') : null
+  const tool = rowKind === 'server' ? (part ?? null) : null
+  return { key: `${rowKind}/${id}`, unit: unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute', scope, tool }
 }
 
 /** The slots of a limit; 0 if there is no such limit. Throws `dependency_unavailable` if it cannot be read. */
@@ -34,5 +39,13 @@ export async function slotsOf(rows: LimitRows, account: string): Promise<number>
   if (named === null) return 0
   const row = (await rows.read([named.key])).get(named.key)
   if (row === undefined) throw new Failure('dependency_unavailable', { retryAfter: 1 })
-  return row === null || row.scope !== named.scope ? 0 : (row[named.unit] ?? 0)
+  if (row === null || row.scope !== named.scope) return 0
+  return (named.tool === null ? row[named.unit] : toolLimit(row, named.tool)) ?? 0
+}
+
+const toolLimitsSchema = z.record(z.string(), z.object({ requests_per_minute: z.number().nullable() }))
+
+function toolLimit({ tool_limits: text }: LimitRow, digest: string): number | null {
+  const limits = Object.entries(toolLimitsSchema.parse(JSON.parse(text ?? '{}')))
+  return limits.find(([tool]) => toolDigest(tool) === digest)?.[1].requests_per_minute ?? null
 }

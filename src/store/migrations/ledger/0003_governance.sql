@@ -102,7 +102,8 @@ CREATE TABLE `sinks` (
 	`version` integer DEFAULT 1 NOT NULL
 );
 --> statement-breakpoint
-CREATE UNIQUE INDEX `sinks_name_unique` ON `sinks` (`name`);
+CREATE UNIQUE INDEX `sinks_name_unique` ON `sinks` (`name`);--> statement-breakpoint
+ALTER TABLE `tokens` ADD `mcp_tools` text DEFAULT 'listed' NOT NULL;
 --> statement-breakpoint
 INSERT INTO `alerts` (`id`, `name`, `condition`, `config`, `created_at`) VALUES
 	('00000000-0000-7000-8000-000000000001', 'Many requests are refused', 'refusals', '{"severity":"critical"}', cast(unixepoch('subsec') * 1000 as integer)),

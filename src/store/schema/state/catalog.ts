@@ -93,7 +93,8 @@ export const policies = sqliteTable(
 
 /**
  * MCP servers (mcp/README.md). A server has `url`, or `command`, JSON {"program", "args"}. `sealed_credentials` is
- * seal(data key, JSON {"headers", "oauth", "environment"}, id), or null where nothing is secret.
+ * seal(data key, JSON {"headers", "oauth", "environment"}, id), or null where nothing is secret. `tool_limits` is JSON
+ * {tool: {"price_per_call", "requests_per_minute"}}; prices are nano-dollars.
  */
 export const mcpServers = sqliteTable(
   'mcp_servers',
@@ -108,6 +109,11 @@ export const mcpServers = sqliteTable(
     enabled: integer('enabled').notNull().default(1),
     position: integer('position').notNull(),
     ...versioned,
+    quarantined: integer('quarantined').notNull().default(0),
+    tools: text('tools').notNull().default('listed'),
+    pricePerCall: integer('price_per_call'),
+    requestsPerMinute: integer('requests_per_minute'),
+    toolLimits: text('tool_limits'),
   },
   (table) => [versionIndex('mcp_servers', table.version)],
 )

@@ -89,7 +89,7 @@ export const catalogKinds: readonly RecordKind[] = [
       name,
       { title: 'Address', cell: (record) => reachOf(record), from: 'wide' },
       { title: 'Approval', cell: ({ approval }) => (approval === 'required' ? 'By a person' : 'On first use') },
-      { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
+      { title: 'In use', cell: ({ enabled, quarantined }) => serverUse(enabled === true, quarantined === true) },
       made,
     ],
     action: (record) => <McpOffers server={record} name={called(record)} />,
@@ -215,6 +215,9 @@ export const catalogKinds: readonly RecordKind[] = [
     ],
   },
 ]
+
+const serverUse = (enabled: boolean, quarantined: boolean): string =>
+  quarantined ? 'Under quarantine' : enabled ? 'Yes' : 'No'
 
 const reachOf = ({ url, command }: ListedRecord): string =>
   typeof url === 'string' ? url : isObject(command) ? String(command.program) : '–'

@@ -90,6 +90,7 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
       <h3>
         {humanize(kind)} <UserText>{name}</UserText>
       </h3>
+      {offer.changes !== null && <Changes of={offer.changes} />}
       <div class="pair">
         <Definition title="Approved" of={approved} none="No definition of this name was approved." />
         <Definition title="Offered" of={offer} />
@@ -104,6 +105,34 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
         </div>
       )}
     </section>
+  )
+}
+
+/** What differs from the approved definition, a member at a time. */
+function Changes({ of }: { of: NonNullable<Offer['changes']> }) {
+  return (
+    <div class="stack close">
+      <h4>Changes</h4>
+      <dl>
+        {of.map(({ path: place, before, after }) => (
+          <div key={place}>
+            <dt>
+              <UserText>{place}</UserText>
+            </dt>
+            {before !== null && (
+              <dd>
+                <del>{showInvisible(before)}</del>
+              </dd>
+            )}
+            {after !== null && (
+              <dd>
+                <ins>{showInvisible(after)}</ins>
+              </dd>
+            )}
+          </div>
+        ))}
+      </dl>
+    </div>
   )
 }
 

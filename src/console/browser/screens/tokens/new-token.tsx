@@ -77,7 +77,12 @@ type Fields = typeof empty
 
 const amount = (text: string): number | null => (text === '' ? null : Number(text))
 
-const bodyOf = (fields: Fields, lists: Lists, role: ChosenRole, keyClass: KeyClass, trust: boolean) => ({
+interface Checks {
+  trust: boolean
+  search: boolean
+}
+
+const bodyOf = (fields: Fields, lists: Lists, role: ChosenRole, keyClass: KeyClass, { trust, search }: Checks) => ({
   name: fields.name,
   purpose: 'general' as const,
   key_class: keyClass,
@@ -91,6 +96,7 @@ const bodyOf = (fields: Fields, lists: Lists, role: ChosenRole, keyClass: KeyCla
   policy_ids: [...lists.policy_ids],
   access_policy_ids: [...lists.access_policy_ids],
   metadata_trust: trust ? ('caller' as const) : ('none' as const),
+  mcp_tools: search ? ('searched' as const) : ('listed' as const),
   max_budget: amount(fields.budget),
   max_requests: amount(fields.requests),
   rate_limit_rpm: amount(fields.rpm),
@@ -102,13 +108,16 @@ export function NewToken() {
   const [role, setRole] = useState<ChosenRole | ''>('')
   const [keyClass, setKeyClass] = useState<KeyClass>('durable')
   const [trust, setTrust] = useState(false)
+  const [search, setSearch] = useState(false)
   const [fields, setFields] = useState<Fields>(empty)
   const [lists, setLists] = useState<Lists>(noLists)
   const [made, setMade] = useState<{ id: string; name: string; token_value: string } | null>(null)
   const { run, busy, refusal } = useAction(
     () =>
       askForSecret(() =>
-        api('POST /v1/tokens', { body: bodyOf(fields, lists, role === '' ? 'member' : role, keyClass, trust) }),
+        api('POST /v1/tokens', {
+          body: bodyOf(fields, lists, role === '' ? 'member' : role, keyClass, { trust, search }),
+        }),
       ),
     setMade,
   )
@@ -165,6 +174,12 @@ export function NewToken() {
               hint="Only if you trust the application, because it can then write into your events."
               value={trust}
               set={setTrust}
+            />
+            <CheckField
+              label="Find MCP tools by search"
+              hint="The caller is shown two tools that find and call the others, instead of every definition."
+              value={search}
+              set={setSearch}
             />
             {refusal !== null && <ErrorNote refusal={refusal} />}
             <div class="row end">

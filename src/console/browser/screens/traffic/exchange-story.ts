@@ -89,10 +89,12 @@ const limitKinds: Readonly<Record<string, string>> = {
   budget: 'the budget',
   consumer_group: 'the consumer group',
   access_policy: 'the access policy',
+  mcp_server: 'the MCP server or the tool',
   rate_limit: 'the limit of its token',
 }
 
-const isRate = (kind: string) => kind === 'consumer_group' || kind === 'access_policy' || kind === 'rate_limit'
+const isRate = (kind: string) =>
+  kind === 'consumer_group' || kind === 'access_policy' || kind === 'mcp_server' || kind === 'rate_limit'
 
 /** Which limit refused: `the budget “growth” had $0.12 of $500.00 left until 1 Dec 2026`. */
 function limitSentence(event: Event): string | null {
