@@ -25,6 +25,7 @@ import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
 import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
+import { openSubscription } from './mcp/modern/subscriptions.ts'
 import { limitRequestTexts } from './mcp/texts.ts'
 import { answerModels } from './model-discovery.ts'
 import { evaluateRequest } from './policy/evaluate-request.ts'
@@ -222,4 +223,17 @@ export const mcpDiscoveryStages: readonly Stage[] = [
   checkDepletion,
   readDiscovery,
   answerDiscovery,
+]
+
+/** A stream of changes: servers are told which resources it is about, so its policies see them. */
+export const mcpSubscriptionStages: readonly Stage[] = [
+  authenticateDraining,
+  admitToken,
+  checkDepletion,
+  readDiscovery,
+  selectChain,
+  takeRates,
+  limitRequestTexts,
+  evaluateRequest,
+  openSubscription,
 ]

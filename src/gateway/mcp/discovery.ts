@@ -1,5 +1,5 @@
 /**
- * Answers the MCP requests that need no single server: `initialize`, the merged lists, the log level. There is no open
+ * Answers the MCP requests that need no single server: `initialize`, `server/discover`, the merged lists, the log level. There is no open
  * record, as with model discovery; the outcome is recorded.
  *
  * A list shows what its token may use: servers by the token's bindings, names by the `tool-access` policies that would
@@ -7,19 +7,16 @@
  * definitions: each is shown exactly as approved or not at all (`src/mcp/offers/offers.ts`). A rewritten definition
  * would be one that nobody approved, and a blocked one would block a whole list.
  */
-import { randomBytes } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
-import { protocolVersions } from '../../mcp/protocol.ts'
+import { logLevels } from '../../mcp/protocol.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
 import { listKinds, listPage } from '../../mcp/surface/lists.ts'
 import { publishedName } from '../../mcp/surface/names.ts'
-import { McpSession } from '../../mcp/surface/session.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
 import { ModelView, type PolicyContext, RequestView } from '../../policies/conditions/context.ts'
-import { version } from '../../version.ts'
 import { finishExchange } from '../accounting/exchange-record.ts'
 import { answeredOutcome } from '../accounting/outcome.ts'
 import { chainFor } from '../admission/policy-chain.ts'
@@ -27,11 +24,14 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { requestContext } from '../policy/subject.ts'
 import { jsonAnswer, mayUseServer, orUntilCut, setPolicyParameters } from './call.ts'
-import { governorOf } from './governor.ts'
-import { sessionOwner, sessionToken } from './session-owner.ts'
+import { beginSession } from './caller-session.ts'
+import { discovery, modernResult, offeredCapabilities, serverInfo } from './modern/answer.ts'
 
 export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
+
+/** The same of 2026-07-28. */
+export const isModernDiscovery = (method: string): boolean => method === 'server/discover' || listKinds.has(method)
 
 export function readDiscovery(exchange: Exchange): void {
   setPolicyParameters(exchange, required(exchange.mcp).params)
@@ -43,7 +43,8 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
   let text: string
   try {
     const answer = answerOf(exchange, gateway, mcp.method)
-    text = resultText(id, answer instanceof Promise ? await orUntilCut(exchange, answer) : answer)
+    const result = answer instanceof Promise ? await orUntilCut(exchange, answer) : answer
+    text = resultText(id, mcp.session?.modern === true ? modernResult(mcp.method, result) : result)
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
     mcp.errorCode = thrown.code
@@ -56,61 +57,26 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
 
 function answerOf(exchange: Exchange, gateway: Gateway, method: string): Json | Promise<Json> {
   if (method === 'initialize') return initialize(exchange, gateway)
+  if (method === 'server/discover') return discovery()
   return method === 'logging/setLevel' ? setLevel(exchange) : list(exchange, gateway, method)
 }
 
-/** Lifecycle, version negotiation: the requested version if it is supported, otherwise the newest. */
 function initialize(exchange: Exchange, gateway: Gateway): Json {
   const mcp = required(exchange.mcp)
   const { protocolVersion, capabilities } = mcp.params
   if (typeof protocolVersion !== 'string' || !isObject(capabilities)) {
     throw new Failure('invalid_parameter', { message: 'initialize needs protocolVersion and capabilities' })
   }
-  const session = new McpSession({
-    // Visible ASCII that cannot be guessed (Streamable HTTP, Session Management).
-    id: `${gateway.mcp.siblings.sessionPrefix}${randomBytes(24).toString('base64url')}`,
-    label: gateway.newId(),
-    token: sessionToken(exchange),
-    owner: sessionOwner(exchange),
-    protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
-    capabilities,
-    servers: gateway.mcp.servers,
-    governor: governorOf(gateway),
-    evicted() {
-      gateway.mcp.sessions.evicted += 1
-    },
-  })
-  gateway.mcp.sessions.add(session, gateway.clock.monotonic())
+  const session = beginSession(exchange, gateway, protocolVersion, capabilities)
   mcp.session = session
   exchange.sessionId = session.label
-  return {
-    protocolVersion: session.protocolVersion,
-    capabilities: {
-      tools: { listChanged: true },
-      prompts: { listChanged: true },
-      resources: { subscribe: true, listChanged: true },
-      logging: {},
-      completions: {},
-    },
-    serverInfo: { name: 'gatehouse', title: 'Gatehouse', version },
-  }
+  return { protocolVersion: session.protocolVersion, capabilities: offeredCapabilities, serverInfo }
 }
-
-const levels: ReadonlySet<unknown> = new Set([
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
-])
 
 async function setLevel({ mcp }: Exchange): Promise<Json> {
   const { params, session } = required(mcp)
   const { level } = params
-  if (typeof level !== 'string' || !levels.has(level)) {
+  if (typeof level !== 'string' || !logLevels.includes(level)) {
     throw new Failure('invalid_parameter', { message: 'level must be one of the levels of syslog', param: 'level' })
   }
   await required(session).setLevel(level)
@@ -131,6 +97,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     session,
     servers: { list: () => usable, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
     cursor: params.cursor,
+    cursorKey: gateway.worker.status.storedIdKey,
     signal: exchange.call.abort.signal,
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
@@ -149,7 +116,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
 const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
 
 /** Whether a call of this name would pass the tool-access policies. */
-function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
+export function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
   const context = requestContext(exchange, gateway)
   return (server, name) => {
     const published = publishedName(server.name, name)

@@ -15,7 +15,8 @@ async function asking(method: string, answer: (request: ForwardedRequest) => Pro
   const body = method === 'POST' ? { body: 'asked' } : {}
   const request = new Request('http://localhost/mcp', { method, headers, ...body, ...(signal && { signal }) })
   const asked = { request, connection, memory: gateway.memory.forBody(), requestId: 'r' }
-  const answering = forwardToOwner(gateway, asked) ?? Promise.reject(new Error())
+  const here = async ({ method }: Request) => new Response(`answered ${method} here`)
+  const answering = forwardToOwner(gateway, asked, here) ?? Promise.reject(new Error())
   return { limits, answering, running: gateway.running }
 }
 

@@ -63,6 +63,10 @@ export class ServerConnection implements McpConnection {
     return new ServerConnection(options, await openPeer(options))
   }
 
+  get modern(): boolean {
+    return false
+  }
+
   get capabilities(): Json {
     return this.#opened.capabilities
   }

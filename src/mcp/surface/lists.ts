@@ -10,7 +10,7 @@
  * 5. A server whose pages never end is left after a number of pages, or at a cursor that it gave before.
  * 6. Of an offer that appears twice on a merged page the first is listed.
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
@@ -60,6 +60,8 @@ export interface Listing {
   readonly session: McpSession
   readonly servers: Pick<McpServers, 'list' | 'approved'>
   readonly cursor: unknown
+  /** Signs cursors. All gateways of an installation share it, so that each can go on with a list. */
+  readonly cursorKey: Uint8Array
   readonly signal: AbortSignal
   /** Overrides `longestMilliseconds`. */
   readonly timeoutMilliseconds?: number
@@ -98,7 +100,7 @@ export async function listPage(listing: Listing): Promise<Json> {
 async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
   const { list, session, servers, cursor } = listing
   const records = servers.list()
-  let position = cursor === undefined ? first(records) : positionOf(cursor, session.id, records)
+  let position = cursor === undefined ? first(records) : positionOf(cursor, listing, records)
   // Asking one after the other would add up their delays.
   const pages = new Map<McpServerRecord, Promise<Page>>()
   for (let next = position; next !== null; next = nextPosition(records, next, null)) {
@@ -124,7 +126,7 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     if (taken.repeats) listing.repeats(server)
     taken = new ServerPages(position)
   }
-  return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, session.id) }) }
+  return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, listing) }) }
 }
 
 /** What was taken of one server. */
@@ -243,20 +245,24 @@ async function pageOrNoList(asked: Asked, position: Position): Promise<Page> {
 }
 
 /** No policy reads a cursor on its way back to the server, so only cursors given to the same session are accepted. */
-const cursorKey = randomBytes(32)
 const sealLength = 22
 
-const sealOf = (position: string, sessionId: string): string =>
-  createHmac('sha256', cursorKey).update(`${sessionId} ${position}`).digest('base64url').slice(0, sealLength)
+type Signer = Pick<Listing, 'cursorKey' | 'session' | 'list'>
 
-function cursorOf({ server, cursor, pages }: Position, sessionId: string): string {
+const sealOf = (position: string, { cursorKey, session, list }: Signer): string =>
+  createHmac('sha256', cursorKey)
+    .update(`mcp-cursor ${list.method} ${session.id} ${position}`)
+    .digest('base64url')
+    .slice(0, sealLength)
+
+function cursorOf({ server, cursor, pages }: Position, signer: Signer): string {
   const position = Buffer.from(JSON.stringify([server.name, cursor ?? null, pages])).toString('base64url')
-  return sealOf(position, sessionId) + position
+  return sealOf(position, signer) + position
 }
 
 /** The position of a cursor; a cursor of a removed server belongs to another list. */
-function positionOf(cursor: unknown, sessionId: string, records: readonly McpServerRecord[]): Position {
-  const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, sessionId) : []
+function positionOf(cursor: unknown, signer: Signer, records: readonly McpServerRecord[]): Position {
+  const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, signer) : []
   const server = records.find((record) => record.name === name)
   if (server === undefined || !(own === null || typeof own === 'string') || !isCount(pages)) {
     throw new McpError(rpcCodes.invalidParams, 'The cursor is not valid for this list: start again without it')
@@ -267,9 +273,9 @@ function positionOf(cursor: unknown, sessionId: string, records: readonly McpSer
 const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value < mostPages
 
-function parsedCursor(cursor: string, sessionId: string): unknown[] {
+function parsedCursor(cursor: string, signer: Signer): unknown[] {
   const position = cursor.slice(sealLength)
-  const seal = Buffer.from(sealOf(position, sessionId))
+  const seal = Buffer.from(sealOf(position, signer))
   const given = Buffer.from(cursor.slice(0, sealLength))
   if (given.length !== seal.length || !timingSafeEqual(given, seal)) return []
   const parsed: unknown = JSON.parse(Buffer.from(position, 'base64url').toString())
