@@ -11,8 +11,9 @@ import { Failure } from '../../failure.ts'
 import { isObject, textOf } from '../../languages/reading/json-value.ts'
 import type { RpcId } from '../../lib/json/json-rpc.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
+import { argumentHeaders } from '../../mcp/header-values.ts'
+import { isInputRequired } from '../../mcp/input-required.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
-import { isInputRequired } from '../../mcp/surface/input-required.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../../mcp/surface/names.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
@@ -26,6 +27,7 @@ import { type Exchange, required } from '../exchange.ts'
 import { type RequestedOffer, requireApproved } from './approval.ts'
 import type { McpRequest } from './mcp-request.ts'
 import { inputNeeded, modernError, modernErrorStatus, modernResult } from './modern/answer.ts'
+import { checkArgumentHeaders, HeaderMismatch } from './modern/request.ts'
 import { openState, sealState } from './modern/request-state.ts'
 import { evaluateServerMessage } from './texts.ts'
 
@@ -195,7 +197,8 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const params = governedParams(exchange)
   const own = required(routing.own(params))
   const connection = await session.connection(server)
-  await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
+  const marks = await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
+  if (session.modern) checkArgumentHeaders(marks, mcp, exchange.request)
   // Connecting and the approval may have taken long.
   checkLive(exchange, gateway)
   call.serverId = server.id
@@ -208,6 +211,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
       ...{ method: mcp.method, signal },
       params: withTrace(routing.sent(session.modern ? asked : params, own.name), trace),
       ...(trace !== null && { trace }),
+      ...(marks.length > 0 && { headers: argumentHeaders(marks, params.arguments) }),
       ...(session.modern && isObject(answers) && { answers }),
       ...(state !== null && { state: state.text }),
     })
@@ -256,7 +260,7 @@ async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error:
   await evaluateServerMessage(exchange, gateway, body)
   const said = new McpError(error.code, textOf(body.message) ?? '', body.data)
   const isModern = required(exchange.mcp).session?.modern === true
-  const passed = isModern ? modernError(said) : said
+  const passed = isModern && !(error instanceof HeaderMismatch) ? modernError(said) : said
   const text = errorText(id, passed)
   required(exchange.mcp).resultBytes = Buffer.byteLength(text)
   required(exchange.mcp).errorCode = error.code

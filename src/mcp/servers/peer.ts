@@ -16,7 +16,7 @@ import { parseExactly, speltOf, withDoubles } from '../../lib/json/exact-json.ts
 import { isRpcId, type RpcId, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { isJson } from '../protocol.ts'
+import { isJson, metaKeys } from '../protocol.ts'
 import { answeredRequestId, isTooDeep } from './message-depth.ts'
 import { MessageRateLimit } from './message-rate-limit.ts'
 import { ServerRequests } from './server-requests.ts'
@@ -51,6 +51,12 @@ export interface PeerCall {
   signal: AbortSignal
   onProgress?: ((params: Json) => void) | undefined
   trace?: McpTrace
+  /** It runs until one side ends it, and progress and silence mean nothing. */
+  endless?: true
+  /** The least urgent log level that the caller wants; a server without sessions is told with the request. */
+  logLevel?: string | null
+  /** Further headers, for a server without sessions. */
+  headers?: Readonly<Record<string, string>>
   /** Given to the caller with what the server asks or says during this call. */
   related?: unknown
 }
@@ -61,6 +67,8 @@ export class Peer implements Receiver {
   readonly #pending = new Map<number, Pending>()
   readonly #serverRequests: ServerRequests
   readonly #flood: MessageRateLimit
+  /** What each request says of the caller; null while the server has a session. */
+  #metadata: Json | null = null
   #count = 0
   #over: Failure | null = null
 
@@ -76,6 +84,16 @@ export class Peer implements Receiver {
     return this.#over
   }
 
+  /** Whether the server has no sessions. */
+  get modern(): boolean {
+    return this.#metadata !== null
+  }
+
+  /** From now on each request says this of the caller (2026-07-28); null: the server has sessions. */
+  speakFor(metadata: Json | null): void {
+    this.#metadata = metadata
+  }
+
   ready(protocolVersion: string): void {
     this.#transport.ready(protocolVersion)
   }
@@ -84,25 +102,29 @@ export class Peer implements Receiver {
   async request(
     method: string,
     params: Json | undefined,
-    { signal, onProgress, trace, related }: PeerCall,
+    { signal, onProgress, trace, related, endless, logLevel, headers }: PeerCall,
   ): Promise<Json> {
     if (this.#over !== null) throw this.#over
     signal.throwIfAborted()
     const id = ++this.#count
     const { promise, resolve, reject } = Promise.withResolvers<Json>()
     const began = this.#options.clock.monotonic()
-    const isListed = method === 'initialize' || method.endsWith('/list')
+    const isListed = method === 'initialize' || method === 'server/discover' || method.endsWith('/list')
     this.#pending.set(id, { resolve, reject, onProgress, related, isListed, silentSince: began })
     const giveUp = (reason: unknown) => {
       if (!this.#pending.delete(id)) return
       reject(reason)
-      this.#quietly('notifications/cancelled', { requestId: id })
+      // Cancellation: a server without sessions sees that its stream is closed.
+      if (this.#metadata === null || !this.#transport.closesStreams)
+        this.#quietly('notifications/cancelled', { requestId: id })
     }
     const leave = () => giveUp(signal.reason)
     signal.addEventListener('abort', leave, { once: true })
-    const stopClock = this.#watch(id, began, giveUp)
-    const sent = onProgress === undefined ? withoutToken(params) : withToken(params, id)
-    const endWait = this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id, trace)
+    const stopClock = endless === true ? () => undefined : this.#watch(id, began, giveUp)
+    const token = onProgress === undefined ? withoutToken(params) : withToken(params, id)
+    const sent = this.#metadata === null ? token : withMetadata(token, this.#metadata, logLevel ?? null)
+    const message = { jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }
+    const endWait = this.#transport.request(message, id, { ...trace, ...(this.#metadata !== null && headers) })
     try {
       return await promise
     } finally {
@@ -219,10 +241,13 @@ export class Peer implements Receiver {
 
   #hear(method: string, { id, params }: Json, during: number | null | undefined): void {
     const given = isJson(params) ? params : undefined
-    if (isRpcId(id)) void this.#serve(id, method, given, during)
-    else if (method === 'notifications/progress') this.#progress(given ?? {})
+    if (isRpcId(id)) {
+      // A server without sessions sends no requests (2026-07-28, Receiving Messages).
+      if (this.#metadata === null) void this.#serve(id, method, given, during)
+      else this.#options.onUnsolicited()
+    } else if (method === 'notifications/progress') this.#progress(given ?? {})
     else if (method === 'notifications/cancelled') this.#serverRequests.cancelled(given?.requestId)
-    else this.#options.caller.notify(method, given, this.#related(during))
+    else this.#options.caller.notify(method, this.modern ? withoutSubscription(given) : given, this.#related(during))
   }
 
   #progress(params: Json): void {
@@ -273,6 +298,19 @@ function spelt(message: Json, text: string): Json {
 function withToken(params: Json | undefined, progressToken: number): Json {
   const meta = isJson(params?._meta) ? params._meta : {}
   return { ...params, _meta: { ...meta, progressToken } }
+}
+
+function withMetadata(params: Json | undefined, metadata: Json, logLevel: string | null): Json {
+  const meta = isJson(params?._meta) ? params._meta : {}
+  const level = logLevel === null ? {} : { [metaKeys.logLevel]: logLevel }
+  return { ...params, _meta: { ...meta, ...metadata, ...level } }
+}
+
+/** The id of a subscription is the gateway's own request, which no caller knows. */
+function withoutSubscription(params: Json | undefined): Json | undefined {
+  if (!isJson(params?._meta) || params._meta[metaKeys.subscriptionId] === undefined) return params
+  const { [metaKeys.subscriptionId]: _, ...meta } = params._meta
+  return { ...params, _meta: meta }
 }
 
 /** Removes the caller's progress token, which another request of this connection may use. */

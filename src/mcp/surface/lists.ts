@@ -14,6 +14,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
+import { type MarkedArgument, markedArguments } from '../header-values.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
@@ -187,7 +188,9 @@ async function pageOf({ list, session, signal }: Asked, { server, cursor }: Posi
   const offers = result[list.member]
   const next = result.nextCursor
   return {
-    offers: Array.isArray(offers) ? offers.filter(isNamed) : [],
+    offers: Array.isArray(offers)
+      ? offers.filter(isNamed).filter((offer) => fits(offer, list, session, connection))
+      : [],
     next: typeof next === 'string' && next !== cursor ? next : null,
   }
 }
@@ -213,6 +216,10 @@ async function connectionUntil(
   }
 }
 
+/** A tool whose marks are not allowed is left out (2026-07-28, Custom Headers); older versions know no marks. */
+const fits = (offer: Named, { kind }: ListKind, session: McpSession, connection: McpConnection): boolean =>
+  kind !== 'tool' || !(session.modern || connection.modern) || markedArguments(offer) !== null
+
 const isNamed = (offer: unknown): offer is Named => isJson(offer) && typeof offer.name === 'string'
 
 /** The names or addresses of all approved offers of one kind. */
@@ -221,6 +228,7 @@ export async function shownNames(
   server: McpServerRecord,
 ): Promise<ShownNames> {
   const [approved, held] = [new Set<string>(), new Set<string>()]
+  const marked = new Map<string, readonly MarkedArgument[]>()
   let next: string | null = null
   const cursors = new Set<string | null>()
   for (let pages = 0; pages < mostPages && !cursors.has(next); pages++) {
@@ -228,10 +236,14 @@ export async function shownNames(
     const page: Page = await pageOrNoList(asked, { server, cursor: next ?? undefined, pages })
     const shown = new Set(asked.servers.approved(server, asked.list.kind, page.offers))
     for (const offer of page.offers) (shown.has(offer) ? approved : held).add(String(offer[asked.list.named]))
+    for (const offer of asked.list.kind === 'tool' ? shown : []) {
+      const marks = markedArguments(offer) ?? []
+      if (marks.length > 0) marked.set(offer.name, marks)
+    }
     if (page.next === null) break
     next = page.next
   }
-  return { approved, held }
+  return { approved, held, marked }
 }
 
 /** A server may have resources without templates, or the reverse. */

@@ -1,8 +1,8 @@
 /** A request of a caller on its way to a server, in the combinations of their generations. */
 import type { Json, McpConnection, McpTrace } from '../connection.ts'
+import { requestedUrls } from '../input-required.ts'
 import { McpError } from '../mcp-error.ts'
 import type { HeldCalls } from './held-calls.ts'
-import { requestedUrls } from './input-required.ts'
 import type { RunningCall } from './running-call.ts'
 
 export interface SentRequest {

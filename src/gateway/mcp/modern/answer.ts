@@ -1,9 +1,9 @@
 /** Answers to callers of MCP 2026-07-28: what results, errors and their HTTP statuses are like in that version. */
 import { rpcCodes } from '../../../lib/json/json-rpc.ts'
 import type { Json } from '../../../mcp/connection.ts'
+import { inputRequests, isInputRequired } from '../../../mcp/input-required.ts'
 import { McpError } from '../../../mcp/mcp-error.ts'
 import { inputMethods, mcpCodes, metaKeys, supportedVersions } from '../../../mcp/protocol.ts'
-import { inputRequests, isInputRequired } from '../../../mcp/surface/input-required.ts'
 import { version } from '../../../version.ts'
 import type { McpRequest } from '../mcp-request.ts'
 
@@ -68,8 +68,8 @@ export function modernError({ code, message, data }: McpError): McpError {
   return isOther ? new McpError(rpcCodes.internalError, message, data) : new McpError(code, message, data)
 }
 
-/** Streamable HTTP, Protocol Version Header; Schema, MissingRequiredClientCapabilityError. */
+/** Streamable HTTP, Protocol Version Header and Server Validation; Schema, MissingRequiredClientCapabilityError. */
 export function modernErrorStatus({ code }: McpError): number {
-  if (code === mcpCodes.missingCapability) return 400
+  if (code === mcpCodes.missingCapability || code === mcpCodes.headerMismatch) return 400
   return code === rpcCodes.methodNotFound ? 404 : 200
 }

@@ -5,6 +5,8 @@
  */
 import { type RpcId, rpcCodes } from '../../../lib/json/json-rpc.ts'
 import type { Json } from '../../../mcp/connection.ts'
+import { decodedHeader, type MarkedArgument, mismatchedHeader } from '../../../mcp/header-values.ts'
+import { McpError } from '../../../mcp/mcp-error.ts'
 import { isJson, logLevels, mcpCodes, metaKeys, modernVersion, supportedVersions } from '../../../mcp/protocol.ts'
 import type { RpcRequest } from '../../../mcp/surface/json-rpc.ts'
 import { HttpRefusal } from '../http.ts'
@@ -68,13 +70,18 @@ function checkHeader({ headers }: Request, id: RpcId, name: string, value: strin
   if (decodedHeader(header) !== value) throw mismatch(id, `The header ${name} differs from the body`)
 }
 
-/** Value Encoding; null where the encoding is broken. Bun trims spaces around a value (RFC 9110 section 5.5). */
-export function decodedHeader(value: string): string | null {
-  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(value) ?? []
-  if (encoded === undefined) return value
-  const bytes = Buffer.from(encoded, 'base64')
-  const text = bytes.toString('utf8')
-  return bytes.toString('base64') === encoded && Buffer.from(text, 'utf8').equals(bytes) ? text : null
+/** A header of the caller that differs from its request. */
+export class HeaderMismatch extends McpError {}
+
+/** Throws a HeaderMismatch where a header `Mcp-Param-…` differs from its argument (Custom Headers, Server Behavior). */
+export function checkArgumentHeaders(
+  marks: readonly MarkedArgument[],
+  { params }: { params: Json },
+  { headers }: Request,
+): void {
+  const header = marks.length === 0 ? null : mismatchedHeader(marks, params.arguments, headers)
+  if (header !== null)
+    throw new HeaderMismatch(mcpCodes.headerMismatch, `The header ${header} differs from its argument`)
 }
 
 const protocolKeys: ReadonlySet<string> = new Set(Object.values(metaKeys))

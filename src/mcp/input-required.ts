@@ -2,10 +2,10 @@
  * What a server needs of its caller before it can answer (2026-07-28, Multi Round-Trip Requests), and the same of
  * 2025-11-25, whose servers refuse a request until the caller has opened an address.
  */
-import { rpcCodes } from '../../lib/json/json-rpc.ts'
-import type { Json } from '../connection.ts'
-import { McpError } from '../mcp-error.ts'
-import { callerMethods, isJson, mcpCodes, undeclaredPart } from '../protocol.ts'
+import { rpcCodes } from '../lib/json/json-rpc.ts'
+import type { Json } from './connection.ts'
+import { McpError } from './mcp-error.ts'
+import { callerMethods, isJson, mcpCodes, undeclaredPart } from './protocol.ts'
 
 const mostRequests = 64
 
