@@ -101,7 +101,7 @@ async function pass(asked: Asked, owner: Owner, gateway: Gateway, body: Uint8Arr
 }
 
 const isRefused = (thrown: unknown): boolean =>
-  thrown instanceof Error && 'code' in thrown && thrown.code === 'ConnectionRefused'
+  thrown instanceof Error && 'code' in thrown && thrown.code === 'ECONNREFUSED'
 
 /** The same bytes; `ended` is called when no more will be read. */
 function untilEnd(body: ReadableStream<Uint8Array> | null, ended: () => void): ReadableStream<Uint8Array> | null {
