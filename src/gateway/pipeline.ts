@@ -24,9 +24,10 @@ import { uploadFile } from './batches/upload/upload-file.ts'
 import type { Gateway } from './context.ts'
 import type { Exchange } from './exchange.ts'
 import { allowServer, callServer, readCall, refuseChangedTarget } from './mcp/call.ts'
-import { reserveCall, takeCallRates } from './mcp/call-limits.ts'
 import { answerDiscovery, readDiscovery } from './mcp/discovery.ts'
+import { openSubscription } from './mcp/modern/subscriptions.ts'
 import { limitRequestTexts } from './mcp/texts.ts'
+import { reserveCall, takeCallRates } from './mcp/tools/call-limits.ts'
 import { answerModels } from './model-discovery.ts'
 import { evaluateRequest } from './policy/evaluate-request.ts'
 import { awaitTranscript, readSpeech, type Speech, writtenBySession } from './realtime/speech.ts'
@@ -223,4 +224,17 @@ export const mcpDiscoveryStages: readonly Stage[] = [
   checkDepletion,
   readDiscovery,
   answerDiscovery,
+]
+
+/** A stream of changes: servers are told which resources it is about, so its policies see them. */
+export const mcpSubscriptionStages: readonly Stage[] = [
+  authenticateDraining,
+  admitToken,
+  checkDepletion,
+  readDiscovery,
+  selectChain,
+  takeRates,
+  limitRequestTexts,
+  evaluateRequest,
+  openSubscription,
 ]

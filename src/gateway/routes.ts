@@ -24,7 +24,7 @@ import { failureResponse } from './error-response.ts'
 import type { Connection } from './exchange.ts'
 import { checkQuery, geminiRoute, geminiRoutes, inAskedForm } from './gemini-routes.ts'
 import type { GovernedRoute } from './govern.ts'
-import { mcpPath } from './mcp/surface.ts'
+import { mcpPath } from './mcp/answer-call.ts'
 import { modelsPath } from './model-discovery.ts'
 import {
   batchStages,

@@ -294,6 +294,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     async drain() {
       gateway.draining = true
       gateway.batches.stop()
+      gateway.mcp.sessions.drain()
       const until = clock.monotonic() + 1000 * settings.drain_seconds
       const closing = sockets.drain(1000 * settings.drain_seconds + closeGraceMilliseconds)
       await running.drain(1000 * settings.drain_seconds)

@@ -55,13 +55,16 @@ export type Json = Record<string, unknown>
 
 /** The caller of a session, as a server reaches it. */
 export interface McpCaller {
-  /** What the caller declared at `initialize`: its version, and the capabilities that the gateway passes on. */
+  /** The version that the caller speaks, and the capabilities that the gateway passes on. */
   readonly protocolVersion: string
   readonly capabilities: Json
-  /** `sampling/createMessage`, `elicitation/create`, `roots/list`. Rejects with an McpError when the caller cannot. */
+  /**
+   * `sampling/createMessage`, `elicitation/create`, `roots/list`. Rejects with an McpError when the caller cannot.
+   * `related`: that of the call for which the server asks; absent when it is unknown.
+   */
   request(method: string, params: Json | undefined, options: { signal: AbortSignal; related?: unknown }): Promise<Json>
   /** `notifications/tools/list_changed`, `notifications/message`, `notifications/resources/updated`. */
-  notify(method: string, params: Json | undefined): void
+  notify(method: string, params: Json | undefined, related?: unknown): void
 }
 
 /** The trace of a request as HTTP headers state it (W3C Trace Context). */
@@ -70,9 +73,23 @@ export interface McpTrace {
   readonly tracestate?: string
 }
 
+export interface McpCallOptions {
+  readonly signal: AbortSignal
+  readonly onProgress?: (params: Json) => void
+  readonly trace?: McpTrace
+  /** Given back with what the server asks or says while it works on this. */
+  readonly related?: unknown
+  /** Headers that name arguments of a tool (`Mcp-Param-…`); only a modern server gets them. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** The least urgent log level that the caller wants; null for no log. A modern server is told with the request. */
+  readonly logLevel?: string | null
+}
+
 export interface McpConnection {
   readonly server: McpServerRecord
-  /** The server's answer to `initialize`. */
+  /** Whether the server has no sessions: it asks the caller by its results (`resultType: input_required`). */
+  readonly modern: boolean
+  /** The server's answer to `initialize` or `server/discover`. */
   readonly capabilities: Json
   readonly instructions: string | null
   /**
@@ -80,11 +97,7 @@ export interface McpConnection {
    * (the server's code, message, data), or with a Failure when the connection broke, a deadline passed or a result is
    * too large.
    */
-  request(
-    method: string,
-    params: Json | undefined,
-    options: { signal: AbortSignal; onProgress?: (params: Json) => void; trace?: McpTrace },
-  ): Promise<Json>
+  request(method: string, params: Json | undefined, options: McpCallOptions): Promise<Json>
   notify(method: string, params: Json | undefined): Promise<void>
   close(): Promise<void>
 }

@@ -14,6 +14,8 @@ for await (const line of console) {
     process.stdout.write('a line that is no message\n')
     const capabilities = behaviour === 'tools' ? { tools: {} } : {}
     write({ jsonrpc: '2.0', id, result: { protocolVersion: params.protocolVersion, capabilities } })
+  } else if (method === 'server/discover' && behaviour !== 'dies') {
+    write({ jsonrpc: '2.0', id, error: { code: -32_601, message: 'Method not found' } })
   } else if (behaviour === 'tools' && method === 'tools/list') {
     write({ jsonrpc: '2.0', id, result: { tools: [{ name: 'where', inputSchema: { type: 'object' } }] } })
   } else if (behaviour === 'tools') {

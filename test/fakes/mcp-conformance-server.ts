@@ -51,6 +51,7 @@ const tools: Record<string, Handler> = {
       resource('test://mixed-content-resource', 'application/json', '{"test":"data","value":123}'),
     ),
   test_tool_with_logging: sayAll,
+  test_reconnection: () => content(text('Reconnected')),
   test_error_handling: () => ({
     ...content(text('This tool intentionally returns an error for testing')),
     isError: true,
@@ -94,8 +95,25 @@ const schemaTool = {
   inputSchema: {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'object',
-    $defs: { address: { type: 'object', properties: { street: { type: 'string' }, city: { type: 'string' } } } },
-    properties: { name: { type: 'string' }, address: { $ref: '#/$defs/address' } },
+    $defs: {
+      address: {
+        $anchor: 'addressDef',
+        type: 'object',
+        properties: { street: { type: 'string' }, city: { type: 'string' } },
+      },
+    },
+    properties: {
+      name: { type: 'string' },
+      address: { $ref: '#/$defs/address' },
+      contactMethod: { type: 'string', enum: ['phone', 'email'] },
+      phone: { type: 'string' },
+      email: { type: 'string' },
+    },
+    allOf: [{ anyOf: [{ required: ['phone'] }, { required: ['email'] }] }],
+    if: { properties: { contactMethod: { const: 'phone' } }, required: ['contactMethod'] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword
+    then: { required: ['phone'] },
+    else: { required: ['email'] },
     additionalProperties: false,
   },
 }

@@ -6,6 +6,7 @@
  */
 import { Failure } from '../../failure.ts'
 import type { McpConnection, OfferKind } from '../../mcp/connection.ts'
+import type { MarkedArgument } from '../../mcp/header-values.ts'
 import { listKinds, shownNames } from '../../mcp/surface/lists.ts'
 import type { ShownNames } from '../../mcp/surface/shown-offers.ts'
 import { matchesTemplate } from '../../mcp/surface/uri-template.ts'
@@ -18,21 +19,21 @@ export interface RequestedOffer {
   readonly name: string
 }
 
-/** Throws `mcp.unknown_tool` or `mcp.unknown_name`. */
+/** The arguments of the offer that HTTP headers repeat. Throws `mcp.unknown_tool` or `mcp.unknown_name`. */
 export async function requireApproved(
   exchange: Exchange,
   gateway: Gateway,
   connection: McpConnection,
   { kind, name }: RequestedOffer,
-): Promise<void> {
+): Promise<readonly MarkedArgument[]> {
   const seen = await namesFor(exchange, gateway, connection, kind)
-  if (seen.approved.has(name)) return
+  if (seen.approved.has(name)) return seen.marked.get(name) ?? []
   if (kind === 'resource' && !seen.held.has(name)) {
     const templates = await namesFor(exchange, gateway, connection, 'resource_template')
     // A completion names the template itself.
     const isOf = (template: string) => template === name || matchesTemplate(template, name)
-    if ([...templates.approved].some(isOf)) return
-    if (connection.server.approval === 'first_use' && ![...templates.held].some(isOf)) return
+    if ([...templates.approved].some(isOf)) return []
+    if (connection.server.approval === 'first_use' && ![...templates.held].some(isOf)) return []
   }
   throw new Failure(kind === 'tool' ? 'mcp.unknown_tool' : 'mcp.unknown_name')
 }
@@ -45,7 +46,7 @@ async function namesFor(
 ): Promise<ShownNames> {
   const session = required(required(mcp).session)
   const list = required(listKinds.values().find((each) => each.kind === kind) ?? null)
-  if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set() }
+  if (capabilities[list.capability] === undefined) return { approved: new Set(), held: new Set(), marked: new Map() }
   return await session.seen(server).names(kind, () => {
     // Other calls wait for the same lookup, so cancelling this call must not end it.
     const { signal } = new AbortController()

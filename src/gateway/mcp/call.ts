@@ -11,6 +11,8 @@ import { Failure } from '../../failure.ts'
 import { isObject, textOf } from '../../languages/reading/json-value.ts'
 import type { RpcId } from '../../lib/json/json-rpc.ts'
 import type { Json, McpServerRecord } from '../../mcp/connection.ts'
+import { argumentHeaders } from '../../mcp/header-values.ts'
+import { isInputRequired } from '../../mcp/input-required.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
 import { directCall } from '../../mcp/search/search-offers.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
@@ -25,6 +27,9 @@ import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { type RequestedOffer, requireApproved } from './approval.ts'
 import type { McpRequest } from './mcp-request.ts'
+import { inputNeeded, modernError, modernErrorStatus, modernResult } from './modern/answer.ts'
+import { checkArgumentHeaders, HeaderMismatch } from './modern/request.ts'
+import { openState, sealState } from './modern/request-state.ts'
 import { evaluateServerMessage } from './texts.ts'
 
 /** How a method names its target and how its parameters are sent to the server. */
@@ -73,6 +78,9 @@ export const routedMethods: readonly string[] = [...routings.keys()]
 
 export const isRouted = (method: string): boolean => routings.has(method)
 
+/** The same of 2026-07-28, where `subscriptions/listen` replaces subscribing. */
+export const isModernRouted = (method: string): boolean => routings.has(method) && !method.endsWith('subscribe')
+
 const encoder = new TextEncoder()
 /** A longer name or address belongs to no offer, and no event records it. */
 const longestName = 8192
@@ -96,8 +104,10 @@ export function readCall(exchange: Exchange, gateway: Gateway): void {
  * Gives policies the parameters, and makes the digest text that a reviewer's grant matches. The text leaves out
  * `_meta`, which differs in every request.
  */
-export function setPolicyParameters(exchange: Exchange, { _meta: meta, ...params }: Json): void {
+export function setPolicyParameters(exchange: Exchange, { _meta: meta, ...given }: Json): void {
   const { method, name, session } = required(exchange.mcp)
+  const { requestState: _sealed, ...stateless } = given
+  const params = session?.modern === true ? stateless : given
   const { progressToken: _own, ...shown } = isObject(meta) ? meta : {}
   const parsed = {
     method,
@@ -148,7 +158,7 @@ export function refuseChangedTarget(exchange: Exchange): void {
 }
 
 /** The parameters as policies left them, which are the only ones sent to the server. */
-function governedParams({ parsed }: Exchange): Json {
+export function governedParams({ parsed }: Exchange): Json {
   return isObject(parsed?.params) ? parsed.params : {}
 }
 
@@ -170,9 +180,12 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
+  const { requestState: state } = result
+  delete result.requestState
   await evaluateServerMessage(exchange, gateway, result)
   publishUris(required(mcp.server).name, result)
-  const text = resultText(id, result)
+  if (typeof state === 'string') result.requestState = state
+  const text = resultText(id, required(mcp.session).modern ? modernResult(mcp.method, result) : result)
   mcp.resultBytes = Buffer.byteLength(text)
   await finishExchange(exchange, gateway, answeredOutcome(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
@@ -187,22 +200,28 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const params = governedParams(exchange)
   const own = required(routing.own(params))
   const connection = await session.connection(server)
-  await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
+  const marks = await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
+  if (session.modern) checkArgumentHeaders(marks, mcp, exchange.request)
   // Connecting and the approval may have taken long.
   checkLive(exchange, gateway)
   call.serverId = server.id
   mcp.sent = true
   const trace = beginCallSpan(exchange, gateway, own.name)
+  const { inputResponses: answers, ...asked } = params
+  const state = session.modern ? openState(exchange, gateway, mcp) : null
   try {
-    const result = await connection.request(mcp.method, withTrace(routing.sent(params, own.name), trace), {
-      signal,
+    const result = await session.send(connection, call, {
+      ...{ method: mcp.method, signal },
+      params: withTrace(routing.sent(session.modern ? asked : params, own.name), trace),
       ...(trace !== null && { trace }),
-      ...(call.progressToken === null
-        ? {}
-        : { onProgress: (progress: Json) => session.progressed(call, server, progress) }),
+      ...(marks.length > 0 && { headers: argumentHeaders(marks, params.arguments) }),
+      ...(session.modern && isObject(answers) && { answers }),
+      ...(state !== null && { state: state.text }),
     })
     await session.told(server)
-    return result
+    if (!session.modern || !isInputRequired(result)) return result
+    const holder = connection.modern ? null : gateway.mcp.siblings.sessionPrefix
+    return inputNeeded(mcp, result, (text) => sealState(exchange, gateway, { holder, text }))
   } finally {
     if (mcp.calling !== null) mcp.calling.endedMonotonic = gateway.clock.monotonic()
   }
@@ -242,15 +261,19 @@ export function orUntilCut<Value>(exchange: Exchange, pending: Promise<Value>): 
 async function passError(exchange: Exchange, gateway: Gateway, id: RpcId, error: McpError): Promise<void> {
   const body: Json = { message: error.message, ...(error.data === undefined ? {} : { data: error.data }) }
   await evaluateServerMessage(exchange, gateway, body)
-  const text = errorText(id, new McpError(error.code, textOf(body.message) ?? '', body.data))
+  const said = new McpError(error.code, textOf(body.message) ?? '', body.data)
+  const isModern = required(exchange.mcp).session?.modern === true
+  const passed = isModern && !(error instanceof HeaderMismatch) ? modernError(said) : said
+  const text = errorText(id, passed)
   required(exchange.mcp).resultBytes = Buffer.byteLength(text)
   required(exchange.mcp).errorCode = error.code
   await finishExchange(exchange, gateway, { verdict: 'error', reason: 'mcp.server_error', status: 200 })
-  exchange.answer = jsonAnswer(exchange, text)
+  exchange.answer = jsonAnswer(exchange, text, isModern ? modernErrorStatus(passed) : 200)
 }
 
-export const jsonAnswer = ({ requestId, verdict }: Exchange, text: string): Response =>
+export const jsonAnswer = ({ requestId, verdict }: Exchange, text: string, status = 200): Response =>
   new Response(text, {
+    status,
     headers: {
       'content-type': 'application/json',
       'x-request-id': requestId,

@@ -1,33 +1,30 @@
 /**
- * Answers the MCP requests that need no single server: `initialize`, the merged lists, searches of tools, the log level.
- * There is no open record, as with model discovery; the outcome is recorded.
+ * Answers the MCP requests that need no single server: `initialize`, `server/discover`, the merged lists, searches of
+ * tools, the log level. There is no open record, as with model discovery; the outcome is recorded.
  *
  * A list shows what its token may use: servers by the token's bindings, names by the `tool-access` policies that would
  * apply to a call. That is no decision about a request, so none is recorded. Other policies do not apply to
  * definitions: each is shown exactly as approved or not at all (`src/mcp/offers/offers.ts`). A rewritten definition
  * would be one that nobody approved, and a blocked one would block a whole list.
  */
-import { randomBytes } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { isObject } from '../../languages/reading/json-value.ts'
 import type { Json } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
-import { protocolVersions } from '../../mcp/protocol.ts'
+import { logLevels } from '../../mcp/protocol.ts'
 import { isSearch, searchOffers } from '../../mcp/search/search-offers.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
 import { listKinds } from '../../mcp/surface/lists.ts'
-import { McpSession } from '../../mcp/surface/session.ts'
-import { version } from '../../version.ts'
 import { finishExchange } from '../accounting/exchange-record.ts'
 import { answeredOutcome } from '../accounting/outcome.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { jsonAnswer, orUntilCut, setPolicyParameters } from './call.ts'
-import { governorOf } from './governor.ts'
+import { beginSession } from './caller-session.ts'
 import type { McpRequest } from './mcp-request.ts'
-import { sessionOwner, sessionToken } from './session-owner.ts'
-import { shownPage, usableServers, visibility } from './shown-lists.ts'
-import { searchedServers, searchTools } from './tool-search.ts'
+import { discovery, modernResult, offeredCapabilities, serverInfo } from './modern/answer.ts'
+import { shownPage, usableServers, visibility } from './tools/shown-lists.ts'
+import { searchedServers, searchTools } from './tools/tool-search.ts'
 
 /** Whether the gateway answers the request itself. */
 export const isDiscovery = (request: { readonly method: string; readonly params: Json }): boolean =>
@@ -35,6 +32,10 @@ export const isDiscovery = (request: { readonly method: string; readonly params:
   request.method === 'logging/setLevel' ||
   listKinds.has(request.method) ||
   isSearch(request)
+
+/** The same of 2026-07-28. */
+export const isModernDiscovery = (request: { readonly method: string; readonly params: Json }): boolean =>
+  request.method === 'server/discover' || listKinds.has(request.method) || isSearch(request)
 
 export function readDiscovery(exchange: Exchange): void {
   setPolicyParameters(exchange, required(exchange.mcp).params)
@@ -46,7 +47,8 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
   let text: string
   try {
     const answer = answerOf(exchange, gateway, mcp)
-    text = resultText(id, answer instanceof Promise ? await orUntilCut(exchange, answer) : answer)
+    const result = answer instanceof Promise ? await orUntilCut(exchange, answer) : answer
+    text = resultText(id, mcp.session?.modern === true ? modernResult(mcp.method, result) : result)
   } catch (thrown) {
     if (!(thrown instanceof McpError)) throw thrown
     mcp.errorCode = thrown.code
@@ -60,61 +62,26 @@ export async function answerDiscovery(exchange: Exchange, gateway: Gateway): Pro
 function answerOf(exchange: Exchange, gateway: Gateway, { method }: McpRequest): Json | Promise<Json> {
   if (method === 'initialize') return initialize(exchange, gateway)
   if (method === 'tools/call') return searchTools(exchange, gateway)
+  if (method === 'server/discover') return discovery()
   return method === 'logging/setLevel' ? setLevel(exchange) : list(exchange, gateway, method)
 }
 
-/** Lifecycle, version negotiation: the requested version if it is supported, otherwise the newest. */
 function initialize(exchange: Exchange, gateway: Gateway): Json {
   const mcp = required(exchange.mcp)
   const { protocolVersion, capabilities } = mcp.params
   if (typeof protocolVersion !== 'string' || !isObject(capabilities)) {
     throw new Failure('invalid_parameter', { message: 'initialize needs protocolVersion and capabilities' })
   }
-  const session = new McpSession({
-    // Visible ASCII that cannot be guessed (Streamable HTTP, Session Management).
-    id: `${gateway.mcp.siblings.sessionPrefix}${randomBytes(24).toString('base64url')}`,
-    label: gateway.newId(),
-    token: sessionToken(exchange),
-    owner: sessionOwner(exchange),
-    protocolVersion: protocolVersions.find((spoken) => spoken === protocolVersion) ?? protocolVersions[0],
-    capabilities,
-    servers: gateway.mcp.servers,
-    governor: governorOf(gateway),
-    evicted() {
-      gateway.mcp.sessions.evicted += 1
-    },
-  })
-  gateway.mcp.sessions.add(session, gateway.clock.monotonic())
+  const session = beginSession(exchange, gateway, protocolVersion, capabilities)
   mcp.session = session
   exchange.sessionId = session.label
-  return {
-    protocolVersion: session.protocolVersion,
-    capabilities: {
-      tools: { listChanged: true },
-      prompts: { listChanged: true },
-      resources: { subscribe: true, listChanged: true },
-      logging: {},
-      completions: {},
-    },
-    serverInfo: { name: 'gatehouse', title: 'Gatehouse', version },
-  }
+  return { protocolVersion: session.protocolVersion, capabilities: offeredCapabilities, serverInfo }
 }
-
-const levels: ReadonlySet<unknown> = new Set([
-  'debug',
-  'info',
-  'notice',
-  'warning',
-  'error',
-  'critical',
-  'alert',
-  'emergency',
-])
 
 async function setLevel({ mcp }: Exchange): Promise<Json> {
   const { params, session } = required(mcp)
   const { level } = params
-  if (typeof level !== 'string' || !levels.has(level)) {
+  if (typeof level !== 'string' || !logLevels.includes(level)) {
     throw new Failure('invalid_parameter', { message: 'level must be one of the levels of syslog', param: 'level' })
   }
   await required(session).setLevel(level)

@@ -107,7 +107,7 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
       route: 'POST /mcp',
       family: 'mcp',
       dialect: answering({ id: '', method, sent: false }),
-      mcp: { ...mcp, sent: false, toolFailed: false, errorCode: null, calling: null },
+      mcp: { ...mcp, sent: false, toolFailed: false, errorCode: null, calling: null, changes: null },
     },
     gateway,
   )

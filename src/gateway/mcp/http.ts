@@ -1,5 +1,5 @@
 /**
- * The HTTP rules of `/mcp` (Streamable HTTP, MCP 2025-11-25): allowed origins, forms of an answer, reading a message,
+ * The HTTP rules of `/mcp` that all versions share (Streamable HTTP, MCP 2025-11-25): allowed origins, forms of an answer, reading a message,
  * and the refusal of a message that breaks a rule: a status with a JSON-RPC error without an id.
  */
 
@@ -20,15 +20,23 @@ import { membersOf } from '../request/read-request.ts'
 const methods = 'GET, POST, DELETE'
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** A refusal by HTTP status with a JSON-RPC error without an id. */
+/** What a refusal of a request whose body was read has beside its words. */
+interface RefusedRequest {
+  readonly id: RpcId
+  readonly data?: unknown
+}
+
+/** A refusal by HTTP status with a JSON-RPC error, without an id where the body was not read. */
 export class HttpRefusal extends Error {
   readonly status: number
   readonly code: number
+  readonly request: RefusedRequest | null
 
-  constructor(status: number, message: string, code: number = rpcCodes.refused) {
+  constructor(status: number, message: string, code: number = rpcCodes.refused, request: RefusedRequest | null = null) {
     super(message)
     this.status = status
     this.code = code
+    this.request = request
   }
 }
 
@@ -52,11 +60,13 @@ const headersOfPages = [
   'authorization',
   'content-type',
   'last-event-id',
+  'mcp-method',
+  'mcp-name',
   'mcp-protocol-version',
   'mcp-session-id',
   'traceparent',
   'x-request-id',
-].join(', ')
+]
 const headersForPages = [
   'mcp-session-id',
   'retry-after',
@@ -70,11 +80,14 @@ const preflightSeconds = 600
 /** WHATWG Fetch, CORS preflight of an allowed origin. */
 export function preflight({ headers, method }: Request): Response | null {
   if (method !== 'OPTIONS' || !headers.has('origin') || !headers.has('access-control-request-method')) return null
+  // A tool names the headers of its arguments (2026-07-28, Custom Headers).
+  const asked = headers.get('access-control-request-headers')?.toLowerCase() ?? ''
+  const named = asked.split(',').flatMap((header) => /^\s*(mcp-param-[\w-]{1,128})\s*$/.exec(header)?.[1] ?? [])
   return new Response(null, {
     status: 204,
     headers: {
       'access-control-allow-methods': methods,
-      'access-control-allow-headers': headersOfPages,
+      'access-control-allow-headers': [...headersOfPages, ...named].join(', '),
       'access-control-max-age': String(preflightSeconds),
     },
   })
@@ -113,10 +126,14 @@ export function accepts(header: string | null, type: string): boolean {
 export const isEventStream = ({ headers }: Response): boolean =>
   headers.get('content-type')?.startsWith('text/event-stream') === true
 
+/** The id of a session, for a caller that has one. */
+export const sessionHeader = ({ id, modern }: Session): Record<string, string> =>
+  modern ? {} : { 'mcp-session-id': id }
+
 /** Messages of a session as SSE; null when there will be none. */
 export const eventStream = (
   stream: ReadableStream<Uint8Array> | null,
-  { id }: Pick<McpSession, 'id'>,
+  session: Session,
   headers: Record<string, string> = {},
 ): Response =>
   new Response(stream, {
@@ -124,7 +141,7 @@ export const eventStream = (
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
-      'mcp-session-id': id,
+      ...sessionHeader(session),
       ...headers,
     },
   })
@@ -163,7 +180,7 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-type Session = Pick<McpSession, 'id'>
+type Session = Pick<McpSession, 'id' | 'modern'>
 
 /** The answer to a ping, which needs no server, policy or record. */
 export const pingAnswer = ({ id }: RpcRequest, session: Session): Response => selfAnswer(session, resultText(id, {}))
@@ -175,11 +192,13 @@ export const methodUnknown = ({ id }: RpcRequest, session: Session): Response =>
     'x-service-verdict': 'DENY',
   })
 
-const selfAnswer = ({ id }: Session, text: string, headers: Record<string, string> = {}): Response =>
-  new Response(text, { headers: { 'content-type': 'application/json', 'mcp-session-id': id, ...headers } })
+const selfAnswer = (session: Session, text: string, headers: Record<string, string> = {}): Response =>
+  new Response(text, { headers: { 'content-type': 'application/json', ...sessionHeader(session), ...headers } })
 
 /** The outcome of a request that `refusalAnswer` refused, in the terms of the other routes. */
 export function refusalOutcome(thrown: unknown, status: number): Outcome {
+  if (thrown instanceof HttpRefusal && thrown.code === rpcCodes.methodNotFound)
+    return { verdict: 'deny', reason: 'mcp.unknown_method', status }
   if (thrown instanceof HttpRefusal)
     return { verdict: 'deny', reason: refusalReasons.get(status) ?? 'bad_request', status }
   if (thrown instanceof McpError) {
@@ -205,7 +224,8 @@ export function refusalAnswer(thrown: unknown, requestId: string): Response {
     return new Response(text, { status, headers })
   }
   if (thrown instanceof HttpRefusal) {
-    return answerWith(thrown.status, errorText(null, new McpError(thrown.code, thrown.message)), 'bad_request')
+    const { status, code, message, request } = thrown
+    return answerWith(status, errorText(request?.id ?? null, new McpError(code, message, request?.data)), 'bad_request')
   }
   if (thrown instanceof McpError) return answerWith(400, errorText(null, thrown), 'bad_request')
   const failure = asFailure(thrown)

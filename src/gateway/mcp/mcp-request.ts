@@ -29,6 +29,8 @@ export interface McpRequest {
   errorCode: number | null
   /** The call to the server of a traced exchange; null otherwise, and before the call. */
   calling: McpCallSpan | null
+  /** The stream that the request has opened (2026-07-28, Subscriptions); null otherwise. */
+  changes: ReadableStream<Uint8Array> | null
 }
 
 /** Monotonic times. Without an end of its own the call ends with the exchange. */

@@ -15,7 +15,8 @@ async function asking(method: string, answer: (request: ForwardedRequest) => Pro
   const body = method === 'POST' ? { body: 'asked' } : {}
   const request = new Request('http://localhost/mcp', { method, headers, ...body, ...(signal && { signal }) })
   const asked = { request, connection, memory: gateway.memory.forBody(), requestId: 'r' }
-  const answering = forwardToOwner(gateway, asked) ?? Promise.reject(new Error())
+  const here = async (request: Request) => new Response(`answered ${request.method} here: ${await request.text()}`)
+  const answering = forwardToOwner(gateway, asked, here) ?? Promise.reject(new Error())
   return { limits, answering, running: gateway.running }
 }
 
@@ -89,4 +90,12 @@ test('records a disconnect while another worker is called, and reports the sessi
   const thrown = (answering: Promise<Response>) => answering.catch((error: unknown) => error)
   expect(await thrown((await asking('POST', left, leaving.signal)).answering)).toMatchObject({ code: 'client_left' })
   expect(await thrown((await asking('POST', ended)).answering)).toMatchObject({ status: 404 })
+})
+
+test.each(methods)('answers %s itself when the other worker has ended before', async (method) => {
+  const gone = async (): Promise<Response> => {
+    throw Object.assign(new TypeError('Unable to connect'), { code: 'ECONNREFUSED' })
+  }
+  const answer = await (await asking(method, gone)).answering
+  expect(await answer.text()).toBe(method === 'POST' ? 'answered POST here: asked' : `answered ${method} here: `)
 })

@@ -98,16 +98,21 @@ async function connect(server: TestMcpServer, caller: McpCaller): Promise<McpCon
     server.notifications.push({ method, params })
   }
   const client = new Client({ name: 'gateway', version: '1' }, { capabilities: caller.capabilities })
-  client.fallbackRequestHandler = async ({ method, params }, { signal }) => caller.request(method, params, { signal })
-  client.fallbackNotificationHandler = async ({ method, params }) => caller.notify(method, params)
+  const calls = new Set<unknown>()
+  const related = () => [...calls].at(-1)
+  client.fallbackRequestHandler = async ({ method, params }, { signal }) =>
+    caller.request(method, params, { signal, related: related() })
+  client.fallbackNotificationHandler = async ({ method, params }) => caller.notify(method, params, related())
   const [here, there] = InMemoryTransport.createLinkedPair()
   await Promise.all([peer.connect(there), client.connect(here)])
   server.connections += 1
   return {
     server: server.record,
+    modern: false,
     capabilities,
     instructions: null,
-    async request(method, params, { signal, onProgress }) {
+    async request(method, params, { signal, onProgress, related: call }) {
+      if (call !== undefined) calls.add(call)
       try {
         const options =
           onProgress === undefined ? { signal } : { signal, onprogress: (told: object) => onProgress({ ...told }) }
@@ -116,6 +121,8 @@ async function connect(server: TestMcpServer, caller: McpCaller): Promise<McpCon
         if (thrown instanceof SdkError)
           throw new McpError(thrown.code, thrown.message.replace(/^MCP error -?\d+: /, ''), thrown.data)
         throw thrown
+      } finally {
+        calls.delete(call)
       }
     },
     notify: (method, params) => client.notification({ method, params }),

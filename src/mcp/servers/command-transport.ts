@@ -30,6 +30,7 @@ export interface CommandTransportOptions {
 }
 
 export class CommandTransport implements Transport {
+  readonly closesStreams = false
   readonly #options: CommandTransportOptions
   readonly #receiver: Receiver
   readonly #child: ChildProcess

@@ -1,11 +1,13 @@
 /**
- * Streamable HTTP as a client (Model Context Protocol 2025-11-25 and 2025-06-18, Transports), by fetch. The official
- * transport buffers whatever a server sends, follows redirects, and starts more slowly.
+ * Streamable HTTP as a client (Model Context Protocol 2026-07-28, 2025-11-25 and 2025-06-18, Transports), by fetch. The
+ * official transport buffers whatever a server sends, follows redirects, and starts more slowly.
  *
  * 1. Each message is a POST. The answer of a request is JSON, or a stream in which other messages precede it.
  * 2. A stream that ends before the answer is resumed after its last event, if its events have ids.
  * 3. After `initialize`, a GET listens for messages that the server sends on its own, if it offers that.
  * 4. At the end the session is deleted.
+ *
+ * A request of 2026-07-28 has the first step only: its headers repeat parts of it, and closing its stream cancels it.
  *
  * Of the caller only the message and its trace are sent. Redirects are refused, because they could carry credentials
  * elsewhere.
@@ -17,12 +19,14 @@ import { parseExactly } from '../../lib/json/exact-json.ts'
 import { lacksDescriptor } from '../../lib/log/host-fault.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import type { ClientCredentials } from '../catalog/client-credentials.ts'
-import type { Json, McpTrace } from '../connection.ts'
+import type { Json } from '../connection.ts'
+import { encodedHeader } from '../header-values.ts'
 import { McpError } from '../mcp-error.ts'
-import { isJson } from '../protocol.ts'
+import { inputMethods, isJson, metaKeys } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
+import { wantsSession } from './generation.ts'
 import { isTooDeep } from './message-depth.ts'
-import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
+import { type Receiver, SessionForgotten, SessionWanted, type Transport } from './transport.ts'
 
 const resumptions = 5
 /** How much of a stream is read before yielding to the event loop. */
@@ -62,6 +66,7 @@ interface Reading {
 }
 
 export class HttpTransport implements Transport {
+  readonly closesStreams = true
   readonly #options: HttpTransportOptions
   readonly #receiver: Receiver
   readonly #closing = new AbortController()
@@ -74,9 +79,9 @@ export class HttpTransport implements Transport {
     this.#receiver = receiver
   }
 
-  request(message: Json, id: number, trace?: McpTrace): () => void {
+  request(message: Json, id: number, headers: Readonly<Record<string, string>>): () => void {
     const wait: Wait = { controller: new AbortController(), over: false }
-    this.#exchange(message, id, wait, trace).then(
+    this.#exchange(message, id, wait, { ...headers, ...modernHeaders(message) }).then(
       () => {
         if (!this.#receiver.waits(id)) return
         this.#receiver.lost(id, new Failure('mcp.server_error', { message: 'The MCP server did not answer' }))
@@ -125,10 +130,11 @@ export class HttpTransport implements Transport {
     )
   }
 
-  async #exchange(message: Json, id: number, wait: Wait, trace: McpTrace | undefined): Promise<void> {
+  async #exchange(message: Json, id: number, wait: Wait, headers: Readonly<Record<string, string>>): Promise<void> {
     const { signal } = wait.controller
-    const answer = await this.#send('POST', JSON.stringify(message), signal, null, trace)
-    this.#sessionId ??= sessionIdOf(answer)
+    const answer = await this.#send('POST', JSON.stringify(message), signal, null, headers)
+    const isModern = headers[versionHeader] !== undefined
+    if (!isModern) this.#sessionId ??= sessionIdOf(answer)
     if (!isStream(answer)) {
       const text = await boundedText(answer, this.#options.limit)
       wait.over = true
@@ -137,6 +143,7 @@ export class HttpTransport implements Transport {
     }
     const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
     await this.#read(answer, reading, id)
+    if (isModern) return
     for (let attempt = 1; this.#receiver.waits(id) && attempt <= resumptions; attempt++) {
       if (reading.lastEventId === null) return
       await pause(reading.retryMilliseconds, signal)
@@ -150,13 +157,13 @@ export class HttpTransport implements Transport {
     body: string | null,
     signal: AbortSignal,
     lastEventId: string | null = null,
-    trace?: McpTrace,
+    more: Readonly<Record<string, string>> = {},
   ): Promise<Response> {
     const { url, tokens, fetch } = this.#options
     const call = (token: string | null) =>
       fetch(url, {
         method,
-        headers: { ...this.#headers(body !== null, token, lastEventId), ...trace },
+        headers: { ...this.#headers(body !== null, token, lastEventId), ...more },
         body,
         signal,
         redirect: 'manual',
@@ -170,7 +177,7 @@ export class HttpTransport implements Transport {
       answer = await call(token)
     }
     if (answer.ok) return answer
-    throw await this.#refusal(answer)
+    throw await this.#refusal(answer, more[versionHeader] !== undefined)
   }
 
   #headers(hasBody: boolean, token: string | null, lastEventId: string | null): Record<string, string> {
@@ -187,14 +194,15 @@ export class HttpTransport implements Transport {
     }
   }
 
-  async #refusal(answer: Response): Promise<Error> {
+  async #refusal(answer: Response, isModern: boolean): Promise<Error> {
     const { status } = answer
-    if (status === 404 && this.#sessionId !== null) {
+    if (!isModern && status === 404 && this.#sessionId !== null) {
       await answer.body?.cancel()
       return new SessionForgotten()
     }
     const text = await boundedText(answer, refusalBytes).catch(() => '')
     const error = errorOf(text)
+    if (isModern && wantsSession(status, error)) return new SessionWanted()
     if (error !== null) return error
     const unreachable = status === 429 || status >= 500
     return new Failure(unreachable ? 'mcp.server_unreachable' : 'mcp.server_error', {
@@ -253,6 +261,18 @@ export class HttpTransport implements Transport {
 const isStream = (answer: Response): boolean =>
   answer.headers.get('content-type')?.toLowerCase().startsWith('text/event-stream') === true
 
+const versionHeader = 'mcp-protocol-version'
+
+/** The headers that repeat parts of a message of 2026-07-28 (Request Metadata); none of an older one. */
+function modernHeaders({ method, params }: Json): Record<string, string> {
+  const meta = isJson(params) && isJson(params._meta) ? params._meta : {}
+  const version = meta[metaKeys.version]
+  if (typeof version !== 'string' || typeof method !== 'string' || !isJson(params)) return {}
+  const name = method === 'resources/read' ? params.uri : params.name
+  const isNamed = inputMethods.has(method) && typeof name === 'string'
+  return { [versionHeader]: version, 'mcp-method': method, ...(isNamed && { 'mcp-name': encodedHeader(name) }) }
+}
+
 function sessionIdOf(answer: Response): string | null {
   const id = answer.headers.get('mcp-session-id')
   return id !== null && sessionIdForm.test(id) ? id : null
@@ -297,7 +317,8 @@ function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
 
 /** The reason of an ended exchange for its callers. */
 function asReason(error: unknown): Error {
-  if (error instanceof Failure || error instanceof McpError || error instanceof SessionForgotten) return error
+  if (error instanceof Failure || error instanceof McpError) return error
+  if (error instanceof SessionForgotten || error instanceof SessionWanted) return error
   if (error instanceof RangeError) return new Failure('mcp.result_too_large', { cause: error })
   if (error instanceof SyntaxError) return new Failure('mcp.server_error', { cause: error })
   return new Failure(lacksDescriptor(error) ? 'file_descriptors_exhausted' : 'mcp.server_unreachable', { cause: error })

@@ -3,8 +3,7 @@
  *
  * - An answer settles the request of its id. One without a request, or a second one, is counted and dropped.
  * - Progress goes to the request of its token and extends its time, up to the total.
- * - A request reaches the caller only if the caller declared the capability, a limited number at a time, and no longer
- *   than the calls run that it belongs to.
+ * - A request reaches the caller by `server-requests.ts`.
  * - Other notifications reach the caller. A server that sends more than `Flood` accepts is disconnected; answers do not
  *   count.
  *
@@ -14,15 +13,14 @@
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { parseExactly, speltOf, withDoubles } from '../../lib/json/exact-json.ts'
-import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
+import { isRpcId, type RpcId, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { callerMethods, isJson, undeclaredPart } from '../protocol.ts'
+import { isJson, metaKeys } from '../protocol.ts'
 import { answeredRequestId, isTooDeep } from './message-depth.ts'
 import { MessageRateLimit } from './message-rate-limit.ts'
+import { ServerRequests } from './server-requests.ts'
 import type { Receiver, Transport } from './transport.ts'
-
-const maxAskAmount = 16
 
 export interface PeerOptions {
   caller: McpCaller
@@ -41,39 +39,42 @@ interface Pending {
   resolve(result: Json): void
   reject(error: unknown): void
   onProgress: ((params: Json) => void) | undefined
+  /** What the caller knows the call by. */
+  related: unknown
   /** The answer holds definitions. */
   isListed: boolean
   /** Monotonic milliseconds. */
   silentSince: number
 }
 
-/** A request of the server that waits for the caller. */
-interface ServerRequest {
-  readonly ended: AbortController
-  /** The running calls it belongs to; null when it belongs to none. */
-  readonly during: Set<number> | null
-  /** The server cancelled it and wants no answer. */
-  withdrawn: boolean
-}
-
 export interface PeerCall {
   signal: AbortSignal
   onProgress?: ((params: Json) => void) | undefined
   trace?: McpTrace
+  /** It runs until one side ends it, and progress and silence mean nothing. */
+  endless?: true
+  /** The least urgent log level that the caller wants; a server without sessions is told with the request. */
+  logLevel?: string | null
+  /** Further headers, for a server without sessions. */
+  headers?: Readonly<Record<string, string>>
+  /** Given to the caller with what the server asks or says during this call. */
+  related?: unknown
 }
 
 export class Peer implements Receiver {
   readonly #options: PeerOptions
   readonly #transport: Transport
   readonly #pending = new Map<number, Pending>()
-  /** By the key of the server's id. */
-  readonly #serverRequests = new Map<string, ServerRequest>()
+  readonly #serverRequests: ServerRequests
   readonly #flood: MessageRateLimit
+  /** What each request says of the caller; null while the server has a session. */
+  #metadata: Json | null = null
   #count = 0
   #over: Failure | null = null
 
   constructor(options: PeerOptions) {
     this.#options = options
+    this.#serverRequests = new ServerRequests(options, () => this.#giveTime())
     this.#flood = new MessageRateLimit(options.clock)
     this.#transport = options.open(this)
   }
@@ -83,34 +84,52 @@ export class Peer implements Receiver {
     return this.#over
   }
 
+  /** Whether the server has no sessions. */
+  get modern(): boolean {
+    return this.#metadata !== null
+  }
+
+  /** From now on each request says this of the caller (2026-07-28); null: the server has sessions. */
+  speakFor(metadata: Json | null): void {
+    this.#metadata = metadata
+  }
+
   ready(protocolVersion: string): void {
     this.#transport.ready(protocolVersion)
   }
 
   /** The result as the server wrote it. Rejects with its McpError, or a Failure. */
-  async request(method: string, params: Json | undefined, { signal, onProgress, trace }: PeerCall): Promise<Json> {
+  async request(
+    method: string,
+    params: Json | undefined,
+    { signal, onProgress, trace, related, endless, logLevel, headers }: PeerCall,
+  ): Promise<Json> {
     if (this.#over !== null) throw this.#over
     signal.throwIfAborted()
     const id = ++this.#count
     const { promise, resolve, reject } = Promise.withResolvers<Json>()
     const began = this.#options.clock.monotonic()
-    const isListed = method === 'initialize' || method.endsWith('/list')
-    this.#pending.set(id, { resolve, reject, onProgress, isListed, silentSince: began })
+    const isListed = method === 'initialize' || method === 'server/discover' || method.endsWith('/list')
+    this.#pending.set(id, { resolve, reject, onProgress, related, isListed, silentSince: began })
     const giveUp = (reason: unknown) => {
       if (!this.#pending.delete(id)) return
       reject(reason)
-      this.#quietly('notifications/cancelled', { requestId: id })
+      // Cancellation: a server without sessions sees that its stream is closed.
+      if (this.#metadata === null || !this.#transport.closesStreams)
+        this.#quietly('notifications/cancelled', { requestId: id })
     }
     const leave = () => giveUp(signal.reason)
     signal.addEventListener('abort', leave, { once: true })
-    const stopClock = this.#watch(id, began, giveUp)
-    const sent = onProgress === undefined ? withoutToken(params) : withToken(params, id)
-    const endWait = this.#transport.request({ jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }, id, trace)
+    const stopClock = endless === true ? () => undefined : this.#watch(id, began, giveUp)
+    const token = onProgress === undefined ? withoutToken(params) : withToken(params, id)
+    const sent = this.#metadata === null ? token : withMetadata(token, this.#metadata, logLevel ?? null)
+    const message = { jsonrpc: '2.0', id, method, ...(sent && { params: sent }) }
+    const endWait = this.#transport.request(message, id, { ...trace, ...(this.#metadata !== null && headers) })
     try {
       return await promise
     } finally {
       stopClock()
-      this.#endAsked(id)
+      this.#serverRequests.endOf(id)
       signal.removeEventListener('abort', leave)
       // The rest of a stream after the answer is not needed.
       endWait()
@@ -176,8 +195,7 @@ export class Peer implements Receiver {
     this.#over ??= reason
     for (const { reject } of this.#pending.values()) reject(reason)
     this.#pending.clear()
-    for (const { ended } of this.#serverRequests.values()) ended.abort(reason)
-    this.#serverRequests.clear()
+    this.#serverRequests.close(reason)
   }
 
   /** Gives a request up when it has been silent too long or has taken too long in total. */
@@ -223,10 +241,13 @@ export class Peer implements Receiver {
 
   #hear(method: string, { id, params }: Json, during: number | null | undefined): void {
     const given = isJson(params) ? params : undefined
-    if (isRpcId(id)) void this.#serve(id, method, given, this.#running(during))
-    else if (method === 'notifications/progress') this.#progress(given ?? {})
-    else if (method === 'notifications/cancelled') this.#cancelled(given?.requestId)
-    else this.#options.caller.notify(method, given)
+    if (isRpcId(id)) {
+      // A server without sessions sends no requests (2026-07-28, Receiving Messages).
+      if (this.#metadata === null) void this.#serve(id, method, given, during)
+      else this.#options.onUnsolicited()
+    } else if (method === 'notifications/progress') this.#progress(given ?? {})
+    else if (method === 'notifications/cancelled') this.#serverRequests.cancelled(given?.requestId)
+    else this.#options.caller.notify(method, this.modern ? withoutSubscription(given) : given, this.#related(during))
   }
 
   #progress(params: Json): void {
@@ -237,75 +258,24 @@ export class Peer implements Receiver {
     pending.onProgress(params)
   }
 
-  #cancelled(id: unknown): void {
-    const asked = isRpcId(id) ? this.#serverRequests.get(rpcKey(id)) : undefined
-    if (asked === undefined) return
-    asked.withdrawn = true
-    asked.ended.abort(new Failure('mcp.server_error', { message: 'The MCP server cancelled its request' }))
-  }
-
   /** The calls that a message on this call's stream belongs to; when unknown, any running ones. */
   #running(during: number | null | undefined): Set<number> | null {
     const calls = during === undefined ? [...this.#pending.keys()] : during === null ? [] : [during]
     return calls.length === 0 ? null : new Set(calls)
   }
 
-  /** A call is over: server requests that belonged to it alone are cancelled at the caller. */
-  #endAsked(call: number): void {
-    for (const { ended, during } of this.#serverRequests.values()) {
-      if (during?.delete(call) === true && during.size === 0) {
-        ended.abort(new Failure('mcp.server_error', { message: 'The call that this request belongs to has ended' }))
-      }
-    }
+  /** What the caller knows the call by that a message belongs to; when unknown, the last one. */
+  #related(during: number | null | undefined): unknown {
+    const known = during == null ? undefined : this.#pending.get(during)
+    return (known ?? [...this.#pending.values()].findLast(({ related }) => related !== undefined))?.related
   }
 
-  /** Answers a server request through the caller, if the caller can. */
-  async #serve(id: RpcId, method: string, params: Json | undefined, during: Set<number> | null): Promise<void> {
-    const answer = await this.#answerTo(rpcKey(id), method, params, during)
+  async #serve(id: RpcId, method: string, params: Json | undefined, during: number | null | undefined): Promise<void> {
+    const asked = { method, params, during: this.#running(during), related: this.#related(during) }
+    const answer = await this.#serverRequests.answer(rpcKey(id), asked)
     if (this.#over !== null || answer === null) return
     // A server that does not accept the answer gets none.
     await this.#transport.notify({ jsonrpc: '2.0', id, ...answer }).catch(() => undefined)
-  }
-
-  /** Null when the server cancelled its request. */
-  async #answerTo(
-    key: string,
-    method: string,
-    params: Json | undefined,
-    during: Set<number> | null,
-  ): Promise<Json | null> {
-    if (method === 'ping') return { result: {} }
-    const { caller } = this.#options
-    const capability = callerMethods.get(method)
-    if (capability === undefined || caller.capabilities[capability] === undefined) {
-      return { error: { code: rpcCodes.methodNotFound, message: 'Method not found' } }
-    }
-    const lacking = undeclaredPart(method, params ?? {}, caller.capabilities)
-    if (lacking !== null) return { error: { code: rpcCodes.invalidParams, message: lacking } }
-    if (this.#serverRequests.size >= maxAskAmount || this.#serverRequests.has(key)) {
-      return { error: { code: rpcCodes.internalError, message: 'Too many requests at once' } }
-    }
-    const asked: ServerRequest = { ended: new AbortController(), during, withdrawn: false }
-    const { ended } = asked
-    this.#serverRequests.set(key, asked)
-    // Time in which the server waits for the caller does not count against it.
-    const waiting = setInterval(() => this.#giveTime(), this.#options.idleMilliseconds / 2)
-    const deadline = setTimeout(() => ended.abort(new Failure('mcp.server_timeout')), this.#options.totalMilliseconds)
-    try {
-      const result = await caller.request(method, params, { signal: ended.signal })
-      return asked.withdrawn ? null : { result }
-    } catch (error) {
-      if (asked.withdrawn) return null
-      if (!(error instanceof McpError))
-        return { error: { code: rpcCodes.internalError, message: 'The caller did not answer' } }
-      return {
-        error: { code: error.code, message: error.message, ...(error.data !== undefined && { data: error.data }) },
-      }
-    } finally {
-      clearInterval(waiting)
-      clearTimeout(deadline)
-      this.#serverRequests.delete(key)
-    }
   }
 
   #giveTime(): void {
@@ -328,6 +298,19 @@ function spelt(message: Json, text: string): Json {
 function withToken(params: Json | undefined, progressToken: number): Json {
   const meta = isJson(params?._meta) ? params._meta : {}
   return { ...params, _meta: { ...meta, progressToken } }
+}
+
+function withMetadata(params: Json | undefined, metadata: Json, logLevel: string | null): Json {
+  const meta = isJson(params?._meta) ? params._meta : {}
+  const level = logLevel === null ? {} : { [metaKeys.logLevel]: logLevel }
+  return { ...params, _meta: { ...meta, ...metadata, ...level } }
+}
+
+/** The id of a subscription is the gateway's own request, which no caller knows. */
+function withoutSubscription(params: Json | undefined): Json | undefined {
+  if (!isJson(params?._meta) || params._meta[metaKeys.subscriptionId] === undefined) return params
+  const { [metaKeys.subscriptionId]: _, ...meta } = params._meta
+  return { ...params, _meta: meta }
 }
 
 /** Removes the caller's progress token, which another request of this connection may use. */

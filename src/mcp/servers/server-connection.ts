@@ -3,20 +3,30 @@
  * next request opens it again, with a growing delay after failures, and the caller is told to list again. A request
  * that ran when the connection broke is not repeated, because it may have had its effect. A request that the server
  * refused because it had forgotten the session had none, and is sent once more.
+ *
+ * A server of 2026-07-28 has no sessions (`generation.ts`). Then each request stands for itself, changes are heard by
+ * `listening.ts`, and a caller with sessions is asked by requests what the server needs before it can answer.
  */
+import { randomUUID } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import { version as productVersion } from '../../version.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord } from '../connection.ts'
+import { inputRequests, isInputRequired } from '../input-required.ts'
 import { McpError } from '../mcp-error.ts'
-import { isJson, protocolVersions } from '../protocol.ts'
+import { isJson, modernVersion, protocolVersions } from '../protocol.ts'
+import { discover, type KnownGeneration, metadataOf } from './generation.ts'
+import { Listening } from './listening.ts'
 import { Peer, type PeerCall } from './peer.ts'
-import { type Receiver, SessionForgotten, type Transport } from './transport.ts'
+import { type Receiver, SessionForgotten, SessionWanted, type Transport } from './transport.ts'
 
 const firstRestMilliseconds = 500
 const longestRestMilliseconds = 30_000
 /** The limit of what is repeated after a reconnection: subscriptions and the log level. */
 const mostRemembered = 1000
+/** How often a server may ask its caller during one request. */
+const mostRounds = 10
 
 export interface ConnectionOptions {
   record: McpServerRecord
@@ -30,6 +40,9 @@ export interface ConnectionOptions {
   mayTry(): void
   /** Reports the result of an attempt or request. */
   tried(outcome: 'answered' | 'failed'): void
+  /** What is known of the server's version. */
+  generation: KnownGeneration
+  random(): number
   /** Called once, when it is closed. */
   onClose(): void
   /** Called for each message of the server that is discarded. */
@@ -38,6 +51,8 @@ export interface ConnectionOptions {
 
 interface Opened {
   peer: Peer
+  /** Null: the server has sessions. */
+  listening: Listening | null
   capabilities: Json
   instructions: string | null
 }
@@ -63,6 +78,10 @@ export class ServerConnection implements McpConnection {
     return new ServerConnection(options, await openPeer(options))
   }
 
+  get modern(): boolean {
+    return this.#opened.peer.modern
+  }
+
   get capabilities(): Json {
     return this.#opened.capabilities
   }
@@ -72,7 +91,7 @@ export class ServerConnection implements McpConnection {
   }
 
   async request(method: string, params: Json | undefined, call: PeerCall): Promise<Json> {
-    const result = await this.#requestOnce(method, params, call, 'again')
+    const result = await this.#answerTo(method, params, call)
     this.#options.tried('answered')
     this.#breaks = 0
     if (method === 'logging/setLevel') this.#remember(method, method, params)
@@ -87,8 +106,24 @@ export class ServerConnection implements McpConnection {
 
   /** Resolves when it is closed, by whichever side. */
   close(): Promise<void> {
+    this.#opened.listening?.close()
     this.#closing ??= this.#opened.peer.close().finally(() => this.#options.onClose())
     return this.#closing
+  }
+
+  /** Asks a caller with sessions what a server without them needs, and sends the request again with the answers. */
+  async #answerTo(method: string, params: Json | undefined, call: PeerCall): Promise<Json> {
+    const { caller } = this.#options
+    let input: Json = {}
+    for (let round = 0; round < mostRounds; round++) {
+      const result = await this.#requestOnce(method, { ...params, ...input }, call, 'again')
+      if (caller.protocolVersion === modernVersion || !this.modern) return result
+      if (!isInputRequired(result)) return withoutHints(result)
+      const { requestState } = result
+      const inputResponses = await answersOf(caller, inputRequests(result, caller.capabilities), call)
+      input = { inputResponses, ...(requestState !== undefined && { requestState }) }
+    }
+    throw new McpError(rpcCodes.internalError, 'The MCP server asks its caller again and again')
   }
 
   async #requestOnce(
@@ -97,11 +132,16 @@ export class ServerConnection implements McpConnection {
     call: PeerCall,
     forgotten: 'again' | 'fail',
   ): Promise<Json> {
-    const { peer } = await this.#ensure()
+    const { peer, listening } = await this.#ensure()
+    if (listening !== null && method === 'resources/subscribe') listening.subscribe(params?.uri)
+    if (listening !== null && method === 'resources/unsubscribe') listening.unsubscribe(params?.uri)
+    if (listening !== null && sessionMethods.has(method)) return {}
     try {
       return await peer.request(method, params, call)
     } catch (error) {
-      if (error instanceof SessionForgotten) {
+      if (error instanceof SessionForgotten || error instanceof SessionWanted) {
+        this.#options.generation.set(null)
+        listening?.close()
         await peer.close()
         if (forgotten === 'again') return await this.#requestOnce(method, params, call, 'fail')
         throw new Failure('mcp.server_error', { message: 'The MCP server forgets its sessions', cause: error })
@@ -127,6 +167,8 @@ export class ServerConnection implements McpConnection {
     const rest = Math.min(longestRestMilliseconds, firstRestMilliseconds * 2 ** this.#breaks)
     this.#restsUntil = this.#breaks === 0 ? 0 : clock.monotonic() + rest
     this.#breaks = Math.min(this.#breaks + 1, 10)
+    this.#opened.listening?.close()
+    this.#options.generation.set(null)
     const opened = await openPeer(this.#options)
     if (this.#closing !== null) {
       await opened.peer.close()
@@ -135,8 +177,9 @@ export class ServerConnection implements McpConnection {
     this.#opened = opened
     const signal = AbortSignal.timeout(this.#options.connectMilliseconds)
     for (const { method, params } of this.#remembered.values()) {
+      if (opened.listening !== null) opened.listening.subscribe(params?.uri)
       // A subscription that the server no longer accepts is dropped.
-      await opened.peer.request(method, params, { signal }).catch(() => undefined)
+      else await opened.peer.request(method, params, { signal }).catch(() => undefined)
     }
     for (const kind of ['tools', 'prompts', 'resources']) {
       if (opened.capabilities[kind] !== undefined) caller.notify(`notifications/${kind}/list_changed`, undefined)
@@ -149,15 +192,84 @@ export class ServerConnection implements McpConnection {
   }
 }
 
+/** What a server without sessions is not told; it is told what matters with each request. */
+const sessionMethods: ReadonlySet<string> = new Set([
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+])
+
+/** The caller's answers to what the server needs. Rejects with the caller's McpError. */
+async function answersOf(caller: McpCaller, asked: ReadonlyMap<string, Json>, call: PeerCall): Promise<Json> {
+  const answers = [...asked].map(async ([key, { method, params }]) => {
+    const given = isJson(params) ? params : {}
+    // An older caller knows a page to open by an id.
+    const sent = given.mode === 'url' ? { elicitationId: randomUUID(), ...given } : given
+    return [key, await caller.request(String(method), sent, call)] as const
+  })
+  return Object.fromEntries(await Promise.all(answers))
+}
+
+/** Only callers of 2026-07-28 read these members. */
+function withoutHints({ resultType: _type, ttlMs: _time, cacheScope: _scope, ...result }: Json): Json {
+  return result
+}
+
+/** Opens the connection in the version of the server, which is asked for it when it is not known. */
 async function openPeer(options: ConnectionOptions): Promise<Opened> {
   options.mayTry()
-  const { caller, clock, record } = options
-  const peer = new Peer({
-    ...{ caller, clock, idleMilliseconds: record.timeoutMilliseconds, totalMilliseconds: options.totalMilliseconds },
-    open: options.open,
-    onBroken: () => options.tried('failed'),
-    onUnsolicited: options.onUnsolicited,
+  const { generation } = options
+  const isKnown = generation.get() === 'legacy'
+  const probed = isKnown ? null : await probe(options)
+  if (probed !== null && probed.opened !== null) return probed.opened
+  const opened = await begin(options, probed?.peer ?? peerOf(options, () => options.tried('failed')))
+  generation.set('legacy')
+  return opened
+}
+
+const peerOf = (options: ConnectionOptions, onBroken: () => void): Peer => {
+  const { caller, clock, record, totalMilliseconds, open, onUnsolicited } = options
+  return new Peer({
+    ...{ caller, clock, idleMilliseconds: record.timeoutMilliseconds, totalMilliseconds },
+    ...{ open, onBroken, onUnsolicited },
   })
+}
+
+/** An opened connection to a server without sessions; otherwise a peer to begin a session by, null where it broke. */
+async function probe(options: ConnectionOptions): Promise<{ opened: Opened | null; peer: Peer | null }> {
+  const { caller, generation, connectMilliseconds, record, random } = options
+  let isProbed = false
+  const peer = peerOf(options, () => {
+    if (isProbed) options.tried('failed')
+  })
+  peer.speakFor(metadataOf(caller))
+  try {
+    const discovered = await discover(peer, connectMilliseconds / 2)
+    isProbed = true
+    if (discovered === null) {
+      peer.speakFor(null)
+      return { opened: null, peer: peer.over === null ? peer : null }
+    }
+    const { capabilities, instructions } = discovered
+    generation.set('modern')
+    options.tried('answered')
+    const missed = (methods: readonly string[]) => {
+      for (const method of methods) caller.notify(method, undefined)
+    }
+    const listening = new Listening({ peer, capabilities, missed, random })
+    return { opened: { peer, listening, capabilities, instructions: textOrNull(instructions) }, peer }
+  } catch (error) {
+    await peer.close()
+    // Some commands with sessions end at a request that comes before `initialize`.
+    if (record.origin === null && error === peer.over) return { opened: null, peer: null }
+    if (isServersFault(error)) options.tried('failed')
+    throw error
+  }
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+
+async function begin(options: ConnectionOptions, peer: Peer): Promise<Opened> {
   try {
     const opened = await initialize(peer, options)
     options.tried('answered')
@@ -190,7 +302,7 @@ async function initialize(peer: Peer, { caller, connectMilliseconds }: Connectio
   }
   peer.ready(agreed)
   await peer.notify('notifications/initialized', undefined)
-  return { peer, capabilities, instructions: typeof instructions === 'string' ? instructions : null }
+  return { peer, listening: null, capabilities, instructions: textOrNull(instructions) }
 }
 
 /** Whether the error shows a fault of the server, not an open circuit or a cancellation. */

@@ -16,6 +16,7 @@ import { noServerCredentials, openServerCredentials, type ServerCredentials } fr
 import type { McpCaller, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
 import { Offers } from '../offers/offers.ts'
 import { CommandTransport } from './command-transport.ts'
+import type { KnownGeneration } from './generation.ts'
 import { HttpTransport } from './http-transport.ts'
 import { ServerConnection } from './server-connection.ts'
 import type { McpSource, StoredMcpServer } from './server-source.ts'
@@ -58,10 +59,12 @@ export class GatewayMcpServers implements McpServers {
   readonly #circuits: NamedCircuits
   readonly #records = new WeakMap<StoredMcpServer, McpServerRecord>()
   readonly #tokens = new Map<string, { version: number; tokens: ClientCredentials }>()
+  readonly #generations = new Map<string, { version: number; generation: 'modern' | 'legacy' }>()
   readonly #connections = new Set<ServerConnection>()
   readonly #listeners = new Set<() => void>()
   readonly #children = new Set<CommandTransport>()
   #strays = 0
+  #closed = false
 
   constructor(options: McpServersOptions) {
     this.#options = options
@@ -86,6 +89,8 @@ export class GatewayMcpServers implements McpServers {
     const connectMilliseconds = 1000 * (timeouts.connect_seconds ?? settings.connect_timeout_seconds)
     const connection = await ServerConnection.open({
       ...{ record, caller, clock, connectMilliseconds },
+      generation: this.#generationOf(record),
+      random: this.#options.random,
       totalMilliseconds: 1000 * (timeouts.total_seconds ?? settings.total_timeout_seconds),
       open: (receiver) => this.#open(this.#stored(record), receiver, connectMilliseconds),
       mayTry: () => {
@@ -122,6 +127,7 @@ export class GatewayMcpServers implements McpServers {
 
   /** Ends all connections and child processes, also those that are being opened; resolves when they have ended. */
   async close(): Promise<void> {
+    this.#closed = true
     this.#offers.close()
     await Promise.all([...this.#connections, ...this.#children].map((each) => each.close()))
   }
@@ -129,12 +135,27 @@ export class GatewayMcpServers implements McpServers {
   /** Closes connections of a server that was disabled, changed or removed. */
   #changed(): void {
     const versions = new Map(this.#options.source.servers().map(({ id, version }) => [id, version]))
+    for (const id of this.#generations.keys()) if (!versions.has(id)) this.#generations.delete(id)
     for (const id of this.#tokens.keys()) if (!versions.has(id)) this.#tokens.delete(id)
     for (const connection of this.#connections) {
       const { id, version } = connection.server
       if (versions.get(id) !== version) void connection.close()
     }
     for (const listener of this.#listeners) listener()
+  }
+
+  /** What is remembered of the version that this server speaks, for as long as its record stays as it is. */
+  #generationOf({ id, version }: McpServerRecord): KnownGeneration {
+    return {
+      get: () => {
+        const known = this.#generations.get(id)
+        return known?.version === version ? known.generation : null
+      },
+      set: (generation) => {
+        if (generation === null) this.#generations.delete(id)
+        else this.#generations.set(id, { version, generation })
+      },
+    }
   }
 
   #recordOf(server: StoredMcpServer): McpServerRecord {
@@ -161,6 +182,7 @@ export class GatewayMcpServers implements McpServers {
   }
 
   #open(stored: StoredMcpServer, receiver: Receiver, tellMilliseconds: number): Transport {
+    if (this.#closed) throw new Failure('mcp.server_unreachable', { message: 'The gateway stops' })
     const credentials = credentialsOf(stored)
     if (stored.url === null) return this.#start(stored, credentials, receiver)
     const { fetch, settings, random } = this.#options

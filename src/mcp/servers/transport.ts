@@ -1,6 +1,6 @@
 /** Carries messages between a gateway and one MCP server, by HTTP or through a child's pipes. */
 import type { Failure } from '../../failure.ts'
-import type { Json, McpTrace } from '../connection.ts'
+import type { Json } from '../connection.ts'
 
 /** Receives what a transport reads. */
 export interface Receiver {
@@ -18,8 +18,13 @@ export interface Receiver {
 }
 
 export interface Transport {
-  /** Sends a request; the receiver gets its result. Returns a function that stops waiting for the answer. */
-  request(message: Json, id: number, trace?: McpTrace): () => void
+  /** Whether each request has a stream of its own, which closes when nobody waits for it. */
+  readonly closesStreams: boolean
+  /**
+   * Sends a request; the receiver gets its result. Returns a function that stops waiting for the answer. `headers`: those
+   * of the trace and of arguments, where the transport has headers.
+   */
+  request(message: Json, id: number, headers: Readonly<Record<string, string>>): () => void
   /** Sends a message without an answer. Rejects with a Failure. */
   notify(message: Json): Promise<void>
   /** The server has answered `initialize`, and the connection is in use from now on. */
@@ -29,3 +34,6 @@ export interface Transport {
 
 /** The server has forgotten the session: a request that it refused may be sent again in a new session. */
 export class SessionForgotten extends Error {}
+
+/** The server refused a request because it wants a session: it no longer is of 2026-07-28. The request had no effect. */
+export class SessionWanted extends Error {}

@@ -30,6 +30,7 @@ function sessionWith(
         server,
         capabilities: { tools: {} },
         instructions: null,
+        modern: false,
         request: async (_method, params = {}, { signal }) => (await answers[server.name]?.(params, signal)) ?? {},
         notify: async () => undefined,
         close: async () => undefined,
@@ -54,7 +55,8 @@ function sessionWith(
   const { signal } = new AbortController()
   const page = (cursor: unknown) =>
     listPage({
-      ...{ list, session, servers, cursor, signal, timeoutMilliseconds: patienceMilliseconds },
+      ...{ list, session, servers, cursor, signal, cursorKey: new Uint8Array(32) },
+      timeoutMilliseconds: patienceMilliseconds,
       mayUse: () => true,
       missing: ({ name }) => void missing.push(name),
       repeats: ({ name }) => void repeating.push(name),

@@ -10,10 +10,11 @@
  * 5. A server whose pages never end is left after a number of pages, or at a cursor that it gave before.
  * 6. Of an offer that appears twice on a merged page the first is listed.
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
+import { type MarkedArgument, markedArguments } from '../header-values.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
 import { publishedOffer } from './names.ts'
@@ -60,6 +61,8 @@ export interface Listing {
   readonly session: McpSession
   readonly servers: Pick<McpServers, 'list' | 'approved'>
   readonly cursor: unknown
+  /** Signs cursors. All gateways of an installation share it, so that each can go on with a list. */
+  readonly cursorKey: Uint8Array
   readonly signal: AbortSignal
   /** Overrides `longestMilliseconds`. */
   readonly timeoutMilliseconds?: number
@@ -98,7 +101,7 @@ export async function listPage(listing: Listing): Promise<Json> {
 async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
   const { list, session, servers, cursor } = listing
   const records = servers.list()
-  let position = cursor === undefined ? first(records) : positionOf(cursor, session.id, records)
+  let position = cursor === undefined ? first(records) : positionOf(cursor, listing, records)
   // Asking one after the other would add up their delays.
   const pages = new Map<McpServerRecord, Promise<Page>>()
   for (let next = position; next !== null; next = nextPosition(records, next, null)) {
@@ -124,7 +127,7 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     if (taken.repeats) listing.repeats(server)
     taken = new ServerPages(position)
   }
-  return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, session.id) }) }
+  return { [list.member]: offers, ...(position === null ? {} : { nextCursor: cursorOf(position, listing) }) }
 }
 
 /** What was taken of one server. */
@@ -185,7 +188,9 @@ async function pageOf({ list, session, signal }: Asked, { server, cursor }: Posi
   const offers = result[list.member]
   const next = result.nextCursor
   return {
-    offers: Array.isArray(offers) ? offers.filter(isNamed) : [],
+    offers: Array.isArray(offers)
+      ? offers.filter(isNamed).filter((offer) => fits(offer, list, session, connection))
+      : [],
     next: typeof next === 'string' && next !== cursor ? next : null,
   }
 }
@@ -211,6 +216,10 @@ async function connectionUntil(
   }
 }
 
+/** A tool whose marks are not allowed is left out (2026-07-28, Custom Headers); older versions know no marks. */
+const fits = (offer: Named, { kind }: ListKind, session: McpSession, connection: McpConnection): boolean =>
+  kind !== 'tool' || !(session.modern || connection.modern) || markedArguments(offer) !== null
+
 const isNamed = (offer: unknown): offer is Named => isJson(offer) && typeof offer.name === 'string'
 
 /** The names or addresses of all approved offers of one kind. */
@@ -219,6 +228,7 @@ export async function shownNames(
   server: McpServerRecord,
 ): Promise<ShownNames> {
   const [approved, held] = [new Set<string>(), new Set<string>()]
+  const marked = new Map<string, readonly MarkedArgument[]>()
   let next: string | null = null
   const cursors = new Set<string | null>()
   for (let pages = 0; pages < mostPages && !cursors.has(next); pages++) {
@@ -226,10 +236,14 @@ export async function shownNames(
     const page: Page = await pageOrNoList(asked, { server, cursor: next ?? undefined, pages })
     const shown = new Set(asked.servers.approved(server, asked.list.kind, page.offers))
     for (const offer of page.offers) (shown.has(offer) ? approved : held).add(String(offer[asked.list.named]))
+    for (const offer of asked.list.kind === 'tool' ? shown : []) {
+      const marks = markedArguments(offer) ?? []
+      if (marks.length > 0) marked.set(offer.name, marks)
+    }
     if (page.next === null) break
     next = page.next
   }
-  return { approved, held }
+  return { approved, held, marked }
 }
 
 /** A server may have resources without templates, or the reverse. */
@@ -243,20 +257,24 @@ async function pageOrNoList(asked: Asked, position: Position): Promise<Page> {
 }
 
 /** No policy reads a cursor on its way back to the server, so only cursors given to the same session are accepted. */
-const cursorKey = randomBytes(32)
 const sealLength = 22
 
-const sealOf = (position: string, sessionId: string): string =>
-  createHmac('sha256', cursorKey).update(`${sessionId} ${position}`).digest('base64url').slice(0, sealLength)
+type Signer = Pick<Listing, 'cursorKey' | 'session' | 'list'>
 
-function cursorOf({ server, cursor, pages }: Position, sessionId: string): string {
+const sealOf = (position: string, { cursorKey, session, list }: Signer): string =>
+  createHmac('sha256', cursorKey)
+    .update(`mcp-cursor ${list.method} ${session.id} ${position}`)
+    .digest('base64url')
+    .slice(0, sealLength)
+
+function cursorOf({ server, cursor, pages }: Position, signer: Signer): string {
   const position = Buffer.from(JSON.stringify([server.name, cursor ?? null, pages])).toString('base64url')
-  return sealOf(position, sessionId) + position
+  return sealOf(position, signer) + position
 }
 
 /** The position of a cursor; a cursor of a removed server belongs to another list. */
-function positionOf(cursor: unknown, sessionId: string, records: readonly McpServerRecord[]): Position {
-  const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, sessionId) : []
+function positionOf(cursor: unknown, signer: Signer, records: readonly McpServerRecord[]): Position {
+  const [name, own, pages] = typeof cursor === 'string' ? parsedCursor(cursor, signer) : []
   const server = records.find((record) => record.name === name)
   if (server === undefined || !(own === null || typeof own === 'string') || !isCount(pages)) {
     throw new McpError(rpcCodes.invalidParams, 'The cursor is not valid for this list: start again without it')
@@ -267,9 +285,9 @@ function positionOf(cursor: unknown, sessionId: string, records: readonly McpSer
 const isCount = (value: unknown): value is number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value < mostPages
 
-function parsedCursor(cursor: string, sessionId: string): unknown[] {
+function parsedCursor(cursor: string, signer: Signer): unknown[] {
   const position = cursor.slice(sealLength)
-  const seal = Buffer.from(sealOf(position, sessionId))
+  const seal = Buffer.from(sealOf(position, signer))
   const given = Buffer.from(cursor.slice(0, sealLength))
   if (given.length !== seal.length || !timingSafeEqual(given, seal)) return []
   const parsed: unknown = JSON.parse(Buffer.from(position, 'base64url').toString())

@@ -3,23 +3,29 @@
  * the caller takes nothing but a stream; from then on it is a stream, which survives the caller's connection.
  */
 import type { RpcId } from '../../lib/json/json-rpc.ts'
-import type { EventStream } from './event-stream.ts'
+import type { EventStream } from './streams/event-stream.ts'
 
 /** What forms of an answer the caller takes (`Accept`). */
 export type AnswerForm = 'json' | 'stream' | 'either'
 
 export interface CallOptions {
   readonly id: RpcId
+  /** Identifies it among the running calls of its session. */
+  readonly key: string
   /** The caller's own, by which it knows the progress of this call; null where it asks for none. */
   readonly progressToken: RpcId | null
   readonly form: AnswerForm
+  /** The least urgent log level that this call wants; null for none, or when the session has one of its own. */
+  readonly logLevel: string | null
   /** Makes the stream, when one is needed. */
   openStream(): EventStream
 }
 
 export class RunningCall {
   readonly id: RpcId
+  readonly key: string
   readonly progressToken: RpcId | null
+  readonly logLevel: string | null
   /** Resolves with the stream when the answer becomes one. */
   readonly streaming: Promise<EventStream>
   /** The server that works on it; null while none does. */
@@ -33,7 +39,9 @@ export class RunningCall {
 
   constructor(options: CallOptions) {
     this.id = options.id
+    this.key = options.key
     this.progressToken = options.progressToken
+    this.logLevel = options.logLevel
     this.#options = options
     const { promise, resolve } = Promise.withResolvers<EventStream>()
     this.streaming = promise

@@ -51,7 +51,7 @@ test('forwards numbers of a caller’s notification to a server and drops its te
     async (caller) => {
       opened.resolve(caller)
       return {
-        ...{ server: record, capabilities: {}, instructions: null },
+        ...{ server: record, modern: false, capabilities: {}, instructions: null },
         request: async () => ({}),
         notify: async (method, params) => void told.push([method, params]),
         close: async () => undefined,

@@ -1,24 +1,30 @@
 /**
- * One caller's session on the published surface (Streamable HTTP, Session Management): the protocol version it chose,
- * its requests that run, the streams it may come back for, and its own connection to each server, opened when it
- * first asks something of that server and closed with the session. So what a server asks or says reaches exactly the
- * caller on whose behalf it works.
+ * What this process keeps for one caller: its requests that run, its streams, and its own connection to each server,
+ * opened when it first asks something of that server and closed with the session. So what a server asks or says reaches
+ * exactly the caller on whose behalf it works. Any process can make it again: for a caller of a version with sessions
+ * from the id that it sends (Streamable HTTP, Session Management), for one of 2026-07-28 from every request; then it
+ * serves all requests of one owner with the same capabilities.
  *
  * What a server sends while it works on a request of the caller goes out with that request's answer, otherwise on the
- * stream that the caller opened by GET. Ids of requests to the caller, and the tokens of their progress, are the
- * session's own, because two servers may choose the same. Policies see what passes, by `SessionGovernor`.
+ * stream that the caller opened by GET. A caller of 2026-07-28 gets it with that answer or not at all, changes on the
+ * streams that it opened by `subscriptions/listen`, and questions of a server as the result of its request
+ * (`held-calls.ts`). Ids of requests to the caller, and the tokens of their progress, are the session's own, because
+ * two servers may choose the same. Policies see what passes, by `SessionGovernor`.
  */
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { callerMethods, forwardedCapabilities } from '../protocol.ts'
+import { callerMethods, forwardedCapabilities, listChanges, logLevels, modernVersion } from '../protocol.ts'
 import { CallerRequests } from './caller-requests.ts'
+import { HeldCall, HeldCalls } from './held-calls.ts'
 import { type Message, notificationText } from './json-rpc.ts'
 import { publishedUri } from './names.ts'
-import { NotificationQueue } from './notification-queue.ts'
 import { type AnswerForm, RunningCall } from './running-call.ts'
-import { SessionStreams } from './session-streams.ts'
-import { ShownOffers } from './shown-offers.ts'
+import { type SentRequest, sendAtOnce, sendHeld } from './sent-request.ts'
+import { SessionConnections } from './session-connections.ts'
+import type { ShownOffers } from './shown-offers.ts'
+import { SessionStreams } from './streams/session-streams.ts'
+import { type SubscriptionFilter, Subscriptions } from './streams/subscriptions.ts'
 
 /** What policies make of what passes between a server and the caller, outside of the caller's own requests. */
 export interface SessionGovernor {
@@ -45,8 +51,8 @@ export interface SessionToken {
 
 export interface SessionOptions {
   readonly id: string
-  /** Names it in events; unlike its id it opens nothing. */
-  readonly label: string
+  /** Names it in events; unlike its id it opens nothing. Null for a caller without sessions. */
+  readonly label: string | null
   readonly token: SessionToken
   /** Whose it is: stays the same when the token is refreshed or rotated. */
   readonly owner: string
@@ -64,34 +70,28 @@ const primedFrom = '2025-11-25'
 /** Requests of the caller that run at once. */
 const mostRunning = 256
 
-const listChanges: ReadonlySet<string> = new Set([
-  'notifications/tools/list_changed',
-  'notifications/prompts/list_changed',
-  'notifications/resources/list_changed',
-])
-
-interface Opened {
-  readonly record: McpServerRecord
-  readonly opening: Promise<McpConnection>
-  readonly seen: ShownOffers
-  readonly notices: NotificationQueue
-}
-
 export class McpSession {
   readonly id: string
-  readonly label: string
+  readonly label: string | null
   readonly owner: string
   /** The one that it was last shown, by which it is looked at beside requests. */
   token: SessionToken
   /** How often a list changed, as far as it was told. */
   listChanges = 0
   readonly protocolVersion: string
+  /** What the caller can do, as far as the gateway passes it on. */
+  readonly capabilities: Json
+  /** Whether the caller has no sessions (2026-07-28). */
+  readonly modern: boolean
   readonly #options: SessionOptions
-  /** By the key of their id. */
+  /** By the key of their id; those of 2026-07-28 by a number, because several clients may share this. */
   readonly #running = new Map<string, RunningCall>()
   readonly #streams: SessionStreams
-  readonly #connections = new Map<string, Opened>()
+  readonly #connections: SessionConnections
   readonly #asked = new CallerRequests()
+  readonly #held = new HeldCalls()
+  readonly #subscriptions: Subscriptions
+  #begun = 0
   #level: string | null = null
   #closed = false
 
@@ -102,27 +102,40 @@ export class McpSession {
     this.token = options.token
     this.protocolVersion = options.protocolVersion
     this.#options = options
-    this.#streams = new SessionStreams(options.protocolVersion >= primedFrom)
+    this.capabilities = forwardedCapabilities(options.capabilities)
+    this.modern = options.protocolVersion === modernVersion
+    this.#streams = new SessionStreams(
+      this.modern ? 'once' : this.protocolVersion >= primedFrom ? 'primed' : 'resumable',
+    )
+    this.#connections = new SessionConnections((record) => options.servers.connect(record, this.#callerFor(record)))
+    this.#subscriptions = new Subscriptions(() => this.#streams.open())
   }
 
   /** Whether something of it runs, or its caller listens. */
   get busy(): boolean {
-    return this.#running.size > 0 || this.#streams.notifications.attached
+    return (
+      this.#running.size > 0 ||
+      this.#streams.notifications.attached ||
+      this.#held.size > 0 ||
+      this.#subscriptions.size > 0
+    )
   }
 
   /** Begins a request. Throws an McpError where its id is in use, or too many run. */
-  begin(id: RpcId, progressToken: RpcId | null, form: AnswerForm): RunningCall {
-    const key = rpcKey(id)
+  begin(id: RpcId, progressToken: RpcId | null, form: AnswerForm, logLevel: string | null = null): RunningCall {
+    this.#begun += 1
+    const key = this.modern ? `${this.#begun}` : rpcKey(id)
     if (this.#running.has(key)) throw new McpError(rpcCodes.invalidRequest, 'A request with this id is still running')
     if (this.#running.size >= mostRunning)
       throw new McpError(rpcCodes.internalError, 'Too many requests of this session are in flight')
-    const call = new RunningCall({ id, progressToken, form, openStream: () => this.#streams.open() })
+    const openStream = () => this.#streams.open()
+    const call = new RunningCall({ id, key, progressToken, form, logLevel, openStream })
     this.#running.set(key, call)
     return call
   }
 
   end(call: RunningCall): void {
-    this.#running.delete(rpcKey(call.id))
+    this.#running.delete(call.key)
     call.stream?.end()
     this.#streams.forgetOld()
   }
@@ -130,6 +143,15 @@ export class McpSession {
   /** The stream of what is said beside answers, connected to the caller. */
   listen(): ReadableStream<Uint8Array> | null {
     return this.#streams.notifications.attach()
+  }
+
+  /** Opens a stream of changes (2026-07-28, Subscriptions). Throws an McpError when there are too many. */
+  subscribe(
+    id: RpcId,
+    filter: SubscriptionFilter,
+    left: (unused: readonly string[]) => void,
+  ): ReadableStream<Uint8Array> {
+    return this.#subscriptions.add(id, filter, left)
   }
 
   /** A stream that was broken off, from after the event of this id; null where it is not kept. */
@@ -150,12 +172,12 @@ export class McpSession {
 
   /** This session's connection to a server. Rejects with a Failure where there can be none. */
   connection(record: McpServerRecord): Promise<McpConnection> {
-    return this.#opened(record).opening
+    return this.#connections.opened(record).opening
   }
 
   /** What was shown of a server to this session. */
   seen(record: McpServerRecord): ShownOffers {
-    return this.#opened(record).seen
+    return this.#connections.opened(record).seen
   }
 
   /** What was shown of a server is looked at again before it is called. */
@@ -163,13 +185,23 @@ export class McpSession {
     this.#connections.get(record.id)?.seen.forget()
   }
 
+  /**
+   * Sends a request of the caller, and resolves with the result, or with what the server needs of a caller of 2026-07-28
+   * first. Rejects as the connection does.
+   */
+  async send(connection: McpConnection, call: RunningCall, sent: SentRequest): Promise<Json> {
+    const progressed = (running: RunningCall, told: Json) => this.progressed(running, connection.server, told)
+    if (this.modern && !connection.modern) {
+      await this.#connections.tellCallLevel(connection, call.logLevel)
+      return await sendHeld(connection, call, sent, { held: this.#held, capabilities: this.capabilities, progressed })
+    }
+    return await sendAtOnce(connection, call, sent, { level: this.modern ? call.logLevel : this.#level, progressed })
+  }
+
   /** Sets what is logged by the servers that this session uses, and by those it will use. */
   async setLevel(level: string): Promise<void> {
     this.#level = level
-    // One that could not be opened is told when it is; why is said to who needs it.
-    await Promise.allSettled(
-      [...this.#connections.values()].map(({ opening }) => opening.then((open) => this.#tellLevel(open))),
-    )
+    await this.#connections.setLevel(level)
   }
 
   /** Passes on the progress of a call, by the caller's own token. */
@@ -186,20 +218,13 @@ export class McpSession {
 
   /** The records have changed: what is no longer as it was is closed, and the caller told to look again. */
   recordsChanged(): void {
-    const present = new Map(this.#options.servers.list().map((record) => [record.id, record.version]))
-    for (const { record } of this.#connections.values()) {
-      if (present.get(record.id) !== record.version) this.disconnect(record)
-    }
-    for (const { seen } of this.#connections.values()) seen.forget()
+    this.#connections.keep(this.#options.servers.list())
     for (const method of listChanges) this.#announce(method)
   }
 
-  /** Lets go of a connection that is of no more use: the next request opens another. */
-  disconnect(record: McpServerRecord): void {
-    const opened = this.#connections.get(record.id)
-    if (opened === undefined) return
-    this.#connections.delete(record.id)
-    closeQuietly(opened.opening)
+  /** The process no longer takes requests: what waits for one ends. */
+  drain(): void {
+    this.#held.close()
   }
 
   /** Ends everything: what runs, what waits, streams and connections. */
@@ -208,92 +233,86 @@ export class McpSession {
     this.#closed = true
     for (const call of this.#running.values()) call.onCancel?.()
     this.#asked.close()
+    this.#held.close()
+    this.#subscriptions.close()
     this.#streams.close()
-    for (const { opening } of this.#connections.values()) closeQuietly(opening)
-    this.#connections.clear()
+    this.#connections.close()
   }
 
-  #opened(record: McpServerRecord): Opened {
-    const known = this.#connections.get(record.id)
-    if (known !== undefined && known.record.version === record.version) return known
-    this.disconnect(record)
-    const opening = this.#open(record)
-    const opened: Opened = { record, opening, seen: new ShownOffers(), notices: new NotificationQueue() }
-    this.#connections.set(record.id, opened)
-    opening.catch(() => {
-      // Whoever asked is told why; here it only must not stand in the way of the next try.
-      if (this.#connections.get(record.id) === opened) this.#connections.delete(record.id)
-    })
-    return opened
-  }
-
-  async #open(record: McpServerRecord): Promise<McpConnection> {
-    const { servers, capabilities } = this.#options
-    const caller: McpCaller = {
-      protocolVersion: this.protocolVersion,
-      capabilities: forwardedCapabilities(capabilities),
-      request: (method, params, { signal }) => this.#ask(record, method, params ?? {}, signal),
-      notify: (method, params) => this.#hear(record, method, params ?? {}),
+  #callerFor(record: McpServerRecord): McpCaller {
+    return {
+      ...{ protocolVersion: this.protocolVersion, capabilities: this.capabilities },
+      request: (method, params, { signal, related }) =>
+        this.#ask(record, { method, params: params ?? {}, signal, related }),
+      notify: (method, params, related) => this.#hear(record, method, params ?? {}, related),
     }
-    const connection = await servers.connect(record, caller)
-    if (this.#closed) {
-      closeQuietly(Promise.resolve(connection))
-      throw new McpError(rpcCodes.internalError, 'The session has ended')
-    }
-    await this.#tellLevel(connection)
-    return connection
   }
 
-  async #tellLevel(connection: McpConnection): Promise<void> {
-    if (this.#level === null || connection.capabilities.logging === undefined) return
-    const signal = AbortSignal.timeout(connection.server.timeoutMilliseconds)
-    // A server that cannot say less is still of use.
-    await connection.request('logging/setLevel', { level: this.#level }, { signal }).catch(() => undefined)
-  }
-
-  async #ask(server: McpServerRecord, method: string, params: Json, signal: AbortSignal): Promise<Json> {
+  async #ask(server: McpServerRecord, { method, params, signal, related }: Asked): Promise<Json> {
     const capability = callerMethods.get(method)
-    if (capability === undefined || this.#options.capabilities[capability] === undefined) {
+    if (capability === undefined || this.capabilities[capability] === undefined) {
       throw new McpError(rpcCodes.methodNotFound, 'The caller cannot do this')
     }
+    if (this.modern && !(related instanceof HeldCall))
+      throw new McpError(rpcCodes.refused, 'The caller is only asked while it waits for a call')
     this.#asked.assertRoom()
     const asked = { server, method, params, signal }
     return await this.#options.governor.ask(this, asked, (governed) =>
-      this.#asked.ask({ serverId: server.id, method, params: governed, signal }, (text) => this.#sendFor(server, text)),
+      related instanceof HeldCall
+        ? related.ask(method, governed, signal)
+        : this.#asked.ask({ serverId: server.id, method, params: governed, signal }, (text) =>
+            this.#sendFor(server, text, related),
+          ),
     )
   }
 
   /** Says that a list has changed. */
   #announce(method: string): void {
     this.listChanges += 1
-    if (this.#options.governor.mayTell(this)) this.#streams.notifications.send(notificationText(method, undefined))
+    if (!this.#options.governor.mayTell(this)) return
+    if (this.modern) this.#subscriptions.listChanged(method)
+    else this.#streams.notifications.send(notificationText(method, undefined))
   }
 
   /** Says something with the answer to what the server works on; where that is nothing, by itself. */
-  #sendFor(server: McpServerRecord, text: string): void {
+  #sendFor(server: McpServerRecord, text: string, related: unknown): void {
     if (!this.#options.governor.mayTell(this)) return
-    const calls = [...this.#running.values()].filter(({ serverId }) => serverId === server.id)
-    if (calls.at(-1)?.send(text) !== true) this.#streams.notifications.send(text)
+    const call = this.#callOf(server, related)
+    if (call?.send(text) !== true && !this.modern) this.#streams.notifications.send(text)
   }
 
-  #hear(server: McpServerRecord, method: string, params: Json): void {
+  /** The running call that a message belongs to; when that is unknown, the last one at the server. */
+  #callOf(server: McpServerRecord, related: unknown): RunningCall | null {
+    const own = related instanceof HeldCall ? related.call : related
+    if (own instanceof RunningCall) return this.#running.has(own.key) ? own : null
+    if (this.modern) return null
+    return [...this.#running.values()].filter(({ serverId }) => serverId === server.id).at(-1) ?? null
+  }
+
+  #hear(server: McpServerRecord, method: string, params: Json, related: unknown): void {
     if (listChanges.has(method)) {
       this.#connections.get(server.id)?.seen.forget()
       this.#announce(method)
     } else if (method === 'notifications/resources/updated') {
       if (typeof params.uri !== 'string') return
       const told = { ...params, uri: publishedUri(server.name, params.uri) }
-      this.#tell(server, method, told, (text) => this.#streams.notifications.send(text))
-    } else if (method === 'notifications/message' || method === 'notifications/elicitation/complete') {
-      this.#tell(server, method, params, (text) => this.#sendFor(server, text))
+      this.#tell(server, method, told, (text, governed) => {
+        if (this.modern) this.#subscriptions.updated(governed)
+        else this.#streams.notifications.send(text)
+      })
+    } else if (method === 'notifications/message') {
+      if (this.modern && !isWanted(params.level, this.#callOf(server, related))) return
+      this.#tell(server, method, params, (text) => this.#sendFor(server, text, related))
+    } else if (method === 'notifications/elicitation/complete' && !this.modern) {
+      this.#tell(server, method, params, (text) => this.#sendFor(server, text, related))
     }
   }
 
   /** In the order in which it was said, each as policies left it. */
-  #tell(server: McpServerRecord, method: string, params: Json, send: (text: string) => void): void {
+  #tell(server: McpServerRecord, method: string, params: Json, send: (text: string, governed: Json) => void): void {
     const taken = this.#connections.get(server.id)?.notices.add(params, async () => {
       const governed = await this.#options.governor.tell(this, { server, method, params })
-      if (governed !== null) send(notificationText(method, governed))
+      if (governed !== null) send(notificationText(method, governed), governed)
     })
     if (taken === false) this.#options.evicted()
   }
@@ -306,7 +325,7 @@ export class McpSession {
       const asked = this.#asked.progressOf(params)
       if (asked !== null) this.#pass(asked.serverId, method, asked.params)
     } else if (method === 'notifications/roots/list_changed') {
-      for (const id of this.#connections.keys()) this.#pass(id, method, {})
+      for (const id of this.#connections.ids()) this.#pass(id, method, {})
     }
   }
 
@@ -317,7 +336,13 @@ export class McpSession {
   }
 }
 
-function closeQuietly(opening: Promise<McpConnection>): void {
-  // Nobody waits for its end; a server that does not take leave is the server's trouble.
-  opening.then((connection) => connection.close()).catch(() => undefined)
+interface Asked {
+  readonly method: string
+  readonly params: Json
+  readonly signal: AbortSignal
+  readonly related: unknown
 }
+
+/** A request gets no log unless it asks for one (2026-07-28, Logging). */
+const isWanted = (level: unknown, call: RunningCall | null): boolean =>
+  typeof level === 'string' && call?.logLevel != null && logLevels.indexOf(level) >= logLevels.indexOf(call.logLevel)

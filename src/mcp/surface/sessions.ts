@@ -3,8 +3,11 @@
  * used them for a while. A session is its owner's alone (an OAuth grant's or a token account's, so that it outlives a
  * refresh and a rotation): to a token of another owner it is not there.
  */
+import { LRUCache } from 'lru-cache'
 import { Failure } from '../../failure.ts'
 import type { McpSession } from './session.ts'
+
+const mostEnded = 10_000
 
 /**
  * What the token that a session was last shown allows. `replaceable`: it has expired or was rotated, and the next one
@@ -26,6 +29,8 @@ export interface SessionLimits {
 export class McpSessions {
   readonly #limits: SessionLimits
   readonly #kept = new Map<string, Kept>()
+  /** The ids of sessions that ended here, the newest of them, so that nobody makes one again. */
+  readonly #ended = new LRUCache<string, true>({ max: mostEnded })
 
   /** What servers said to sessions and found no room, since the start. */
   evicted = 0
@@ -60,8 +65,14 @@ export class McpSessions {
     return kept.session
   }
 
+  /** Whether a session of this id ended in this process. */
+  hasEnded(id: string): boolean {
+    return this.#ended.has(id)
+  }
+
   end(session: McpSession): void {
     this.#kept.delete(session.id)
+    if (!session.modern) this.#ended.set(session.id, true)
     session.close()
   }
 
@@ -87,6 +98,11 @@ export class McpSessions {
   /** Tells every session that the records of servers have changed. */
   recordsChanged(): void {
     for (const { session } of this.#kept.values()) session.recordsChanged()
+  }
+
+  /** The process no longer takes requests. */
+  drain(): void {
+    for (const { session } of this.#kept.values()) session.drain()
   }
 
   close(): void {

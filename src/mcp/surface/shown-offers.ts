@@ -4,11 +4,14 @@
  * too, not only from lists (protection against definitions that change after approval).
  */
 import type { OfferKind } from '../connection.ts'
+import type { MarkedArgument } from '../header-values.ts'
 
 /** What a server lists of one kind, by its names or addresses. */
 export interface ShownNames {
   readonly approved: ReadonlySet<string>
   readonly held: ReadonlySet<string>
+  /** The arguments of approved tools that HTTP headers repeat; tools without any are left out. */
+  readonly marked: ReadonlyMap<string, readonly MarkedArgument[]>
 }
 
 export class ShownOffers {

@@ -1,10 +1,10 @@
 /** Attacks by what tools are called with, what they answer and what they say of themselves. */
 import { afterEach, expect, test } from 'bun:test'
-import { compilePolicySet } from '../../policies/chain.ts'
-import type { StoredPolicy } from '../../policies/stored-policy.ts'
-import type { TestGateway } from '../testing/gateway.ts'
-import { startMcpGateway, testMcpServer } from '../testing/mcp.ts'
-import { testPolicy } from '../testing/worker.ts'
+import { compilePolicySet } from '../../../policies/chain.ts'
+import type { StoredPolicy } from '../../../policies/stored-policy.ts'
+import type { TestGateway } from '../../testing/gateway.ts'
+import { startMcpGateway, testMcpServer } from '../../testing/mcp.ts'
+import { testPolicy } from '../../testing/worker.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {

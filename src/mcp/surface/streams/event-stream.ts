@@ -2,7 +2,8 @@
  * One stream of server-sent events to a caller (Streamable HTTP): the answer to one request, or messages that the
  * server side sends on its own. It outlives its connection: sent events are kept, up to a number and a size, and a
  * caller that returns with `Last-Event-ID` gets what followed. Unread data is not buffered beyond that: a connection
- * that falls behind is ended and may be resumed.
+ * that falls behind is ended and may be resumed. A stream of 2026-07-28 cannot be resumed: its events have no ids, and
+ * nothing is kept of what a connected caller was sent.
  */
 const mostEvents = 256
 const mostBytes = 1024 * 1024
@@ -13,6 +14,9 @@ const encoder = new TextEncoder()
 /** A comment (WHATWG HTML section 9.2.6). */
 const silence = encoder.encode(': \n\n')
 
+/** `primed`: it begins with an event without data, so that it can be resumed from its start (2025-11-25). */
+export type StreamForm = 'resumable' | 'primed' | 'once'
+
 interface Kept {
   readonly number: number
   readonly bytes: Uint8Array
@@ -21,6 +25,7 @@ interface Kept {
 export class EventStream {
   /** The first part of its events' ids, unique within the session. */
   readonly id: number
+  readonly #form: StreamForm
   readonly #kept: Kept[] = []
   #bytes = 0
   #last = 0
@@ -29,10 +34,13 @@ export class EventStream {
   #ended = false
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
 
-  /** `primed`: it begins with an event without data, so that it can be resumed from its start (2025-11-25). */
-  constructor(id: number, primed: boolean) {
+  /** Called when the caller leaves the stream. */
+  onLeave: () => void = () => undefined
+
+  constructor(id: number, form: StreamForm) {
     this.id = id
-    if (primed) this.#keep(`retry: ${retryMilliseconds}\ndata: \n\n`)
+    this.#form = form
+    if (form === 'primed') this.#keep(`retry: ${retryMilliseconds}\ndata: \n\n`)
   }
 
   get ended(): boolean {
@@ -89,6 +97,7 @@ export class EventStream {
         },
         cancel: () => {
           if (this.#controller === own) this.#controller = null
+          this.onLeave()
         },
       },
       new ByteLengthQueuingStrategy({ highWaterMark: mostUnreadBytes }),
@@ -97,7 +106,9 @@ export class EventStream {
 
   #keep(fields: string): Uint8Array {
     this.#last += 1
-    const bytes = encoder.encode(`id: ${this.id}-${this.#last}\n${fields}`)
+    const id = this.#form === 'once' ? '' : `id: ${this.id}-${this.#last}\n`
+    const bytes = encoder.encode(id + fields)
+    if (this.#form === 'once' && this.#controller !== null) return bytes
     this.#kept.push({ number: this.#last, bytes })
     this.#bytes += bytes.length
     // The newest is kept whatever its size, because it may be the result.

@@ -1,10 +1,10 @@
 /** Tool search: `search_tools` and `call_tool` in place of all definitions. */
 import { afterEach, expect, test } from 'bun:test'
-import type { Json } from '../../mcp/connection.ts'
-import { compilePolicySet } from '../../policies/chain.ts'
-import type { TestGateway } from '../testing/gateway.ts'
-import { startMcpGateway, type TestMcpServer, testMcpServer } from '../testing/mcp.ts'
-import { testPolicy } from '../testing/worker.ts'
+import type { Json } from '../../../mcp/connection.ts'
+import { compilePolicySet } from '../../../policies/chain.ts'
+import type { TestGateway } from '../../testing/gateway.ts'
+import { startMcpGateway, type TestMcpServer, testMcpServer } from '../../testing/mcp.ts'
+import { testPolicy } from '../../testing/worker.ts'
 
 let running: TestGateway | null = null
 afterEach(async () => {

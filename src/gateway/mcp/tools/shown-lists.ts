@@ -2,17 +2,17 @@
  * What a caller is shown of the merged lists: servers by its token's bindings, names by the `tool-access` policies that
  * would apply to a call.
  */
-import type { Json, McpServerRecord } from '../../mcp/connection.ts'
-import { McpError } from '../../mcp/mcp-error.ts'
-import { type ListKind, listPage } from '../../mcp/surface/lists.ts'
-import { publishedName } from '../../mcp/surface/names.ts'
-import type { ActivePolicy } from '../../policies/chain.ts'
-import { ModelView, type PolicyContext, RequestView } from '../../policies/conditions/context.ts'
-import { chainFor } from '../admission/policy-chain.ts'
-import type { Gateway } from '../context.ts'
-import { type Exchange, required } from '../exchange.ts'
-import { requestContext } from '../policy/subject.ts'
-import { mayUseServer } from './call.ts'
+import type { Json, McpServerRecord } from '../../../mcp/connection.ts'
+import { McpError } from '../../../mcp/mcp-error.ts'
+import { type ListKind, listPage } from '../../../mcp/surface/lists.ts'
+import { publishedName } from '../../../mcp/surface/names.ts'
+import type { ActivePolicy } from '../../../policies/chain.ts'
+import { ModelView, type PolicyContext, RequestView } from '../../../policies/conditions/context.ts'
+import { chainFor } from '../../admission/policy-chain.ts'
+import type { Gateway } from '../../context.ts'
+import { type Exchange, required } from '../../exchange.ts'
+import { requestContext } from '../../policy/subject.ts'
+import { mayUseServer } from '../call.ts'
 
 /** The servers that the token may use and that are not under quarantine. */
 export const usableServers = (exchange: Exchange, gateway: Gateway): McpServerRecord[] =>
@@ -39,6 +39,7 @@ export async function shownPage(
     session,
     servers: { list: () => of, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
     cursor,
+    cursorKey: gateway.worker.status.storedIdKey,
     signal: exchange.call.abort.signal,
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {

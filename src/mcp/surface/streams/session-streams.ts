@@ -1,5 +1,5 @@
 /** The streams of one session: one for notifications, and one for each call that is answered by a stream. */
-import { EventStream, eventIdOf } from './event-stream.ts'
+import { EventStream, eventIdOf, type StreamForm } from './event-stream.ts'
 
 /** Streams that have ended are kept for callers that come back, up to so many, and so much. */
 const mostEnded = 32
@@ -8,17 +8,17 @@ const mostEndedBytes = 1024 * 1024
 export class SessionStreams {
   /** Messages to the client that belong to no call. */
   readonly notifications: EventStream
-  readonly #primed: boolean
+  readonly #form: StreamForm
   readonly #streams = new Map<number, EventStream>()
   #count = 0
 
-  constructor(primed: boolean) {
-    this.#primed = primed
+  constructor(form: StreamForm) {
+    this.#form = form
     this.notifications = this.open()
   }
 
   open(): EventStream {
-    const stream = new EventStream(this.#count, this.#primed)
+    const stream = new EventStream(this.#count, this.#form)
     this.#streams.set(stream.id, stream)
     this.#count += 1
     return stream
@@ -37,6 +37,7 @@ export class SessionStreams {
   /** Lets go of the oldest streams that have ended. */
   forgetOld(): void {
     const ended = [...this.#streams.values()].filter((stream) => stream.ended)
+    if (this.#form === 'once') for (const { id } of ended) this.#streams.delete(id)
     let bytes = ended.reduce((sum, { size }) => sum + size, 0)
     let count = ended.length
     for (const stream of ended) {

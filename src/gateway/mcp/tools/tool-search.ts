@@ -4,16 +4,16 @@
  * it is taken for a call of the tool that it names before anything looks at it, so that policies, approvals, limits and
  * records are those of a direct call.
  */
-import { Failure } from '../../failure.ts'
-import type { Json, McpServerRecord } from '../../mcp/connection.ts'
-import { isJson } from '../../mcp/protocol.ts'
-import { foundTool, limitOf, mostFound, searchTool } from '../../mcp/search/search-offers.ts'
-import { longestQuery, type Tool } from '../../mcp/search/tool-index.ts'
-import { mostTools } from '../../mcp/search/tool-search.ts'
-import { listKinds } from '../../mcp/surface/lists.ts'
-import { ownName } from '../../mcp/surface/names.ts'
-import type { Gateway } from '../context.ts'
-import { type Exchange, required } from '../exchange.ts'
+import { Failure } from '../../../failure.ts'
+import type { Json, McpServerRecord } from '../../../mcp/connection.ts'
+import { isJson } from '../../../mcp/protocol.ts'
+import { foundTool, limitOf, mostFound, searchTool } from '../../../mcp/search/search-offers.ts'
+import { longestQuery, type Tool } from '../../../mcp/search/tool-index.ts'
+import { mostTools } from '../../../mcp/search/tool-search.ts'
+import { listKinds } from '../../../mcp/surface/lists.ts'
+import { ownName } from '../../../mcp/surface/names.ts'
+import type { Gateway } from '../../context.ts'
+import { type Exchange, required } from '../../exchange.ts'
 import { shownPage, usableServers, visibility } from './shown-lists.ts'
 
 /** The servers whose tools are found by a search. */

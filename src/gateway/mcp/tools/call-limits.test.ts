@@ -1,11 +1,11 @@
 /** Prices, limits and quarantine of MCP servers, as callers and records see them. */
 import { afterEach, expect, test } from 'bun:test'
-import { callLimitsOf } from '../../mcp/call-limits.ts'
-import { serverRateAccount, toolRateAccount } from '../../store/limit-rows.ts'
-import { type Budget, noLimits } from '../../usage/limits.ts'
-import { type RateDemand, RateRefused } from '../../usage/rate/rates.ts'
-import { InMemoryLimits } from '../../usage/testing/in-memory-limits.ts'
-import { startMcpGateway, type TestMcpServer, testMcpServer } from '../testing/mcp.ts'
+import { callLimitsOf } from '../../../mcp/call-limits.ts'
+import { serverRateAccount, toolRateAccount } from '../../../store/limit-rows.ts'
+import { type Budget, noLimits } from '../../../usage/limits.ts'
+import { type RateDemand, RateRefused } from '../../../usage/rate/rates.ts'
+import { InMemoryLimits } from '../../../usage/testing/in-memory-limits.ts'
+import { startMcpGateway, type TestMcpServer, testMcpServer } from '../../testing/mcp.ts'
 
 let stop: (() => Promise<void>) | null = null
 afterEach(async () => {

@@ -3,19 +3,19 @@
  * calls a minute, and budgets of the server or the tool, from which the price of the call is reserved. All are taken or
  * none. A request to a server without limits, by a token without limits, asks for nothing.
  */
-import { asFailure } from '../../failure.ts'
-import { fromNano } from '../../lib/money.ts'
-import { budgetAccount, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
-import type { LimitSet } from '../../usage/limits.ts'
-import { mayHaveRates, rateDemands, tokensOf } from '../../usage/rate/rate-demands.ts'
-import type { RateDemand } from '../../usage/rate/rates.ts'
-import { type Demand, type Reservation, UsageRefused } from '../../usage/usage-limits.ts'
-import { takeDemands } from '../admission/rate-limit.ts'
-import { refusalContext } from '../admission/refusal-context.ts'
-import type { Gateway } from '../context.ts'
-import { type Exchange, required } from '../exchange.ts'
+import { asFailure } from '../../../failure.ts'
+import { fromNano } from '../../../lib/money.ts'
+import { budgetAccount, spendAccountsOf, usageFailure } from '../../../usage/demands.ts'
+import type { LimitSet } from '../../../usage/limits.ts'
+import { mayHaveRates, rateDemands, tokensOf } from '../../../usage/rate/rate-demands.ts'
+import type { RateDemand } from '../../../usage/rate/rates.ts'
+import { type Demand, type Reservation, UsageRefused } from '../../../usage/usage-limits.ts'
+import { takeDemands } from '../../admission/rate-limit.ts'
+import { refusalContext } from '../../admission/refusal-context.ts'
+import type { Gateway } from '../../context.ts'
+import { type Exchange, required } from '../../exchange.ts'
+import type { McpRequest } from '../mcp-request.ts'
 import { calledTool, callPrice, callTerms } from './call-price.ts'
-import type { McpRequest } from './mcp-request.ts'
 
 const noRates: readonly RateDemand[] = []
 

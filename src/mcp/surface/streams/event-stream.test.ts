@@ -8,7 +8,7 @@ const said = (text: string): string[] => [...text.matchAll(/^data: (.+)$/gm)].ma
 test('resumes after any broken connection with the following events, once and in order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(), { maxLength: 30 }), fc.boolean(), fc.nat(31), async (numbers, primed, at) => {
-      const stream = new EventStream(3, primed)
+      const stream = new EventStream(3, primed ? 'primed' : 'resumable')
       for (const number of numbers) stream.send(String(number))
       stream.end()
       const all = await textOf(stream.attach(0))
@@ -25,7 +25,7 @@ test('resumes after any broken connection with the following events, once and in
 })
 
 test('keeps events without a connection for the next one, which gets only new ones', async () => {
-  const stream = new EventStream(0, false)
+  const stream = new EventStream(0, 'resumable')
   stream.send('1')
   const first = stream.attach()
   stream.send('2')
@@ -37,7 +37,7 @@ test('keeps events without a connection for the next one, which gets only new on
 })
 
 test('keeps no more events than the limits and reports a gap', async () => {
-  const stream = new EventStream(0, false)
+  const stream = new EventStream(0, 'resumable')
   for (let number = 0; number < 400; number++) stream.send('x'.repeat(8192))
   expect(stream.size).toBeLessThanOrEqual(1024 * 1024)
   expect(stream.attach(1)).toBeNull()
@@ -49,20 +49,20 @@ test('keeps no more events than the limits and reports a gap', async () => {
 })
 
 test('gives the kept events to a first connection, however many were sent before', async () => {
-  const stream = new EventStream(0, true)
+  const stream = new EventStream(0, 'primed')
   for (let number = 0; number < 400; number++) stream.send(String(number))
   stream.end()
   const given = said(await textOf(stream.attach()))
   expect(given).toHaveLength(256)
   expect(given.at(-1)).toBe('399')
-  const first = new EventStream(1, true)
+  const first = new EventStream(1, 'primed')
   first.send('x'.repeat(2 * 1024 * 1024))
   first.end()
   expect(said(await textOf(first.attach()))).toHaveLength(1)
 })
 
 test('closes a connection that does not read, and reports the gap', async () => {
-  const stream = new EventStream(0, false)
+  const stream = new EventStream(0, 'resumable')
   const unread = stream.attach()
   for (let number = 0; number < 20; number++) stream.send('x'.repeat(512 * 1024))
   expect(stream.attached).toBe(false)

@@ -1,7 +1,7 @@
 /** What a call to an MCP server costs, by the prices in the server's record. */
-import type { CallLimits } from '../../mcp/call-limits.ts'
-import { ownName } from '../../mcp/surface/names.ts'
-import type { McpRequest } from './mcp-request.ts'
+import type { CallLimits } from '../../../mcp/call-limits.ts'
+import { ownName } from '../../../mcp/surface/names.ts'
+import type { McpRequest } from '../mcp-request.ts'
 
 /** The server's own name of the tool that is called; null for a request that calls none. */
 export const calledTool = ({ method, name }: Pick<McpRequest, 'method' | 'name'>): string | null =>

@@ -3,7 +3,7 @@
  * inspected the one before. The queue is bounded in number and size; what exceeds it is dropped, as the protocol allows
  * for notifications. Other servers of the session do not wait for it.
  */
-import type { Json } from '../connection.ts'
+import type { Json } from '../../connection.ts'
 
 const mostWaiting = 256
 /** The limit for what waits behind the first. */
