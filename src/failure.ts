@@ -236,6 +236,16 @@ export const failures = {
     'invalid_request_error',
     'The MCP server has no such tool, or the tool is not approved yet: list the tools',
   ),
+  'mcp.not_connected': row(
+    403,
+    'access_denied',
+    "The MCP server is used with each person's own account: connect yours in the console",
+  ),
+  'mcp.no_person': row(
+    403,
+    'access_denied',
+    'The MCP server is used with the account of a person, and this credential is not a person’s',
+  ),
   'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway has too many MCP sessions: retry shortly'),
   'mcp.session_ended': row(503, 'service_unavailable', 'The MCP session has ended: send initialize'),
   client_left: row(499, 'invalid_request_error', 'The client disconnected before its answer was complete'),

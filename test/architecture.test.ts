@@ -17,7 +17,7 @@ const floors: readonly (readonly string[])[] = [
   ['events'],
   ['escalations', 'providers', 'telemetry', 'tokens'],
   ['mcp', 'members', 'policies', 'usage', 'workloads'],
-  ['console', 'fleet', 'managed-settings', 'oauth'],
+  ['connections', 'console', 'fleet', 'managed-settings', 'oauth'],
   ['doctor', 'gateway'],
   ['app'],
   ['cli'],

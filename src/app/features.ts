@@ -4,6 +4,7 @@
  */
 import type { AnyElysia } from 'elysia'
 import type { Settings } from '../config.ts'
+import { allConnectionRoutes } from '../connections/routes.ts'
 import { consoleRoutes } from '../console/routes.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { rollupRebuildRoute } from '../events/rollups/rebuild-route.ts'
@@ -27,7 +28,7 @@ import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import type { Parts } from './control-plane-parts.ts'
-import { memberDependencies } from './member-dependencies.ts'
+import { connectionDependencies, memberDependencies } from './member-dependencies.ts'
 
 /** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
 export async function features(
@@ -45,6 +46,7 @@ export async function features(
     ...catalogRoutes({ ...shared, plainHttp }),
     mcpServerRoutes({ ...shared, plainHttp }),
     mcpOfferRoutes(shared),
+    ...allConnectionRoutes(connectionDependencies({ shared, settings, oauth })),
     managedSettingsRoutes(shared),
     priceRoutes(shared),
     eventRoutes({ ...shared, exports: await exports() }),

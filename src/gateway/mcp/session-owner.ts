@@ -24,8 +24,8 @@ const workloads = new WeakMap<SessionToken, WorkloadCaller>()
 
 /** What a session keeps of the credential of this request. */
 export function sessionToken({ token, workload }: Caller): SessionToken {
-  const { id, hash } = required(token)
-  const kept = { id, hash }
+  const { id, hash, userId } = required(token)
+  const kept = { id, hash, isPerson: workload === null && userId !== null }
   if (workload !== null) workloads.set(kept, workload)
   return kept
 }

@@ -105,11 +105,19 @@ export function rpcFailure(
     ...(param === null ? {} : { param }),
     ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     ...(verdictan === null ? {} : { verdictan }),
+    ...elicitations(failure, message),
   }
   return { jsonrpc: '2.0', ...(id === null ? {} : { id }), error: { code: codeOf(failure), message, data } }
 }
 
-function codeOf({ code, status }: Failure): number {
+/** What the client shows its person (MCP 2025-11-25, Elicitation, URL Elicitation Required Error). */
+const elicitations = ({ code, extra }: Failure, message: string): JsonObject =>
+  code === 'mcp.not_connected' && extra.elicitation_id !== undefined
+    ? { elicitations: [{ mode: 'url', elicitationId: extra.elicitation_id, url: extra.connect_url, message }] }
+    : {}
+
+function codeOf({ code, status, extra }: Failure): number {
+  if (code === 'mcp.not_connected' && extra.elicitation_id !== undefined) return rpcCodes.urlElicitationRequired
   if (code === 'mcp.unknown_name' || code === 'invalid_parameter') return rpcCodes.invalidParams
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }

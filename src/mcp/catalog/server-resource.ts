@@ -28,6 +28,24 @@ const oauthSchema = z
   })
   .describe('Client credentials (RFC 6749 section 4.4) for its access token; stored encrypted')
 
+const personalOAuthSchema = z
+  .strictObject({
+    issuer: address.describe('Its authorization server; default: the one that the server names').optional(),
+    client_id: z
+      .string()
+      .min(1)
+      .max(512)
+      .describe('The client that was registered there for this installation; default: it registers itself')
+      .optional(),
+    client_secret: secretText.describe("That client's secret").meta(secret).optional(),
+    scope: z
+      .string()
+      .max(1024)
+      .describe('The scope that people are asked for; default: what the server names')
+      .optional(),
+  })
+  .describe('How people connect their accounts (personal), where the server does not say it all itself')
+
 const plain = z
   .string()
   .max(4096)
@@ -66,6 +84,10 @@ const approval = z
     'first_use: what it offers in the first 10 seconds after it was first listed is approved, so too what it adds within them; required: nothing is before a person does',
   )
 
+const personal = z
+  .boolean()
+  .describe('Whether each person connects an account of their own, by OAuth; other callers are refused')
+
 const url = address.describe('Where it is reached by Streamable HTTP')
 const enabled = z.boolean().describe('Whether it is used')
 
@@ -74,6 +96,8 @@ export const createMcpServerBody = z.strictObject({
   url: url.optional(),
   headers: headersSchema.optional(),
   oauth: oauthSchema.optional(),
+  personal: personal.default(false),
+  personal_oauth: personalOAuthSchema.optional(),
   command: commandSchema.optional(),
   environment: environmentSchema.optional(),
   timeouts: mcpTimeoutsSchema.optional(),
@@ -86,6 +110,8 @@ const updateMcpServerBody = z.strictObject({
   url: url.optional(),
   headers: headersSchema.nullable().optional(),
   oauth: oauthSchema.nullable().optional(),
+  personal: personal.optional(),
+  personal_oauth: personalOAuthSchema.nullable().optional(),
   command: commandSchema.optional(),
   environment: environmentSchema.nullable().optional(),
   timeouts: mcpTimeoutsSchema.nullable().optional(),
@@ -99,6 +125,8 @@ const mcpServerSchema = z.object({
   url: z.string().nullable(),
   header_names: z.array(z.string()),
   oauth: oauthSchema.omit({ client_secret: true }).nullable(),
+  personal: z.boolean(),
+  personal_oauth: personalOAuthSchema.omit({ client_secret: true }).nullable(),
   command: z.object({ program: z.string(), args: z.array(z.string()) }).nullable(),
   environment_names: z.array(z.string()),
   timeouts: mcpTimeoutsSchema.nullable(),
@@ -112,6 +140,7 @@ export type CreateMcpServer = z.infer<typeof createMcpServerBody>
 export type UpdateMcpServer = z.infer<typeof updateMcpServerBody>
 export type McpServerReply = z.infer<typeof mcpServerSchema>
 export type OAuthFields = z.infer<typeof oauthSchema>
+export type PersonalFields = z.infer<typeof personalOAuthSchema>
 export type Command = z.infer<typeof commandSchema>
 
 export const mcpServerResource = resource({
@@ -140,6 +169,7 @@ export const mcpServerResource = resource({
     url: { hint: 'URL' },
     'oauth.token_url': { hint: 'URL' },
     'oauth.resource': { hint: 'URL' },
+    'personal_oauth.issuer': { hint: 'URL' },
     'command.program': { name: 'program', hint: 'PATH' },
     'command.args': { name: 'argument', commas: true },
   },

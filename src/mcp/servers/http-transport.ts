@@ -16,9 +16,9 @@ import { SseSplitter } from '../../lib/http/sse.ts'
 import { parseExactly } from '../../lib/json/exact-json.ts'
 import { lacksDescriptor } from '../../lib/log/host-fault.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import type { ClientCredentials } from '../catalog/client-credentials.ts'
 import type { Json, McpTrace } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
+import type { AccessTokens } from '../personal/person-token.ts'
 import { isJson } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
 import { isTooDeep } from './message-depth.ts'
@@ -39,7 +39,7 @@ export interface HttpTransportOptions {
   url: string
   /** The operator's headers. */
   headers: Readonly<Record<string, string>>
-  tokens: ClientCredentials | null
+  tokens: AccessTokens | null
   /** How long the server may take to acknowledge a notification. */
   notifyMilliseconds: number
   /** The largest message that is read. */

@@ -41,6 +41,8 @@ export interface SessionGovernor {
 export interface SessionToken {
   readonly id: string
   readonly hash: string
+  /** Whether it can be a person's own; absent: it is nobody's. */
+  readonly isPerson?: boolean
 }
 
 export interface SessionOptions {
@@ -230,6 +232,7 @@ export class McpSession {
     const caller: McpCaller = {
       protocolVersion: this.protocolVersion,
       capabilities: forwardedCapabilities(capabilities),
+      credential: () => this.token,
       request: (method, params, { signal }) => this.#ask(record, method, params ?? {}, signal),
       notify: (method, params) => this.#hear(record, method, params ?? {}),
     }

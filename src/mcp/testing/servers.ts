@@ -3,9 +3,10 @@ import { settingsSchema } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { type ServerCredentials, sealServerCredentials } from '../catalog/server-credentials.ts'
+import { noServerCredentials, type ServerCredentials, sealServerCredentials } from '../catalog/server-credentials.ts'
 import type { Json, McpCaller } from '../connection.ts'
 import type { OfferReport } from '../offers/offer-report.ts'
+import type { PersonTokenReply, PersonTokenRequest } from '../personal/person-token.ts'
 import type { StoredMcpServer } from '../servers/server-source.ts'
 import { GatewayMcpServers, type McpServersOptions } from '../servers/servers.ts'
 
@@ -23,9 +24,7 @@ export function storedServer(
     url: null,
     command: null,
     sealedCredentials:
-      credentials === undefined
-        ? null
-        : sealServerCredentials(dataKey, id, { headers: {}, oauth: null, environment: {}, ...credentials }),
+      credentials === undefined ? null : sealServerCredentials(dataKey, id, { ...noServerCredentials, ...credentials }),
     dataKey: Buffer.from(dataKey).toString('base64'),
     timeouts: null,
     approval: 'first_use',
@@ -38,6 +37,8 @@ export function storedServer(
 
 export class TestSource {
   readonly reports: OfferReport[] = []
+  /** By the SHA-256 of a caller's credential. */
+  readonly connections = new Map<string, PersonTokenReply>()
   unreachable = false
   /** The kind of which it takes no report. */
   refuses: string | null = null
@@ -60,6 +61,11 @@ export class TestSource {
     if (this.unreachable) throw new Error('Out of reach')
     if (report.kind === this.refuses) throw new Failure('invalid_parameter')
     this.reports.push(structuredClone(report))
+  }
+
+  /** Gives each caller a token of their own, by the hash of their credential. */
+  async personToken({ token_hash: hash }: PersonTokenRequest): Promise<PersonTokenReply> {
+    return this.connections.get(hash) ?? { status: 'not_connected', connect_url: 'https://console.test/connections' }
   }
 
   change(servers: readonly StoredMcpServer[]): void {
@@ -100,6 +106,10 @@ export class TestCaller implements McpCaller {
 
   async request(method: string, params: Json | undefined, { signal }: { signal: AbortSignal }): Promise<Json> {
     return await this.answer(method, params, signal)
+  }
+
+  credential() {
+    return { hash: 'a'.repeat(64), isPerson: true }
   }
 
   notify(method: string, params: Json | undefined): void {

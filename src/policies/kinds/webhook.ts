@@ -9,15 +9,12 @@
  *
  * A redirect, any other status, an answer that is late, too long, of another form or with a member twice, and a redact
  * or rewrite that changes nothing: the policy is broken, and `when_broken` decides, because the service found what it
- * did not take out. So is one that would change a stream, which is looked at when it is complete. The host is resolved
- * each time and every address it has must be outside (`addresses.ts`). Over http the call goes to the address that was
- * checked; over https the certificate must be the host's, which a service inside that a resolver is talked into naming
- * does not have.
+ * did not take out. So is one that would change a stream, which is looked at when it is complete. The host must
+ * be outside (`outside-target.ts`).
  */
-import { isIP } from 'node:net'
 import { z } from 'zod'
 import { isRepetitive, jsonMembers } from '../../lib/json/json-members.ts'
-import { isInside } from '../addresses.ts'
+import { outsideTarget } from '../outside-target.ts'
 import { type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'
 
@@ -159,16 +156,10 @@ async function checkedTarget(
   resolve: PolicyTools['resolve'],
   privateWebhooks: boolean,
 ): Promise<{ url: string; host: string }> {
-  const { host } = asked
-  if (privateWebhooks) return { url: asked.href, host }
-  const name = asked.hostname.replace(/^\[(.*)\]$/, '$1')
-  const addresses = isIP(name) === 0 ? await resolve(name) : [name]
-  const [first] = addresses
-  if (first === undefined || addresses.some(isInside)) {
-    throw new Error('The webhook is at an address inside, which webhook_addresses does not allow')
-  }
-  if (asked.protocol === 'http:') asked.hostname = isIP(first) === 6 ? `[${first}]` : first
-  return { url: asked.href, host }
+  if (privateWebhooks) return { url: asked.href, host: asked.host }
+  const target = await outsideTarget(asked, resolve)
+  if (target !== null) return target
+  throw new Error('The webhook is at an address inside, which webhook_addresses does not allow')
 }
 
 /** Rejects as soon as the signal aborts, even if the awaited work ignores the signal. */

@@ -1,0 +1,34 @@
+/**
+ * How a gateway gets the access token of a caller's own account at an MCP server: POST
+ * /v1/gateway-runtime/person-tokens. It names the caller by the hash of the credential that the caller showed, and gets
+ * neither refresh tokens nor those of persons who do not call. It keeps what it gets in memory only.
+ */
+import { z } from 'zod'
+
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+
+export const personTokenRequestSchema = z.strictObject({
+  server_id: z.uuid(),
+  token_hash: sha256.describe("SHA-256 of the caller's own credential"),
+  refused: sha256.nullable().describe('SHA-256 of an access token that the server has refused'),
+})
+export type PersonTokenRequest = z.infer<typeof personTokenRequestSchema>
+
+export const personTokenReplySchema = z.discriminatedUnion('status', [
+  z.object({
+    status: z.literal('connected'),
+    user_id: z.string(),
+    access_token: z.string(),
+    expires_in: z.number().nullable().describe('Seconds; null where the server does not say'),
+  }),
+  z.object({ status: z.literal('not_connected'), connect_url: z.string().describe('Where the person connects') }),
+  z.object({ status: z.literal('no_person') }),
+  z.object({ status: z.literal('unavailable') }).describe('The authorization server gives no token now'),
+])
+export type PersonTokenReply = z.infer<typeof personTokenReplySchema>
+
+/** Gives access tokens for an MCP server. */
+export interface AccessTokens {
+  /** A token that should be valid, never the `refused` one. Rejects with a Failure. */
+  token(refused?: string | null): Promise<string>
+}

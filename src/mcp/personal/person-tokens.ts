@@ -1,0 +1,140 @@
+/**
+ * The access tokens of callers' own accounts, in the memory of one gateway process. A token that is older than
+ * `recheckMilliseconds` is asked for again before it is used, so that a person who disconnects is followed within
+ * seconds. While the control plane does not answer, the one that is there goes on until it expires; how long a gateway
+ * serves at all without a control plane is `max_staleness`.
+ */
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { Failure } from '../../failure.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { McpCaller } from '../connection.ts'
+import type { AccessTokens, PersonTokenReply, PersonTokenRequest } from './person-token.ts'
+
+/** After so long it is asked for again. */
+const recheckMilliseconds = 5000
+const mostKept = 10_000
+const keptMilliseconds = 15 * 60_000
+/** The first version with elicitation by URL, and its error (MCP 2025-11-25, Elicitation). */
+const urlElicitationFrom = '2025-11-25'
+
+type Connected = Extract<PersonTokenReply, { status: 'connected' }>
+
+interface Kept extends Connected {
+  askedAt: number
+  /** Monotonic; null where it is unknown. */
+  expiresAt: number | null
+}
+
+export interface PersonTokensOptions {
+  /** Rejects when the control plane is unreachable. */
+  ask(request: PersonTokenRequest): Promise<PersonTokenReply>
+  clock: Clock
+}
+
+interface Server {
+  readonly id: string
+  readonly name: string
+}
+
+export class PersonTokens {
+  readonly #options: PersonTokensOptions
+  readonly #kept = new LRUCache<string, Kept>({ max: mostKept, ttl: keptMilliseconds })
+  readonly #asking = new Map<string, Promise<Kept>>()
+
+  constructor(options: PersonTokensOptions) {
+    this.#options = options
+  }
+
+  /** Those of one connection. It stays with the person who opened it, whatever credential is shown later. */
+  of(server: Server, caller: Pick<McpCaller, 'credential' | 'capabilities' | 'protocolVersion'>): AccessTokens {
+    let userId: string | null = null
+    return {
+      token: async (refused = null) => {
+        const { hash, isPerson } = caller.credential()
+        if (isPerson !== true) throw noPerson(server)
+        const kept = await this.#token(server, hash, refused).catch((error: unknown) => {
+          throw error instanceof NotConnected ? notConnected(server, caller, error.connectUrl) : error
+        })
+        userId ??= kept.user_id
+        if (kept.user_id === userId) return kept.access_token
+        throw new Failure('mcp.session_ended', { message: 'The credential belongs to another person now' })
+      },
+    }
+  }
+
+  async #token(server: Server, hash: string, refused: string | null): Promise<Kept> {
+    const key = `${server.id} ${hash}`
+    const kept = this.#kept.get(key)
+    const now = this.#options.clock.monotonic()
+    const isRefused = kept !== undefined && kept.access_token === refused
+    if (kept !== undefined && !isRefused && now - kept.askedAt < recheckMilliseconds && !hasExpired(kept, now)) {
+      return kept
+    }
+    const asking = this.#asking.get(key) ?? this.#ask(server, key, { hash, refused: isRefused ? refused : null })
+    this.#asking.set(key, asking)
+    try {
+      return await asking
+    } catch (error) {
+      const isUnreachable = error instanceof Failure && error.code === 'dependency_unavailable'
+      if (isUnreachable && kept !== undefined && !isRefused && !hasExpired(kept, now)) return kept
+      throw error
+    } finally {
+      if (this.#asking.get(key) === asking) this.#asking.delete(key)
+    }
+  }
+
+  async #ask(server: Server, key: string, { hash, refused }: { hash: string; refused: string | null }): Promise<Kept> {
+    const reply = await this.#options.ask({
+      server_id: server.id,
+      token_hash: hash,
+      refused: refused === null ? null : createHash('sha256').update(refused).digest('hex'),
+    })
+    const askedAt = this.#options.clock.monotonic()
+    if (reply.status !== 'connected') this.#kept.delete(key)
+    if (reply.status === 'no_person') throw noPerson(server)
+    if (reply.status === 'not_connected') throw new NotConnected(reply.connect_url)
+    if (reply.status === 'unavailable') {
+      throw new Failure('mcp.server_unreachable', {
+        message: `No access token for your account at the MCP server ${server.name} could be had: retry shortly`,
+      })
+    }
+    const expiresAt = reply.expires_in === null ? null : askedAt + 1000 * reply.expires_in
+    const kept = { ...reply, askedAt, expiresAt }
+    this.#kept.set(key, kept)
+    return kept
+  }
+}
+
+const hasExpired = ({ expiresAt }: Kept, now: number): boolean => expiresAt !== null && now >= expiresAt
+
+/** As several callers may wait for it, each makes the failure that its own client understands. */
+class NotConnected extends Error {
+  readonly connectUrl: string
+
+  constructor(connectUrl: string) {
+    super('The person has no connection')
+    this.connectUrl = connectUrl
+  }
+}
+
+const noPerson = ({ name }: Server): Failure =>
+  new Failure('mcp.no_person', {
+    message: `The MCP server ${name} is used with the account of a person: sign in by OAuth, or use a token that you made for yourself`,
+  })
+
+function notConnected(
+  { name }: Server,
+  { capabilities, protocolVersion }: Pick<McpCaller, 'capabilities' | 'protocolVersion'>,
+  url: string,
+): Failure {
+  const message = `Connect your account at the MCP server ${name} first: ${url}`
+  const { elicitation } = capabilities
+  const opensUrls =
+    protocolVersion >= urlElicitationFrom &&
+    typeof elicitation === 'object' &&
+    elicitation !== null &&
+    'url' in elicitation
+  const extra = { connect_url: url, ...(opensUrls && { elicitation_id: crypto.randomUUID() }) }
+  return new Failure('mcp.not_connected', { message, extra })
+}
