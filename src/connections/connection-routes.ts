@@ -13,6 +13,7 @@ import { conventions } from '../api/conventions.ts'
 import { idParams } from '../api/resource.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
+import { type ConnectionRecord, connectionSchema } from '../mcp/personal/connection-record.ts'
 import { ProviderRefusal, type RefusalReason } from '../members/identity-providers/provider-refusal.ts'
 import { recordChange } from '../members/member-event.ts'
 import { sessionOf, sessionPrincipal } from '../members/sessions/authenticate-session.ts'
@@ -28,17 +29,6 @@ import { clientDocument } from './upstream-client.ts'
 
 const tag = 'Connections'
 
-const connectionSchema = z.object({
-  server_id: z.uuid(),
-  server: z.string().describe('The name of the MCP server'),
-  url: z.string().describe('Where the MCP server is'),
-  status: z.enum(['connected', 'not_connected']),
-  issuer: z.string().nullable().describe('The authorization server of the account'),
-  scope: z.string().nullable().describe('What the account lets Gatehouse do there, as its authorization server says'),
-  connected_at: z.string().nullable(),
-})
-export type ConnectionRecord = z.infer<typeof connectionSchema>
-
 export const connectionRoutes = (dependencies: ConnectionDependencies) =>
   new Elysia({ name: 'connection' })
     .use(conventions)
@@ -50,7 +40,7 @@ export const connectionRoutes = (dependencies: ConnectionDependencies) =>
           (await connectionsOf(dependencies.ledger, userId)).map((row) => [row.serverId, row]),
         )
         const servers = await personalServers(dependencies)
-        return { connections: servers.map((server) => shown(server, connections.get(server.id) ?? null)) }
+        return { connections: servers.map((server) => shown(dependencies, server, connections.get(server.id) ?? null)) }
       },
       {
         access: 'signed-in',
@@ -133,7 +123,11 @@ async function requireServer(dependencies: ConnectionDependencies, id: string): 
   throw new Failure('not_found', { message: "There is no such MCP server that is used with each person's account" })
 }
 
-function shown({ id, name, url }: PersonalServer, row: ConnectionRow | null): ConnectionRecord {
+function shown(
+  dependencies: ConnectionDependencies,
+  { id, name, url }: PersonalServer,
+  row: ConnectionRow | null,
+): ConnectionRecord {
   return {
     server_id: id,
     server: name,
@@ -142,6 +136,7 @@ function shown({ id, name, url }: PersonalServer, row: ConnectionRow | null): Co
     issuer: row?.issuer ?? null,
     scope: row?.scope ?? null,
     connected_at: row === null ? null : timestamp(row.connectedAt),
+    connect_url: connectAddress(dependencies, name).href,
   }
 }
 
@@ -173,7 +168,7 @@ async function disconnect(
     await recordChange(recorder, { event, ledger: [endConnection(row, clock.now())] })
     await finishEnded(dependencies, row)
   }
-  return shown(server, null)
+  return shown(dependencies, server, null)
 }
 
 /** Always a redirect into the console, whether the account is connected or not. */

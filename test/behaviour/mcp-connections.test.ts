@@ -4,14 +4,14 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
-import { tokensFor } from '../conformance/flow.ts'
+import { challengeOf, newVerifier, tokensFor } from '../conformance/flow.ts'
 import { fromConsentPage, type Person, person, register, signIn } from '../conformance/people.ts'
 import { type ProtectedMcpServer, startProtectedMcpServer } from '../fakes/protected-mcp-server.ts'
 import { api, createToken, expectAnswer } from '../support/client.ts'
 import { authorizeThere, beginConnection, comeBack, connectAccount } from '../support/connect-account.ts'
 import { eventually, until } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Gatehouse, startGatehouse } from '../support/harness.ts'
+import { type Gatehouse, operate, run, startGatehouse } from '../support/harness.ts'
 import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
@@ -70,6 +70,26 @@ const disconnect = (who: Person, id: string) =>
     token: null,
     headers: fromConsentPage(gatehouse, who),
   })
+
+/** What a command line has after `auth login`. */
+async function programSession(who: Person): Promise<string> {
+  const verifier = newVerifier()
+  const asked = {
+    ...{ client_id: 'gatehouse-cli', redirect_uri: 'http://127.0.0.1:9/callback', state: 's' },
+    ...{ code_challenge: challengeOf(verifier), code_challenge_method: 'S256' },
+  }
+  const headers = fromConsentPage(gatehouse, who)
+  const decision = await api(gatehouse, '/v1/auth/programs/decision', {
+    ...{ token: null, headers, body: { ...asked, approve: true } },
+  })
+  const { redirect_to } = expectAnswer(decision, 200, z.looseObject({ redirect_to: z.string() }))
+  const code = new URL(redirect_to).searchParams.get('code')
+  const { client_id, redirect_uri } = asked
+  const given = await api(gatehouse, '/v1/auth/session/exchange-code', {
+    ...{ token: null, body: { code, code_verifier: verifier, client_id, redirect_uri } },
+  })
+  return expectAnswer(given, 201, z.looseObject({ session_token: z.string() })).session_token
+}
 
 test('each person calls the server with an account of their own', async () => {
   const [ann, ben] = [await person(gatehouse, 'ann'), await person(gatehouse, 'ben')]
@@ -180,6 +200,20 @@ test('a disabled person’s connections end with the person', async () => {
   await api(gatehouse, `/v1/users/${hal.id}`, { method: 'PATCH', body: { status: 'active' } })
   const back = await signIn(gatehouse, hal.email)
   expect((await connectionsOf({ ...hal, ...back })).body).toMatchObject({ connections: [{ status: 'not_connected' }] })
+})
+
+test('the command line lists a person’s connections and ends one, with the session of a program', async () => {
+  const max = await person(gatehouse, 'max')
+  await connectAccount(gatehouse, max, serverId, 'max-there')
+  const env = { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: await programSession(max) }
+  const listed = await run(['connection', 'list'], { env })
+  expect(listed.stdout).toMatch(/tracker +connected +issues:read .*connections\?server=tracker/)
+  const ended = await run(['connection', 'disconnect', 'tracker'], { env })
+  expect([ended.code, ended.stdout]).toEqual([0, expect.stringMatching(/status +not_connected/)])
+  const begun = await api(gatehouse, `/v1/connections/${serverId}/begin`, { token: env.SERVICE_API_TOKEN, body: {} })
+  expect(begun.status).toBe(403)
+  const asToken = await operate(gatehouse, 'connection', 'list')
+  expect(asToken.stderr).toContain('Only a person who is signed in can do this')
 })
 
 test('an answer counts only in the browser that asked, and for the person who asked', async () => {
