@@ -103,7 +103,7 @@ export const connectionRoutes = (dependencies: ConnectionDependencies) =>
       {
         access: 'public',
         anyOrigin: true,
-        failures: [404],
+        internal: true,
         params: idParams,
         response: z.looseObject({ client_id: z.string(), redirect_uris: z.array(z.string()) }),
         detail: { tags: [tag], summary: 'As which OAuth client this installation connects accounts at an MCP server' },

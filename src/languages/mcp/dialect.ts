@@ -55,10 +55,12 @@ interface Asked {
 export const answering = (asked: Asked): Dialect =>
   // Created twice for each request, so the common members are not copied.
   Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
-    errorBody: (failure, requestId) =>
-      failure.code === 'mcp.unknown_tool'
-        ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
-        : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
+    errorBody(failure, requestId) {
+      const result = failure.code === 'mcp.unknown_tool' ? failedResult(failure.message) : neededInput(failure, asked)
+      return result === null
+        ? rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked))
+        : { jsonrpc: '2.0', id: asked.id, result }
+    },
     escalation: (_facts, verdictan) =>
       asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
   })
@@ -111,13 +113,30 @@ export function rpcFailure(
 }
 
 /** What the client shows its person (MCP 2025-11-25, Elicitation, URL Elicitation Required Error). */
-const elicitations = ({ code, extra }: Failure, message: string): JsonObject =>
-  code === 'mcp.not_connected' && extra.elicitation_id !== undefined
-    ? { elicitations: [{ mode: 'url', elicitationId: extra.elicitation_id, url: extra.connect_url, message }] }
+const elicitations = (
+  { code, extra: { elicitation, elicitation_id, connect_url } }: Failure,
+  message: string,
+): JsonObject =>
+  code === 'mcp.not_connected' && elicitation === 'error'
+    ? { elicitations: [{ mode: 'url', elicitationId: elicitation_id, url: connect_url, message }] }
     : {}
 
+/** Requests that may be answered by asking for input (MCP 2026-07-28, Multi Round-Trip Requests). */
+const asksForInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/** The same as a result, after which the client sends its request again; null where it is an error. */
+const neededInput = ({ code, extra, message }: Failure, { method }: Asked): JsonObject | null =>
+  code === 'mcp.not_connected' && extra.elicitation === 'input_required' && asksForInput.has(method)
+    ? {
+        resultType: 'input_required',
+        inputRequests: {
+          connect: { method: 'elicitation/create', params: { mode: 'url', url: extra.connect_url, message } },
+        },
+      }
+    : null
+
 function codeOf({ code, status, extra }: Failure): number {
-  if (code === 'mcp.not_connected' && extra.elicitation_id !== undefined) return rpcCodes.urlElicitationRequired
+  if (code === 'mcp.not_connected' && extra.elicitation === 'error') return rpcCodes.urlElicitationRequired
   if (code === 'mcp.unknown_name' || code === 'invalid_parameter') return rpcCodes.invalidParams
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }

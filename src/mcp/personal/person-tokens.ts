@@ -15,8 +15,8 @@ import type { AccessTokens, PersonTokenReply, PersonTokenRequest } from './perso
 const recheckMilliseconds = 5000
 const mostKept = 10_000
 const keptMilliseconds = 15 * 60_000
-/** The first version with elicitation by URL, and its error (MCP 2025-11-25, Elicitation). */
-const urlElicitationFrom = '2025-11-25'
+/** The first version with elicitation by URL, and the only one with an error for it. */
+const urlElicitationError = '2025-11-25'
 
 type Connected = Extract<PersonTokenReply, { status: 'connected' }>
 
@@ -123,6 +123,10 @@ const noPerson = ({ name }: Server): Failure =>
     message: `The MCP server ${name} is used with the account of a person: sign in by OAuth, or use a token that you made for yourself`,
   })
 
+/**
+ * Tells a client that opens addresses to open this one, in the way of its version: by an error with an elicitation
+ * (2025-11-25), or by a result that asks for input (from 2026-07-28 on).
+ */
 function notConnected(
   { name }: Server,
   { capabilities, protocolVersion }: Pick<McpCaller, 'capabilities' | 'protocolVersion'>,
@@ -131,10 +135,11 @@ function notConnected(
   const message = `Connect your account at the MCP server ${name} first: ${url}`
   const { elicitation } = capabilities
   const opensUrls =
-    protocolVersion >= urlElicitationFrom &&
+    protocolVersion >= urlElicitationError &&
     typeof elicitation === 'object' &&
     elicitation !== null &&
     'url' in elicitation
-  const extra = { connect_url: url, ...(opensUrls && { elicitation_id: crypto.randomUUID() }) }
+  const way = protocolVersion === urlElicitationError ? 'error' : 'input_required'
+  const extra = { connect_url: url, ...(opensUrls && { elicitation_id: crypto.randomUUID(), elicitation: way }) }
   return new Failure('mcp.not_connected', { message, extra })
 }

@@ -1,0 +1,123 @@
+import { beforeEach, expect, test } from 'bun:test'
+import { Failure } from '../../failure.ts'
+import { answering } from '../../languages/mcp/dialect.ts'
+import type { PersonTokenReply, PersonTokenRequest } from './person-token.ts'
+import { PersonTokens } from './person-tokens.ts'
+
+const server = { id: '01990000-0000-7000-8000-00000000000a', name: 'tracker' }
+const url = 'https://console.test/connections?server=tracker'
+
+let now: number
+let asked: PersonTokenRequest[]
+let reply: PersonTokenReply | Failure
+let tokens: PersonTokens
+beforeEach(() => {
+  now = 0
+  asked = []
+  reply = { status: 'connected', user_id: 'ann', access_token: 'first', expires_in: 60 }
+  tokens = new PersonTokens({
+    clock: { now: () => now, monotonic: () => now },
+    async ask(request) {
+      asked.push(request)
+      if (reply instanceof Failure) throw reply
+      return reply
+    },
+  })
+})
+
+const hash = 'a'.repeat(64)
+const callerOf = (
+  credential: { hash: string; isPerson?: boolean } = { hash, isPerson: true },
+  protocolVersion = '2025-11-25',
+  capabilities: Record<string, unknown> = {},
+) => tokens.of(server, { credential: () => credential, protocolVersion, capabilities })
+
+async function failureOf(call: Promise<unknown>): Promise<Failure> {
+  const error = await call.catch((thrown: unknown) => thrown)
+  if (error instanceof Failure) return error
+  throw new Error(`No failure: ${String(error)}`)
+}
+
+test('asks once for many calls, and again after five seconds', async () => {
+  const caller = callerOf()
+  expect(await Promise.all([caller.token(), caller.token()])).toEqual(['first', 'first'])
+  now = 4999
+  await caller.token()
+  expect(asked).toEqual([{ server_id: server.id, token_hash: hash, refused: null }])
+  now = 5000
+  await caller.token()
+  expect(asked.length).toBe(2)
+})
+
+test('asks at once for a token that the server has refused, and names it by its hash', async () => {
+  const caller = callerOf()
+  const first = await caller.token()
+  reply = { status: 'connected', user_id: 'ann', access_token: 'second', expires_in: null }
+  expect(await caller.token(first)).toBe('second')
+  expect(asked.at(-1)?.refused).toBe(new Bun.CryptoHasher('sha256').update('first').digest('hex'))
+})
+
+test('goes on with the token that is there while the control plane is away, until it expires', async () => {
+  const caller = callerOf()
+  await caller.token()
+  reply = new Failure('dependency_unavailable')
+  now = 59_999
+  expect(await caller.token()).toBe('first')
+  now = 60_000
+  expect((await failureOf(caller.token())).code).toBe('dependency_unavailable')
+})
+
+test('follows a person who has disconnected within five seconds', async () => {
+  const caller = callerOf()
+  await caller.token()
+  reply = { status: 'not_connected', connect_url: url }
+  now = 5000
+  expect((await failureOf(caller.token())).code).toBe('mcp.not_connected')
+})
+
+test('gives each credential a token of its own, and nothing to one that is no person’s', async () => {
+  const ann = callerOf({ hash: 'a'.repeat(64), isPerson: true })
+  const ben = callerOf({ hash: 'b'.repeat(64), isPerson: true })
+  await ann.token()
+  reply = { status: 'connected', user_id: 'ben', access_token: 'of ben', expires_in: 60 }
+  expect(await ben.token()).toBe('of ben')
+  expect(await ann.token()).toBe('first')
+  expect((await failureOf(callerOf({ hash }).token())).code).toBe('mcp.no_person')
+  reply = { status: 'no_person' }
+  expect((await failureOf(callerOf({ hash: 'c'.repeat(64), isPerson: true }).token())).code).toBe('mcp.no_person')
+  expect(asked.length).toBe(3)
+})
+
+test('refuses a connection whose credential has become another person’s', async () => {
+  const credential = { hash: 'a'.repeat(64), isPerson: true }
+  const caller = callerOf(credential)
+  await caller.token()
+  credential.hash = 'b'.repeat(64)
+  reply = { status: 'connected', user_id: 'ben', access_token: 'of ben', expires_in: 60 }
+  expect((await failureOf(caller.token())).code).toBe('mcp.session_ended')
+})
+
+test('asks a client to open the address in the way of its version, if it opens any', async () => {
+  reply = { status: 'not_connected', connect_url: url }
+  const answerTo = async (version: string, capabilities: Record<string, unknown>, method = 'tools/call') =>
+    answering({ id: 7, method, sent: false }).errorBody(
+      await failureOf(callerOf({ hash, isPerson: true }, version, capabilities).token()),
+      'request',
+    )
+  const plain = { id: 7, error: { code: -32_000, data: { code: 'mcp.not_connected', connect_url: url } } }
+  const opens = { elicitation: { url: {} } }
+  expect(await answerTo('2025-06-18', opens)).toMatchObject(plain)
+  expect(await answerTo('2025-11-25', {})).toMatchObject(plain)
+  expect(await answerTo('2025-11-25', opens)).toMatchObject({
+    error: { code: -32_042, data: { elicitations: [{ mode: 'url', url, elicitationId: expect.any(String) }] } },
+  })
+  expect(await answerTo('2026-07-28', {})).toMatchObject(plain)
+  expect(await answerTo('2026-07-28', opens, 'completion/complete')).toMatchObject(plain)
+  expect(await answerTo('2026-07-28', opens)).toMatchObject({
+    id: 7,
+    result: {
+      resultType: 'input_required',
+      inputRequests: { connect: { method: 'elicitation/create', params: { mode: 'url', url } } },
+    },
+  })
+})
