@@ -202,6 +202,37 @@ test('a disabled person’s connections end with the person', async () => {
   expect((await connectionsOf({ ...hal, ...back })).body).toMatchObject({ connections: [{ status: 'not_connected' }] })
 })
 
+test('an account that the server refuses stops nobody else', async () => {
+  const [nia, oda] = [await person(gatehouse, 'nia'), await person(gatehouse, 'oda')]
+  await connectAccount(gatehouse, nia, serverId, 'nia-there')
+  await connectAccount(gatehouse, oda, serverId, 'oda-there')
+  tracker.forbidden.add('nia-there')
+  const [refused, other] = [await callerOf(await tokenOf(nia)), await callerOf(await tokenOf(oda))]
+  for (let call = 0; call < 10; call += 1) {
+    expect(await failureOf(echo(refused, 'hello'))).toMatchObject({ data: { code: 'mcp.account_refused' } })
+  }
+  expect(JSON.stringify(await echo(other, 'not me'))).toContain('not me')
+  await Promise.all([refused.close(), other.close()])
+})
+
+test('a token that the server refuses is refreshed, and a server that refuses all gets one refresh in ten seconds', async () => {
+  const pia = await person(gatehouse, 'pia')
+  await connectAccount(gatehouse, pia, serverId, 'pia-there')
+  const client = await callerOf(await tokenOf(pia))
+  await eventually(async () => expect(JSON.stringify(await echo(client, 'before'))).toContain('before'))
+  const before = tracker.refreshes
+  tracker.refuseTokens()
+  await Bun.sleep(1100)
+  expect(JSON.stringify(await echo(client, 'after'))).toContain('after')
+  expect(tracker.refreshes - before).toBe(1)
+  tracker.refuseTokens()
+  for (let call = 0; call < 5; call += 1) {
+    expect(await failureOf(echo(client, 'again'))).toMatchObject({ data: { code: 'dependency_unavailable' } })
+  }
+  expect(tracker.refreshes - before).toBe(1)
+  await client.close()
+})
+
 test('the command line lists a person’s connections and ends one, with the session of a program', async () => {
   const max = await person(gatehouse, 'max')
   await connectAccount(gatehouse, max, serverId, 'max-there')

@@ -22,6 +22,8 @@ export interface ProtectedMcpServer extends AsyncDisposable {
   refreshes: number
   /** Paths of revocations and registrations that were called. */
   readonly asked: string[]
+  /** Accounts that may do nothing there. */
+  readonly forbidden: Set<string>
   /** From now on all access tokens that were issued before are refused. */
   refuseTokens(): void
   /** The approvals of a person are over. */
@@ -49,6 +51,7 @@ export async function startProtectedMcpServer(
   const mcp = new OfficialMcpServer()
   const callers: string[] = []
   const asked: string[] = []
+  const forbidden = new Set<string>()
   const grants = new Map<string, string[]>()
   let refusedUntil = 0
   let refreshes = 0
@@ -116,6 +119,10 @@ export async function startProtectedMcpServer(
       response.writeHead(401, { 'www-authenticate': challenge }).end()
       return
     }
+    if (forbidden.has(token.accountId)) {
+      response.writeHead(403).end()
+      return
+    }
     callers.push(token.accountId)
     const { host: _host, ...headers } = request.headers
     const body = request.method === 'POST' ? new Uint8Array(await bodyOf(request)) : null
@@ -153,7 +160,7 @@ export async function startProtectedMcpServer(
     server.listen(port, '127.0.0.1', listening)
   })
   return {
-    ...{ issuer, url, mcp, callers, asked },
+    ...{ issuer, url, mcp, callers, asked, forbidden },
     get refreshes() {
       return refreshes
     },

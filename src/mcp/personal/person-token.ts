@@ -4,6 +4,7 @@
  * neither refresh tokens nor those of persons who do not call. It keeps what it gets in memory only.
  */
 import { z } from 'zod'
+import type { Failure } from '../../failure.ts'
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -31,4 +32,6 @@ export type PersonTokenReply = z.infer<typeof personTokenReplySchema>
 export interface AccessTokens {
   /** A token that should be valid, never the `refused` one. Rejects with a Failure. */
   token(refused?: string | null): Promise<string>
+  /** What an answer of this status is, where it concerns one caller only; null for any other. */
+  refusal?(status: number): Failure | null
 }

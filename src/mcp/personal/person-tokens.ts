@@ -60,6 +60,8 @@ export class PersonTokens {
         if (kept.user_id === userId) return kept.access_token
         throw new Failure('mcp.session_ended', { message: 'The credential belongs to another person now' })
       },
+      // One person's account says nothing of the server, whose circuit is everybody's.
+      refusal: (status) => (status === 401 || status === 403 ? accountRefused(server, status) : null),
     }
   }
 
@@ -95,7 +97,7 @@ export class PersonTokens {
     if (reply.status === 'no_person') throw noPerson(server)
     if (reply.status === 'not_connected') throw new NotConnected(reply.connect_url)
     if (reply.status === 'unavailable') {
-      throw new Failure('mcp.server_unreachable', {
+      throw new Failure('dependency_unavailable', {
         message: `No access token for your account at the MCP server ${server.name} could be had: retry shortly`,
       })
     }
@@ -121,6 +123,11 @@ class NotConnected extends Error {
 const noPerson = ({ name }: Server): Failure =>
   new Failure('mcp.no_person', {
     message: `The MCP server ${name} is used with the account of a person: sign in by OAuth, or use a token that you made for yourself`,
+  })
+
+const accountRefused = ({ name }: Server, status: number): Failure =>
+  new Failure('mcp.account_refused', {
+    message: `The MCP server ${name} refuses your account (${status}): it may lack a right there, or has to be connected again`,
   })
 
 /**

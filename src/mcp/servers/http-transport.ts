@@ -170,7 +170,10 @@ export class HttpTransport implements Transport {
       answer = await call(token)
     }
     if (answer.ok) return answer
-    throw await this.#refusal(answer)
+    const ofCaller = tokens?.refusal?.(answer.status) ?? null
+    if (ofCaller === null) throw await this.#refusal(answer)
+    await answer.body?.cancel()
+    throw ofCaller
   }
 
   #headers(hasBody: boolean, token: string | null, lastEventId: string | null): Record<string, string> {
