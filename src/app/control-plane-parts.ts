@@ -13,7 +13,9 @@ import { localUrl } from '../lib/http/listen.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import { firstStart } from '../members/first-start.ts'
+import { clientDocuments } from '../oauth/clients/client-document.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
+import { resolveHost } from '../policies/resolve-host.ts'
 import { loadMasterKey } from '../store/keys/master-key.ts'
 import type { Fleet } from '../store/propagation.ts'
 import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
@@ -87,6 +89,7 @@ export async function connectParts(
   const oauth: OAuthDependencies = {
     ...{ state, ledger, recorder, clock, newId, randomBytes, log, settings },
     fleet: workers.fleet,
+    documents: clientDocuments({ fetch, resolve: resolveHost, clock, hosts: settings.oauth_client_document_hosts }),
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
     consoleUrl: () => addresses.console,

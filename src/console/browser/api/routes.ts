@@ -154,7 +154,12 @@ export interface DelegableScope {
 export interface ConsentQuestion {
   error_page?: undefined
   redirect_to?: undefined
-  client: { client_id: string; client_name: string; created_by: { name: string } | null }
+  client: {
+    client_id: string
+    client_name: string
+    created_by: { name: string } | null
+    origin: 'administrator' | 'document' | 'registration'
+  }
   redirect_host: string
   scopes: { scope: string; sentence: string; held: boolean }[]
   resources: string[]
