@@ -7,6 +7,7 @@
 import { eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { conventions } from '../api/conventions.ts'
+import { hashSecret } from '../identity/secret.ts'
 import {
   type PersonTokenReply,
   type PersonTokenRequest,
@@ -43,11 +44,11 @@ async function personToken(
   dependencies: ConnectionDependencies,
   currentTokens: CurrentTokens,
   gatewayId: string | null,
-  { server_id: serverId, token_hash: hash, refused }: PersonTokenRequest,
+  { server_id: serverId, credential, refused }: PersonTokenRequest,
 ): Promise<PersonTokenReply> {
   const server = await findPersonalServer(dependencies, serverId)
   if (server === null) return { status: 'unavailable' }
-  const userId = await personOf(dependencies, { hash, gatewayId, server })
+  const userId = await personOf(dependencies, { hash: hashSecret(credential), gatewayId, server })
   if (userId === null) return { status: 'no_person' }
   const token = await currentTokens.of(server, userId, refused)
   if (token === 'unavailable') return { status: 'unavailable' }

@@ -50,8 +50,8 @@ export interface McpCaller {
   /** What the caller declared at `initialize`: its version, and the capabilities that the gateway passes on. */
   readonly protocolVersion: string
   readonly capabilities: Json
-  /** The credential that was shown last, as its SHA-256, and whether it can be a person's own. */
-  credential(): { readonly hash: string; readonly isPerson?: boolean }
+  /** The credential that was shown last: its SHA-256, and itself where it can be a person's own. It reaches no server. */
+  credential(): { readonly hash: string; readonly secret?: string }
   /** `sampling/createMessage`, `elicitation/create`, `roots/list`. Rejects with an McpError when the caller cannot. */
   request(method: string, params: Json | undefined, options: { signal: AbortSignal; related?: unknown }): Promise<Json>
   /** `notifications/tools/list_changed`, `notifications/message`, `notifications/resources/updated`. */

@@ -1,7 +1,8 @@
 /**
  * How a gateway gets the access token of a caller's own account at an MCP server: POST
- * /v1/gateway-runtime/person-tokens. It names the caller by the hash of the credential that the caller showed, and gets
- * neither refresh tokens nor those of persons who do not call. It keeps what it gets in memory only.
+ * /v1/gateway-runtime/person-tokens. It shows the credential that the caller showed, so it gets nothing of persons who
+ * do not call it, although it knows the hashes of all credentials. It gets no refresh token, and keeps what it gets in
+ * memory only.
  */
 import { z } from 'zod'
 import type { Failure } from '../../failure.ts'
@@ -10,7 +11,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const personTokenRequestSchema = z.strictObject({
   server_id: z.uuid(),
-  token_hash: sha256.describe("SHA-256 of the caller's own credential"),
+  credential: z.string().max(512).describe('What the caller showed'),
   refused: sha256.nullable().describe('SHA-256 of an access token that the server has refused'),
 })
 export type PersonTokenRequest = z.infer<typeof personTokenRequestSchema>

@@ -27,7 +27,7 @@ beforeEach(() => {
 
 const hash = 'a'.repeat(64)
 const callerOf = (
-  credential: { hash: string; isPerson?: boolean } = { hash, isPerson: true },
+  credential: { hash: string; secret?: string } = { hash, secret: 'secret of a' },
   protocolVersion = '2025-11-25',
   capabilities: Record<string, unknown> = {},
 ) => tokens.of(server, { credential: () => credential, protocolVersion, capabilities })
@@ -43,7 +43,7 @@ test('asks once for many calls, and again after five seconds', async () => {
   expect(await Promise.all([caller.token(), caller.token()])).toEqual(['first', 'first'])
   now = 4999
   await caller.token()
-  expect(asked).toEqual([{ server_id: server.id, token_hash: hash, refused: null }])
+  expect(asked).toEqual([{ server_id: server.id, credential: 'secret of a', refused: null }])
   now = 5000
   await caller.token()
   expect(asked.length).toBe(2)
@@ -76,20 +76,20 @@ test('follows a person who has disconnected within five seconds', async () => {
 })
 
 test('gives each credential a token of its own, and nothing to one that is no person’s', async () => {
-  const ann = callerOf({ hash: 'a'.repeat(64), isPerson: true })
-  const ben = callerOf({ hash: 'b'.repeat(64), isPerson: true })
+  const ann = callerOf({ hash: 'a'.repeat(64), secret: 'a secret' })
+  const ben = callerOf({ hash: 'b'.repeat(64), secret: 'a secret' })
   await ann.token()
   reply = { status: 'connected', user_id: 'ben', access_token: 'of ben', expires_in: 60 }
   expect(await ben.token()).toBe('of ben')
   expect(await ann.token()).toBe('first')
   expect((await failureOf(callerOf({ hash }).token())).code).toBe('mcp.no_person')
   reply = { status: 'no_person' }
-  expect((await failureOf(callerOf({ hash: 'c'.repeat(64), isPerson: true }).token())).code).toBe('mcp.no_person')
+  expect((await failureOf(callerOf({ hash: 'c'.repeat(64), secret: 'a secret' }).token())).code).toBe('mcp.no_person')
   expect(asked.length).toBe(3)
 })
 
 test('refuses a connection whose credential has become another person’s', async () => {
-  const credential = { hash: 'a'.repeat(64), isPerson: true }
+  const credential = { hash: 'a'.repeat(64), secret: 'a secret' }
   const caller = callerOf(credential)
   await caller.token()
   credential.hash = 'b'.repeat(64)
@@ -101,7 +101,7 @@ test('asks a client to open the address in the way of its version, if it opens a
   reply = { status: 'not_connected', connect_url: url }
   const answerTo = async (version: string, capabilities: Record<string, unknown>, method = 'tools/call') =>
     answering({ id: 7, method, sent: false }).errorBody(
-      await failureOf(callerOf({ hash, isPerson: true }, version, capabilities).token()),
+      await failureOf(callerOf({ hash, secret: 'secret of a' }, version, capabilities).token()),
       'request',
     )
   const plain = { id: 7, error: { code: -32_000, data: { code: 'mcp.not_connected', connect_url: url } } }

@@ -32,6 +32,11 @@ export interface PersonTokensOptions {
   clock: Clock
 }
 
+interface Shown {
+  readonly hash: string
+  readonly secret: string
+}
+
 interface Server {
   readonly id: string
   readonly name: string
@@ -51,9 +56,9 @@ export class PersonTokens {
     let userId: string | null = null
     return {
       token: async (refused = null) => {
-        const { hash, isPerson } = caller.credential()
-        if (isPerson !== true) throw noPerson(server)
-        const kept = await this.#token(server, hash, refused).catch((error: unknown) => {
+        const { hash, secret } = caller.credential()
+        if (secret === undefined) throw noPerson(server)
+        const kept = await this.#token(server, { hash, secret }, refused).catch((error: unknown) => {
           throw error instanceof NotConnected ? notConnected(server, caller, error.connectUrl) : error
         })
         userId ??= kept.user_id
@@ -65,7 +70,7 @@ export class PersonTokens {
     }
   }
 
-  async #token(server: Server, hash: string, refused: string | null): Promise<Kept> {
+  async #token(server: Server, { hash, secret }: Shown, refused: string | null): Promise<Kept> {
     const key = `${server.id} ${hash}`
     const kept = this.#kept.get(key)
     const now = this.#options.clock.monotonic()
@@ -73,7 +78,7 @@ export class PersonTokens {
     if (kept !== undefined && !isRefused && now - kept.askedAt < recheckMilliseconds && !hasExpired(kept, now)) {
       return kept
     }
-    const asking = this.#asking.get(key) ?? this.#ask(server, key, { hash, refused: isRefused ? refused : null })
+    const asking = this.#asking.get(key) ?? this.#ask(server, key, secret, isRefused ? refused : null)
     this.#asking.set(key, asking)
     try {
       return await asking
@@ -86,10 +91,10 @@ export class PersonTokens {
     }
   }
 
-  async #ask(server: Server, key: string, { hash, refused }: { hash: string; refused: string | null }): Promise<Kept> {
+  async #ask(server: Server, key: string, credential: string, refused: string | null): Promise<Kept> {
     const reply = await this.#options.ask({
       server_id: server.id,
-      token_hash: hash,
+      credential,
       refused: refused === null ? null : createHash('sha256').update(refused).digest('hex'),
     })
     const askedAt = this.#options.clock.monotonic()

@@ -41,8 +41,8 @@ export interface SessionGovernor {
 export interface SessionToken {
   readonly id: string
   readonly hash: string
-  /** Whether it can be a person's own; absent: it is nobody's. */
-  readonly isPerson?: boolean
+  /** The credential itself where it can be a person's own, for `personal/`; absent for all others. */
+  readonly secret?: string
 }
 
 export interface SessionOptions {

@@ -37,7 +37,7 @@ export function storedServer(
 
 export class TestSource {
   readonly reports: OfferReport[] = []
-  /** By the SHA-256 of a caller's credential. */
+  /** By a caller's credential. */
   readonly connections = new Map<string, PersonTokenReply>()
   unreachable = false
   /** The kind of which it takes no report. */
@@ -63,9 +63,11 @@ export class TestSource {
     this.reports.push(structuredClone(report))
   }
 
-  /** Gives each caller a token of their own, by the hash of their credential. */
-  async personToken({ token_hash: hash }: PersonTokenRequest): Promise<PersonTokenReply> {
-    return this.connections.get(hash) ?? { status: 'not_connected', connect_url: 'https://console.test/connections' }
+  /** Gives each caller a token of their own. */
+  async personToken({ credential }: PersonTokenRequest): Promise<PersonTokenReply> {
+    return (
+      this.connections.get(credential) ?? { status: 'not_connected', connect_url: 'https://console.test/connections' }
+    )
   }
 
   change(servers: readonly StoredMcpServer[]): void {
@@ -109,7 +111,7 @@ export class TestCaller implements McpCaller {
   }
 
   credential() {
-    return { hash: 'a'.repeat(64), isPerson: true }
+    return { hash: 'a'.repeat(64), secret: 'shown' }
   }
 
   notify(method: string, params: Json | undefined): void {
