@@ -256,6 +256,16 @@ test('an answer counts only in the browser that asked, and for the person who as
   const asOther = await comeBack(callback, [jon.cookie, cookie])
   expect(asOther.searchParams.get('refused')).toBe('attempt_missing')
   expect((await connectionsOf(jon)).body).toMatchObject({ connections: [{ status: 'not_connected' }] })
+  // The answer of one server is never another's: each has an address of return of its own (RFC 9700 section 4.4).
+  const secondId = await addServer('second', tracker.url)
+  const elsewhere = new URL(callback)
+  elsewhere.pathname = `/v1/connections/callback/${secondId}`
+  const second = await beginConnection(gatehouse, ida, secondId)
+  for (const attempt of [cookie, second.cookie]) {
+    const mixedUp = await comeBack(elsewhere, [ida.cookie, attempt])
+    expect(mixedUp.searchParams.get('refused')).toBe('attempt_missing')
+  }
+  await api(gatehouse, `/v1/catalog/mcp-servers/${secondId}`, { method: 'DELETE' })
   const own = await comeBack(callback, [ida.cookie, cookie])
   expect(own.searchParams.get('refused')).toBe(null)
   expect((await connectionsOf(ida)).body).toMatchObject({ connections: [{ status: 'connected' }] })
