@@ -10,19 +10,25 @@ import { connectionEvent } from './connection-event.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
 import { authorizationServerOf, discover } from './discovery.ts'
 import type { PersonalServer } from './personal-server.ts'
-import { keepConnection, sealSecrets } from './stored-connection.ts'
+import { findConnection, keepConnection, sealSecrets } from './stored-connection.ts'
 import { forgetRegisteredClient, redirectUriOf, upstreamClient } from './upstream-client.ts'
 import { upstreamFetch } from './upstream-fetch.ts'
 import { authorizationUrl, redeem } from './upstream-oauth.ts'
 
-/** Where the browser goes, and the cookie that it carries. Rejects with a `ProviderRefusal`. */
+/**
+ * Where the browser goes, and the cookie that it carries. `more` is asked for beside what the account gave before.
+ * Rejects with a `ProviderRefusal`.
+ */
 export async function beginConnection(
   dependencies: ConnectionDependencies,
   server: PersonalServer,
   { userId }: LiveSession,
+  more: string | null,
 ): Promise<{ redirectTo: string; cookie: string }> {
   const fetch = upstreamFetch(dependencies, server)
-  const { authorizationServer, resource, scope } = await discover(server, fetch)
+  const { authorizationServer, resource, scope: usual } = await discover(server, fetch)
+  const before = more === null ? null : await findConnection(dependencies.ledger, { userId, serverId: server.id })
+  const scope = more === null ? usual : union([before?.scope ?? usual, more])
   const client = await upstreamClient(dependencies, server, authorizationServer, fetch)
   const { attempt, cookie } = beginAttempt(dependencies, {
     ...{ serverId: server.id, userId, url: server.url, issuer: authorizationServer.issuer },
@@ -32,6 +38,10 @@ export async function beginConnection(
   const upstream = { authorizationServer, client, fetch }
   return { redirectTo: await authorizationUrl(upstream, { redirectUri, resource, scope }, attempt), cookie }
 }
+
+/** The words of some scopes, each once. */
+const union = (scopes: readonly (string | null)[]): string =>
+  [...new Set(scopes.flatMap((scope) => scope?.split(' ') ?? []))].join(' ')
 
 /**
  * Takes the answer of the authorization server. It goes to the issuer that the attempt began with, whatever the server

@@ -29,6 +29,16 @@ import { clientDocument } from './upstream-client.ts'
 
 const tag = 'Connections'
 
+/** RFC 6749 section 3.3. */
+const beginBody = z.strictObject({
+  scope: z
+    .string()
+    .max(512)
+    .regex(/^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'Write words separated by single spaces')
+    .optional()
+    .describe('What is asked for beside what the account gave before, such as what the server said it lacks'),
+})
+
 export const connectionRoutes = (dependencies: ConnectionDependencies) =>
   new Elysia({ name: 'connection' })
     .use(conventions)
@@ -50,12 +60,12 @@ export const connectionRoutes = (dependencies: ConnectionDependencies) =>
     )
     .post(
       '/v1/connections/:id/begin',
-      async ({ params: { id }, request, set }) => {
+      async ({ params: { id }, body: { scope = null }, request, set }) => {
         const session = await requirePerson(dependencies, request)
         if (session.kind !== 'browser') {
           throw new Failure('permission_denied', { message: 'Only a person in a browser can connect an account' })
         }
-        const { redirectTo, cookie } = await begin(dependencies, await requireServer(dependencies, id), session)
+        const { redirectTo, cookie } = await begin(dependencies, await requireServer(dependencies, id), session, scope)
         set.headers['set-cookie'] = cookie
         return { redirect_to: redirectTo }
       },
@@ -63,6 +73,7 @@ export const connectionRoutes = (dependencies: ConnectionDependencies) =>
         access: 'signed-in',
         failures: [404, 503],
         params: idParams,
+        body: beginBody,
         response: z.object({ redirect_to: z.string().describe('Where the browser goes: the authorization server') }),
         detail: { tags: [tag], summary: 'Begins to connect your account at an MCP server, from the console' },
       },
@@ -140,9 +151,14 @@ function shown(
   }
 }
 
-async function begin(dependencies: ConnectionDependencies, server: PersonalServer, session: LiveSession) {
+async function begin(
+  dependencies: ConnectionDependencies,
+  server: PersonalServer,
+  session: LiveSession,
+  more: string | null,
+) {
   try {
-    return await beginConnection(dependencies, server, session)
+    return await beginConnection(dependencies, server, session, more)
   } catch (error) {
     if (!(error instanceof ProviderRefusal)) throw error
     throw new Failure('dependency_unavailable', {

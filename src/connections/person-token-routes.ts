@@ -52,10 +52,11 @@ async function personToken(
   if (userId === null) return { status: 'no_person' }
   const token = await currentTokens.of(server, userId, refused)
   if (token === 'unavailable') return { status: 'unavailable' }
-  if (token === null) return { status: 'not_connected', connect_url: connectAddress(dependencies, server.name).href }
+  const connect_url = connectAddress(dependencies, server.name).href
+  if (token === null) return { status: 'not_connected', connect_url }
   const { accessToken, expiresAt } = token
   const left = expiresAt === null ? null : Math.max(0, (expiresAt - dependencies.clock.now()) / 1000)
-  return { status: 'connected', user_id: userId, access_token: accessToken, expires_in: left }
+  return { status: 'connected', user_id: userId, connect_url, access_token: accessToken, expires_in: left }
 }
 
 interface Shown {

@@ -215,6 +215,24 @@ test('an account that the server refuses stops nobody else', async () => {
   await Promise.all([refused.close(), other.close()])
 })
 
+test('an account that lacks scope at the server is connected again for more', async () => {
+  const qia = await person(gatehouse, 'qia')
+  tracker.readers.add('qia-there')
+  await connectAccount(gatehouse, qia, serverId, 'qia-there')
+  const client = await callerOf(await tokenOf(qia), { elicitation: { url: {} } })
+  const refused = await failureOf(echo(client, 'hello'))
+  const address = `${gatehouse.ready.console_url}/connections?server=tracker&scope=issues%3Awrite`
+  expect(refused).toMatchObject({
+    code: -32_042,
+    data: { elicitations: [{ url: address }] },
+  })
+  const { address: there, cookie } = await beginConnection(gatehouse, qia, serverId, { scope: 'issues:write' })
+  expect(new URL(there).searchParams.get('scope')).toContain('issues:read issues:write')
+  await comeBack(await authorizeThere(there, gatehouse.baseUrl, 'qia-there'), [qia.cookie, cookie])
+  await eventually(async () => expect(JSON.stringify(await echo(client, 'now'))).toContain('now'))
+  await client.close()
+})
+
 test('a token that the server refuses is refreshed, and a server that refuses all gets one refresh in ten seconds', async () => {
   const pia = await person(gatehouse, 'pia')
   await connectAccount(gatehouse, pia, serverId, 'pia-there')

@@ -19,6 +19,7 @@ declare module 'oidc-provider' {
   interface AccessToken {
     accountId: string
     aud: string
+    scope: string
     iat: number
   }
 

@@ -22,6 +22,8 @@ export interface ProtectedMcpServer extends AsyncDisposable {
   refreshes: number
   /** Paths of revocations and registrations that were called. */
   readonly asked: string[]
+  /** Accounts that need the scope issues:write. */
+  readonly readers: Set<string>
   /** Accounts that may do nothing there. */
   readonly forbidden: Set<string>
   /** From now on all access tokens that were issued before are refused. */
@@ -52,6 +54,7 @@ export async function startProtectedMcpServer(
   const callers: string[] = []
   const asked: string[] = []
   const forbidden = new Set<string>()
+  const readers = new Set<string>()
   const grants = new Map<string, string[]>()
   let refusedUntil = 0
   let refreshes = 0
@@ -123,6 +126,10 @@ export async function startProtectedMcpServer(
       response.writeHead(403).end()
       return
     }
+    if (readers.has(token.accountId) && !token.scope.split(' ').includes('issues:write')) {
+      response.writeHead(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="issues:write"' }).end()
+      return
+    }
     callers.push(token.accountId)
     const { host: _host, ...headers } = request.headers
     const body = request.method === 'POST' ? new Uint8Array(await bodyOf(request)) : null
@@ -160,7 +167,7 @@ export async function startProtectedMcpServer(
     server.listen(port, '127.0.0.1', listening)
   })
   return {
-    ...{ issuer, url, mcp, callers, asked, forbidden },
+    ...{ issuer, url, mcp, callers, asked, forbidden, readers },
     get refreshes() {
       return refreshes
     },

@@ -38,11 +38,11 @@ export async function authorizeThere(address: string, home: string, name: string
 }
 
 /** Presses the button: where the browser goes, and the cookie of the attempt. */
-export async function beginConnection(gatehouse: Installed, who: Person, serverId: string) {
+export async function beginConnection(gatehouse: Installed, who: Person, serverId: string, asked: object = {}) {
   const answer = await fetch(`${gatehouse.baseUrl}/v1/connections/${serverId}/begin`, {
     method: 'POST',
     headers: fromConsentPage(gatehouse, who),
-    body: '{}',
+    body: JSON.stringify(asked),
   })
   const body = parseOrKeep(await answer.text())
   const { redirect_to } = expectAnswer({ status: answer.status, headers: answer.headers, body }, 200, begun)

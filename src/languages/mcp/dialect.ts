@@ -113,11 +113,8 @@ export function rpcFailure(
 }
 
 /** What the client shows its person (MCP 2025-11-25, Elicitation, URL Elicitation Required Error). */
-const elicitations = (
-  { code, extra: { elicitation, elicitation_id, connect_url } }: Failure,
-  message: string,
-): JsonObject =>
-  code === 'mcp.not_connected' && elicitation === 'error'
+const elicitations = ({ extra: { elicitation, elicitation_id, connect_url } }: Failure, message: string): JsonObject =>
+  elicitation === 'error'
     ? { elicitations: [{ mode: 'url', elicitationId: elicitation_id, url: connect_url, message }] }
     : {}
 
@@ -125,8 +122,8 @@ const elicitations = (
 const asksForInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /** The same as a result, after which the client sends its request again; null where it is an error. */
-const neededInput = ({ code, extra, message }: Failure, { method }: Asked): JsonObject | null =>
-  code === 'mcp.not_connected' && extra.elicitation === 'input_required' && asksForInput.has(method)
+const neededInput = ({ extra, message }: Failure, { method }: Asked): JsonObject | null =>
+  extra.elicitation === 'input_required' && asksForInput.has(method)
     ? {
         resultType: 'input_required',
         inputRequests: {
@@ -136,7 +133,7 @@ const neededInput = ({ code, extra, message }: Failure, { method }: Asked): Json
     : null
 
 function codeOf({ code, status, extra }: Failure): number {
-  if (code === 'mcp.not_connected' && extra.elicitation === 'error') return rpcCodes.urlElicitationRequired
+  if (extra.elicitation === 'error') return rpcCodes.urlElicitationRequired
   if (code === 'mcp.unknown_name' || code === 'invalid_parameter') return rpcCodes.invalidParams
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }

@@ -20,6 +20,7 @@ export const personTokenReplySchema = z.discriminatedUnion('status', [
   z.object({
     status: z.literal('connected'),
     user_id: z.string(),
+    connect_url: z.string().describe('Where the person connects again, such as for more scope'),
     access_token: z.string(),
     expires_in: z.number().nullable().describe('Seconds; null where the server does not say'),
   }),
@@ -33,6 +34,6 @@ export type PersonTokenReply = z.infer<typeof personTokenReplySchema>
 export interface AccessTokens {
   /** A token that should be valid, never the `refused` one. Rejects with a Failure. */
   token(refused?: string | null): Promise<string>
-  /** What an answer of this status is, where it concerns one caller only; null for any other. */
-  refusal?(status: number): Failure | null
+  /** What an answer is, by its status and challenge, where it concerns one caller only; null for any other. */
+  refusal?(status: number, challenge: string | null): Failure | null
 }

@@ -14,7 +14,7 @@ let tokens: PersonTokens
 beforeEach(() => {
   now = 0
   asked = []
-  reply = { status: 'connected', user_id: 'ann', access_token: 'first', expires_in: 60 }
+  reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'first', expires_in: 60 }
   tokens = new PersonTokens({
     clock: { now: () => now, monotonic: () => now },
     async ask(request) {
@@ -52,7 +52,7 @@ test('asks once for many calls, and again after five seconds', async () => {
 test('asks at once for a token that the server has refused, and names it by its hash', async () => {
   const caller = callerOf()
   const first = await caller.token()
-  reply = { status: 'connected', user_id: 'ann', access_token: 'second', expires_in: null }
+  reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'second', expires_in: null }
   expect(await caller.token(first)).toBe('second')
   expect(asked.at(-1)?.refused).toBe(new Bun.CryptoHasher('sha256').update('first').digest('hex'))
 })
@@ -79,7 +79,7 @@ test('gives each credential a token of its own, and nothing to one that is no pe
   const ann = callerOf({ hash: 'a'.repeat(64), secret: 'a secret' })
   const ben = callerOf({ hash: 'b'.repeat(64), secret: 'a secret' })
   await ann.token()
-  reply = { status: 'connected', user_id: 'ben', access_token: 'of ben', expires_in: 60 }
+  reply = { status: 'connected', user_id: 'ben', connect_url: url, access_token: 'of ben', expires_in: 60 }
   expect(await ben.token()).toBe('of ben')
   expect(await ann.token()).toBe('first')
   expect((await failureOf(callerOf({ hash }).token())).code).toBe('mcp.no_person')
@@ -93,7 +93,7 @@ test('refuses a connection whose credential has become another person’s', asyn
   const caller = callerOf(credential)
   await caller.token()
   credential.hash = 'b'.repeat(64)
-  reply = { status: 'connected', user_id: 'ben', access_token: 'of ben', expires_in: 60 }
+  reply = { status: 'connected', user_id: 'ben', connect_url: url, access_token: 'of ben', expires_in: 60 }
   expect((await failureOf(caller.token())).code).toBe('mcp.session_ended')
 })
 
@@ -120,4 +120,16 @@ test('asks a client to open the address in the way of its version, if it opens a
       inputRequests: { connect: { method: 'elicitation/create', params: { mode: 'url', url } } },
     },
   })
+})
+
+test('names the scope that a server lacks of an account, and where to give it', async () => {
+  const caller = callerOf({ hash, secret: 'secret of a' }, '2025-11-25', { elicitation: { url: {} } })
+  await caller.token()
+  const short = caller.refusal?.(403, 'Bearer error="insufficient_scope", scope="issues:write"')
+  const address = `${url}&scope=issues%3Awrite`
+  expect(short?.message).toContain(`needs more of your account (issues:write): connect it again: ${address}`)
+  expect(short?.extra).toMatchObject({ connect_url: address, elicitation: 'error' })
+  expect(caller.refusal?.(403, null)?.message).toContain('refuses your account (403)')
+  expect(caller.refusal?.(401, 'Bearer error="invalid_token"')?.code).toBe('mcp.account_refused')
+  expect(caller.refusal?.(500, null)).toBe(null)
 })

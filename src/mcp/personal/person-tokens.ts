@@ -54,6 +54,7 @@ export class PersonTokens {
   /** Those of one connection. It stays with the person who opened it, whatever credential is shown later. */
   of(server: Server, caller: Pick<McpCaller, 'credential' | 'capabilities' | 'protocolVersion'>): AccessTokens {
     let userId: string | null = null
+    let connectUrl: string | null = null
     return {
       token: async (refused = null) => {
         const { hash, secret } = caller.credential()
@@ -62,11 +63,13 @@ export class PersonTokens {
           throw error instanceof NotConnected ? notConnected(server, caller, error.connectUrl) : error
         })
         userId ??= kept.user_id
+        connectUrl = kept.connect_url
         if (kept.user_id === userId) return kept.access_token
         throw new Failure('mcp.session_ended', { message: 'The credential belongs to another person now' })
       },
       // One person's account says nothing of the server, whose circuit is everybody's.
-      refusal: (status) => (status === 401 || status === 403 ? accountRefused(server, status) : null),
+      refusal: (status, challenge) =>
+        status === 401 || status === 403 ? accountRefused(server, caller, { status, challenge, connectUrl }) : null,
     }
   }
 
@@ -130,28 +133,44 @@ const noPerson = ({ name }: Server): Failure =>
     message: `The MCP server ${name} is used with the account of a person: sign in by OAuth, or use a token that you made for yourself`,
   })
 
-const accountRefused = ({ name }: Server, status: number): Failure =>
-  new Failure('mcp.account_refused', {
-    message: `The MCP server ${name} refuses your account (${status}): it may lack a right there, or has to be connected again`,
-  })
+interface Refused {
+  status: number
+  /** The server's `WWW-Authenticate`. */
+  challenge: string | null
+  connectUrl: string | null
+}
+
+/** A server that wants more scope says so (RFC 6750 section 3.1): the person can be asked for that. */
+function accountRefused({ name }: Server, caller: Client, { status, challenge, connectUrl }: Refused): Failure {
+  const isShort = challenge !== null && /\berror\s*=\s*"?insufficient_scope\b/i.test(challenge)
+  const [, scope] = /\bscope\s*=\s*"([\x21\x23-\x5b\x5d-\x7e ]{1,512})"/i.exec(challenge ?? '') ?? []
+  if (connectUrl === null || !isShort || scope === undefined) {
+    const message = `The MCP server ${name} refuses your account (${status}): it may lack a right there, or has to be connected again`
+    return new Failure('mcp.account_refused', { message })
+  }
+  const url = new URL(connectUrl)
+  url.searchParams.set('scope', scope)
+  const message = `The MCP server ${name} needs more of your account (${scope}): connect it again: ${url.href}`
+  return new Failure('mcp.account_refused', { message, extra: addressToOpen(caller, url.href) })
+}
+
+type Client = Pick<McpCaller, 'capabilities' | 'protocolVersion'>
+
+function notConnected({ name }: Server, caller: Client, url: string): Failure {
+  const message = `Connect your account at the MCP server ${name} first: ${url}`
+  return new Failure('mcp.not_connected', { message, extra: addressToOpen(caller, url) })
+}
 
 /**
  * Tells a client that opens addresses to open this one, in the way of its version: by an error with an elicitation
  * (2025-11-25), or by a result that asks for input (from 2026-07-28 on).
  */
-function notConnected(
-  { name }: Server,
-  { capabilities, protocolVersion }: Pick<McpCaller, 'capabilities' | 'protocolVersion'>,
-  url: string,
-): Failure {
-  const message = `Connect your account at the MCP server ${name} first: ${url}`
-  const { elicitation } = capabilities
+function addressToOpen({ capabilities: { elicitation }, protocolVersion }: Client, url: string) {
   const opensUrls =
     protocolVersion >= urlElicitationError &&
     typeof elicitation === 'object' &&
     elicitation !== null &&
     'url' in elicitation
   const way = protocolVersion === urlElicitationError ? 'error' : 'input_required'
-  const extra = { connect_url: url, ...(opensUrls && { elicitation_id: crypto.randomUUID(), elicitation: way }) }
-  return new Failure('mcp.not_connected', { message, extra })
+  return { connect_url: url, ...(opensUrls && { elicitation_id: crypto.randomUUID(), elicitation: way }) }
 }

@@ -170,7 +170,7 @@ export class HttpTransport implements Transport {
       answer = await call(token)
     }
     if (answer.ok) return answer
-    const ofCaller = tokens?.refusal?.(answer.status) ?? null
+    const ofCaller = tokens?.refusal?.(answer.status, answer.headers.get('www-authenticate')) ?? null
     if (ofCaller === null) throw await this.#refusal(answer)
     await answer.body?.cancel()
     throw ofCaller

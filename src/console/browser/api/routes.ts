@@ -213,7 +213,7 @@ interface Routes {
   }
   'GET /v1/oauth/scopes': { reply: { scopes: DelegableScope[] } }
   'GET /v1/connections': { reply: { connections: ConnectionRecord[] } }
-  'POST /v1/connections/{id}/begin': { params: Id; reply: { redirect_to: string } }
+  'POST /v1/connections/{id}/begin': { params: Id; body: { scope?: string }; reply: { redirect_to: string } }
   'DELETE /v1/connections/{id}': { params: Id; reply: ConnectionRecord }
   'GET /v1/tokens': {
     query: Paged & Record<string, string | number | null | undefined>

@@ -13,7 +13,7 @@ import { ErrorNote, useLoaded } from '../parts/loaded.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { showToast } from '../parts/toast.tsx'
-import { UserText } from '../parts/user-text.tsx'
+import { showInvisible, UserText } from '../parts/user-text.tsx'
 import { followRedirect } from './sign-in/follow-redirect.ts'
 
 const reasons: Partial<Record<RefusalReason, string>> = {
@@ -42,7 +42,13 @@ export function Connections() {
   const connections = found.value?.connections.toSorted(
     (one, other) => Number(other.server === wanted) - Number(one.server === wanted),
   )
-  const asked = connections?.find((connection) => connection.server === wanted && !isConnected(connection))
+  const scope = queryValue('scope')
+  // What a server lacks is asked for in addition, until the account has it.
+  const needsMore = ({ scope: given }: Connection) =>
+    scope?.split(' ').some((word) => given?.split(' ').includes(word) !== true) === true
+  const asked = connections?.find(
+    (connection) => connection.server === wanted && (!isConnected(connection) || needsMore(connection)),
+  )
   return (
     <>
       <PageHeader title="Connections" />
@@ -61,8 +67,13 @@ export function Connections() {
             only if you started that program yourself. What it does there is done in your name, within the policies of
             this installation.
           </p>
+          {scope !== null && (
+            <p>
+              It also asks for <code class="wrap">{showInvisible(scope)}</code>.
+            </p>
+          )}
           <div class="row">
-            <Connect connection={asked} primary />
+            <Connect connection={asked} scope={scope} primary />
           </div>
         </section>
       )}
@@ -126,16 +137,27 @@ export function Connections() {
   )
 }
 
-function Connect({ connection, primary = false }: { connection: Connection; primary?: boolean }) {
+interface ConnectProps {
+  connection: Connection
+  /** What is asked for in addition. */
+  scope?: string | null
+  primary?: boolean
+}
+
+function Connect({ connection, scope = null, primary = false }: ConnectProps) {
   const { run, busy, refusal } = useAction(
-    () => api('POST /v1/connections/{id}/begin', { params: { id: connection.server_id } }),
+    () =>
+      api('POST /v1/connections/{id}/begin', {
+        params: { id: connection.server_id },
+        body: scope === null ? {} : { scope },
+      }),
     ({ redirect_to }) => followRedirect(redirect_to),
   )
   return (
     <>
       {refusal !== null && <ErrorNote refusal={refusal} />}
       <button type="button" class={primary ? 'primary' : ''} disabled={busy} onClick={run}>
-        Connect <UserText>{connection.server}</UserText>
+        {isConnected(connection) ? 'Connect again' : 'Connect'} <UserText>{connection.server}</UserText>
       </button>
     </>
   )
