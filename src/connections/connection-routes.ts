@@ -125,7 +125,9 @@ export const connectionRoutes = (dependencies: ConnectionDependencies) =>
 async function requirePerson(dependencies: ConnectionDependencies, request: Request): Promise<LiveSession> {
   const { session } = await sessionOf(request, dependencies)
   if (session !== null) return session
-  throw new Failure('permission_denied', { message: 'Only a person who is signed in can do this' })
+  throw new Failure('permission_denied', {
+    message: 'Only a person who is signed in can do this: in the console, or after gatehouse auth login',
+  })
 }
 
 async function requireServer(dependencies: ConnectionDependencies, id: string): Promise<PersonalServer> {

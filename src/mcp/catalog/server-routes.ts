@@ -239,7 +239,7 @@ const said = ({ url, command, credentials: { headers, oauth, environment, person
 
 /** The client's secret is kept apart, because gateways have no use for it. */
 function personalOf(wanted: boolean, fields: PersonalFields | null): ServerCredentials['personal'] {
-  if (fields === null) return wanted ? {} : undefined
+  if (fields === null || Object.keys(fields).length === 0) return wanted ? {} : undefined
   if (!wanted) throw wrong('personal_oauth', 'It is for a server with personal set')
   const { client_secret: secret, ...personal } = fields
   if (secret !== undefined && personal.client_id === undefined) {

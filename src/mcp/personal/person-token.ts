@@ -34,6 +34,8 @@ export type PersonTokenReply = z.infer<typeof personTokenReplySchema>
 export interface AccessTokens {
   /** A token that should be valid, never the `refused` one. Rejects with a Failure. */
   token(refused?: string | null): Promise<string>
+  /** Calls `stop` once no token is given any more, for a stream that stays open. Returns what ends the watch. */
+  watch?(stop: () => void): () => void
   /** What an answer is, by its status and challenge, where it concerns one caller only; null for any other. */
   refusal?(status: number, challenge: string | null): Failure | null
 }

@@ -16,6 +16,7 @@ beforeEach(() => {
   asked = []
   reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'first', expires_in: 60 }
   tokens = new PersonTokens({
+    watchMilliseconds: 2,
     clock: { now: () => now, monotonic: () => now },
     async ask(request) {
       asked.push(request)
@@ -133,3 +134,27 @@ test('names the scope that a server lacks of an account, and where to give it', 
   expect(caller.refusal?.(401, 'Bearer error="invalid_token"')?.code).toBe('mcp.account_refused')
   expect(caller.refusal?.(500, null)).toBe(null)
 })
+
+test('ends an open stream once the person has disconnected, and not while no token is to be had', async () => {
+  const caller = callerOf()
+  await caller.token()
+  let stopped = 0
+  const unwatch = caller.watch?.(() => {
+    stopped += 1
+  })
+  reply = { status: 'unavailable' }
+  now = 60_000
+  await until(() => asked.length > 3)
+  expect(stopped).toBe(0)
+  reply = { status: 'not_connected', connect_url: url }
+  await until(() => stopped > 0)
+  unwatch?.()
+})
+
+async function until(holds: () => boolean): Promise<void> {
+  const end = Date.now() + 5000
+  while (!holds()) {
+    if (Date.now() > end) throw new Error('It did not happen')
+    await Bun.sleep(1)
+  }
+}

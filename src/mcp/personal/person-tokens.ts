@@ -13,6 +13,8 @@ import type { AccessTokens, PersonTokenReply, PersonTokenRequest } from './perso
 
 /** After so long it is asked for again. */
 const recheckMilliseconds = 5000
+/** How often a stream that stays open is looked at. */
+const watchMilliseconds = 10_000
 const mostKept = 10_000
 const keptMilliseconds = 15 * 60_000
 /** The first version with elicitation by URL, and the only one with an error for it. */
@@ -30,6 +32,8 @@ export interface PersonTokensOptions {
   /** Rejects when the control plane is unreachable. */
   ask(request: PersonTokenRequest): Promise<PersonTokenReply>
   clock: Clock
+  /** Overrides `watchMilliseconds`. */
+  watchMilliseconds?: number
 }
 
 interface Shown {
@@ -55,8 +59,8 @@ export class PersonTokens {
   of(server: Server, caller: Pick<McpCaller, 'credential' | 'capabilities' | 'protocolVersion'>): AccessTokens {
     let userId: string | null = null
     let connectUrl: string | null = null
-    return {
-      token: async (refused = null) => {
+    const tokens = {
+      token: async (refused: string | null = null) => {
         const { hash, secret } = caller.credential()
         if (secret === undefined) throw noPerson(server)
         const kept = await this.#token(server, { hash, secret }, refused).catch((error: unknown) => {
@@ -67,10 +71,17 @@ export class PersonTokens {
         if (kept.user_id === userId) return kept.access_token
         throw new Failure('mcp.session_ended', { message: 'The credential belongs to another person now' })
       },
+      watch: (stop: () => void) => {
+        const look = () => void tokens.token().catch((error) => isAccountGone(error) && stop())
+        const timer = setInterval(look, this.#options.watchMilliseconds ?? watchMilliseconds)
+        timer.unref()
+        return () => clearInterval(timer)
+      },
       // One person's account says nothing of the server, whose circuit is everybody's.
-      refusal: (status, challenge) =>
+      refusal: (status: number, challenge: string | null) =>
         status === 401 || status === 403 ? accountRefused(server, caller, { status, challenge, connectUrl }) : null,
     }
+    return tokens
   }
 
   async #token(server: Server, { hash, secret }: Shown, refused: string | null): Promise<Kept> {
@@ -115,6 +126,10 @@ export class PersonTokens {
     return kept
   }
 }
+
+/** No token for now is no reason: the stream may go on. */
+const isAccountGone = (error: unknown): boolean =>
+  error instanceof Failure && ['mcp.not_connected', 'mcp.no_person', 'mcp.session_ended'].includes(error.code)
 
 const hasExpired = ({ expiresAt }: Kept, now: number): boolean => expiresAt !== null && now >= expiresAt
 

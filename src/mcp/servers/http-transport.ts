@@ -232,8 +232,12 @@ export class HttpTransport implements Transport {
     const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
     for (let attempt = 0; !signal.aborted; attempt++) {
       const began = performance.now()
+      const listening = new AbortController()
+      const stop = () => listening.abort()
+      signal.addEventListener('abort', stop, { once: true })
+      const unwatch = this.#options.tokens?.watch?.(stop)
       try {
-        const answer = await this.#send('GET', null, signal, reading.lastEventId)
+        const answer = await this.#send('GET', null, listening.signal, reading.lastEventId)
         if (!isStream(answer)) return await answer.body?.cancel()
         await this.#read(answer, reading, null)
       } catch (error) {
@@ -244,6 +248,9 @@ export class HttpTransport implements Transport {
         if (error instanceof McpError || (error instanceof Failure && error.code === 'mcp.server_error')) return
         if (error instanceof RangeError)
           return this.#receiver.broken(new Failure('mcp.result_too_large', { cause: error }))
+      } finally {
+        signal.removeEventListener('abort', stop)
+        unwatch?.()
       }
       if (performance.now() - began > longestWaitMilliseconds) attempt = 0
       const longest = Math.min(longestWaitMilliseconds, reading.retryMilliseconds * 2 ** Math.min(attempt, 10))
