@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js'
+import { ToolListChangedNotificationSchema, UrlElicitationRequiredError } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 import { challengeOf, newVerifier, tokensFor } from '../conformance/flow.ts'
 import { fromConsentPage, type Person, person, register, signIn } from '../conformance/people.ts'
@@ -143,6 +143,26 @@ test('a person without a connection is told where to connect, by an elicitation 
   await connectAccount(gatehouse, dan, serverId, 'dan-there')
   await eventually(async () => expect(JSON.stringify(await echo(opening, 'now'))).toContain('now'))
   await Promise.all([plain.close(), opening.close()])
+})
+
+test('a list shows a tool that leads to the connection, and the server’s own tools once it is there', async () => {
+  const ron = await person(gatehouse, 'ron')
+  const client = await callerOf(await tokenOf(ron))
+  const changed = Promise.withResolvers<void>()
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => changed.resolve())
+  const address = `${gatehouse.ready.console_url}/connections?server=tracker`
+  const before = (await client.listTools()).tools.filter(({ name }) => name.startsWith('tracker__'))
+  expect(before.map(({ name }) => name)).toEqual(['tracker__connect_account'])
+  expect(before[0]?.description).toContain(address)
+  const refused = await failureOf(client.callTool({ name: 'tracker__connect_account', arguments: {} }))
+  expect(refused.message).toContain(address)
+  await connectAccount(gatehouse, ron, serverId, 'ron-there')
+  expect(JSON.stringify(await client.callTool({ name: 'tracker__connect_account' }))).toContain('list the tools')
+  await changed.promise
+  const names = (await client.listTools()).tools.map(({ name }) => name)
+  expect(names).toContain('tracker__echo')
+  expect(names).not.toContain('tracker__connect_account')
+  await client.close()
 })
 
 test('a service token, and a token that somebody made in a person’s name, are nobody’s account', async () => {

@@ -29,6 +29,7 @@ import { requestContext } from '../policy/subject.ts'
 import { jsonAnswer, mayUseServer, orUntilCut, setPolicyParameters } from './call.ts'
 import { governorOf } from './governor.ts'
 import { sessionOwner, sessionToken } from './session-owner.ts'
+import { connectOffer, connectTool, isNobody, lacksAccount } from './unconnected.ts'
 
 export const isDiscovery = (method: string): boolean =>
   method === 'initialize' || method === 'logging/setLevel' || listKinds.has(method)
@@ -126,7 +127,8 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
   if (params.cursor === undefined) for (const server of usable) session.forgetSeen(server)
   const visible = visibility(exchange, gateway)
   const kind = required(listKinds.get(method) ?? null)
-  return await listPage({
+  const unconnected: Json[] = []
+  const page = await listPage({
     list: kind,
     session,
     servers: { list: () => usable, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
@@ -134,6 +136,11 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     signal: exchange.call.abort.signal,
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
+      if (lacksAccount(error)) {
+        if (kind.kind === 'tool' && visible(server, connectTool)) unconnected.push(connectOffer(server, error))
+        return
+      }
+      if (isNobody(error)) return
       exchange.notes.push(`mcp.server_missing:${server.name}`)
       const line = { request_id: exchange.requestId, server: server.name, error: shownError(error) }
       gateway.log.warn(line, 'An MCP server is missing from a list')
@@ -143,6 +150,8 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
       gateway.log.warn(line, 'An MCP server offers something twice: the first was shown')
     },
   })
+  if (unconnected.length === 0 || !Array.isArray(page.tools)) return page
+  return { ...page, tools: [...page.tools, ...unconnected] }
 }
 
 /** A server's message may hold anything, so the log gets only its code. */

@@ -11,9 +11,11 @@ let now: number
 let asked: PersonTokenRequest[]
 let reply: PersonTokenReply | Failure
 let tokens: PersonTokens
+let told: string[]
 beforeEach(() => {
   now = 0
   asked = []
+  told = []
   reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'first', expires_in: 60 }
   tokens = new PersonTokens({
     watchMilliseconds: 2,
@@ -31,7 +33,13 @@ const callerOf = (
   credential: { hash: string; secret?: string } = { hash, secret: 'secret of a' },
   protocolVersion = '2025-11-25',
   capabilities: Record<string, unknown> = {},
-) => tokens.of(server, { credential: () => credential, protocolVersion, capabilities })
+) =>
+  tokens.of(server, {
+    credential: () => credential,
+    protocolVersion,
+    capabilities,
+    notify: (method) => told.push(method),
+  })
 
 async function failureOf(call: Promise<unknown>): Promise<Failure> {
   const error = await call.catch((thrown: unknown) => thrown)
@@ -74,6 +82,17 @@ test('follows a person who has disconnected within five seconds', async () => {
   reply = { status: 'not_connected', connect_url: url }
   now = 5000
   expect((await failureOf(caller.token())).code).toBe('mcp.not_connected')
+})
+
+test('has a caller list again once the person has connected', async () => {
+  const connected = reply
+  reply = { status: 'not_connected', connect_url: url }
+  const caller = callerOf()
+  await failureOf(caller.token())
+  reply = connected
+  await caller.token()
+  await caller.token()
+  expect(told).toEqual(['tools', 'prompts', 'resources'].map((kind) => `notifications/${kind}/list_changed`))
 })
 
 test('gives each credential a token of its own, and nothing to one that is no person’s', async () => {

@@ -50,13 +50,18 @@ export class PersonTokens {
   readonly #options: PersonTokensOptions
   readonly #kept = new LRUCache<string, Kept>({ max: mostKept, ttl: keptMilliseconds })
   readonly #asking = new Map<string, Promise<Kept>>()
+  /** Who was told to connect, and has to list again afterwards. */
+  readonly #missed = new LRUCache<string, true>({ max: mostKept, ttl: keptMilliseconds })
 
   constructor(options: PersonTokensOptions) {
     this.#options = options
   }
 
   /** Those of one connection. It stays with the person who opened it, whatever credential is shown later. */
-  of(server: Server, caller: Pick<McpCaller, 'credential' | 'capabilities' | 'protocolVersion'>): AccessTokens {
+  of(
+    server: Server,
+    caller: Pick<McpCaller, 'credential' | 'capabilities' | 'protocolVersion' | 'notify'>,
+  ): AccessTokens {
     let userId: string | null = null
     let connectUrl: string | null = null
     const tokens = {
@@ -68,6 +73,11 @@ export class PersonTokens {
         })
         userId ??= kept.user_id
         connectUrl = kept.connect_url
+        if (this.#missed.delete(keyOf(server, hash))) {
+          for (const kind of ['tools', 'prompts', 'resources']) {
+            caller.notify(`notifications/${kind}/list_changed`, undefined)
+          }
+        }
         if (kept.user_id === userId) return kept.access_token
         throw new Failure('mcp.session_ended', { message: 'The credential belongs to another person now' })
       },
@@ -85,7 +95,7 @@ export class PersonTokens {
   }
 
   async #token(server: Server, { hash, secret }: Shown, refused: string | null): Promise<Kept> {
-    const key = `${server.id} ${hash}`
+    const key = keyOf(server, hash)
     const kept = this.#kept.get(key)
     const now = this.#options.clock.monotonic()
     const isRefused = kept !== undefined && kept.access_token === refused
@@ -114,7 +124,10 @@ export class PersonTokens {
     const askedAt = this.#options.clock.monotonic()
     if (reply.status !== 'connected') this.#kept.delete(key)
     if (reply.status === 'no_person') throw noPerson(server)
-    if (reply.status === 'not_connected') throw new NotConnected(reply.connect_url)
+    if (reply.status === 'not_connected') {
+      this.#missed.set(key, true)
+      throw new NotConnected(reply.connect_url)
+    }
     if (reply.status === 'unavailable') {
       throw new Failure('dependency_unavailable', {
         message: `No access token for your account at the MCP server ${server.name} could be had: retry shortly`,
@@ -126,6 +139,8 @@ export class PersonTokens {
     return kept
   }
 }
+
+const keyOf = ({ id }: Server, hash: string): string => `${id} ${hash}`
 
 /** No token for now is no reason: the stream may go on. */
 const isAccountGone = (error: unknown): boolean =>
