@@ -97,6 +97,16 @@ const shape = {
     .refine((written) => written.split(' ').every(isDelegable), `Name scopes of ${delegableScopes.join(', ')}`)
     .default(delegableScopes.join(' '))
     .describe('The OAuth scopes that are active, separated by spaces; applications are given no other'),
+  oauth_client_document_hosts: text
+    .refine(
+      (written) => written === 'none' || /^(?:\*|[a-z0-9.-]+(?::\d+)?)(?: (?:\*|[a-z0-9.-]+(?::\d+)?))*$/.test(written),
+      'Name hosts in small letters, separated by spaces; * for all, none for none',
+    )
+    .default('*')
+    .describe('Whose applications may bring their own OAuth metadata by an https client id: hosts, * for all, or none'),
+  oauth_dynamic_registration: oneOf('refused', 'allowed')
+    .default('refused')
+    .describe('Whether applications may register themselves (RFC 7591); people are asked before they get anything'),
   oauth_code_seconds: whole(10, 600).default(60).describe('How long an authorization code may be exchanged'),
   oauth_device_seconds: whole(60, 1800).default(600).describe('How long a device code waits for a person'),
   oauth_access_seconds: whole(60, 86_400).default(3600).describe('How long an OAuth access token lives'),

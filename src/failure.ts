@@ -246,6 +246,17 @@ export const failures = {
     'rate_limit_exceeded',
     'The MCP server or the tool has had its calls of this minute: retry later',
   ),
+  'mcp.not_connected': row(
+    403,
+    'access_denied',
+    "The MCP server is used with each person's own account: connect yours in the console",
+  ),
+  'mcp.no_person': row(
+    403,
+    'access_denied',
+    'The MCP server is used with the account of a person, and this credential is not a person’s',
+  ),
+  'mcp.account_refused': row(403, 'access_denied', 'The MCP server refuses your account: connect it again'),
   'mcp.too_many_sessions': row(503, 'service_unavailable', 'This gateway has too many MCP sessions: retry shortly'),
   'mcp.session_ended': row(503, 'service_unavailable', 'The MCP session has ended: send initialize'),
   client_left: row(499, 'invalid_request_error', 'The client disconnected before its answer was complete'),

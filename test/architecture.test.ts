@@ -17,7 +17,7 @@ const floors: readonly (readonly string[])[] = [
   ['events'],
   ['escalations', 'operation', 'providers', 'telemetry', 'tokens'],
   ['mcp', 'members', 'policies', 'sinks', 'usage', 'workloads'],
-  ['alerts', 'fleet', 'managed-settings', 'oauth'],
+  ['alerts', 'connections', 'fleet', 'managed-settings', 'oauth'],
   ['console', 'doctor', 'gateway'],
   ['app'],
   ['cli'],

@@ -13,8 +13,10 @@ import { localUrl } from '../lib/http/listen.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import { firstStart } from '../members/first-start.ts'
+import { clientDocuments } from '../oauth/clients/client-document.ts'
 import type { OAuthDependencies } from '../oauth/dependencies.ts'
 import { readReport } from '../operation/doctor-report.ts'
+import { resolveHost } from '../policies/resolve-host.ts'
 import { heldFrom, sinkLags } from '../sinks/sink-lag.ts'
 import { createSinks } from '../sinks/sinks.ts'
 import { loadMasterKey } from '../store/keys/load-master-key.ts'
@@ -98,6 +100,7 @@ export async function connectParts(
   const oauth: OAuthDependencies = {
     ...{ state, ledger, recorder, clock, newId, randomBytes, log, settings },
     fleet: workers.fleet,
+    documents: clientDocuments({ fetch, resolve: resolveHost, clock, hosts: settings.oauth_client_document_hosts }),
     baseUrl: () => addresses.base,
     gatewayUrl: () => addresses.gateway,
     consoleUrl: () => addresses.console,

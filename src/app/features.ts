@@ -6,6 +6,7 @@ import type { AnyElysia } from 'elysia'
 import { alertRoutes, firingRoutes } from '../alerts/alert-routes.ts'
 import { channelRoutes, channelTestRoute } from '../alerts/channel-routes.ts'
 import type { Settings } from '../config.ts'
+import { allConnectionRoutes } from '../connections/routes.ts'
 import { consoleRoutes } from '../console/routes.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
 import { rollupRebuildRoute } from '../events/rollups/rebuild-route.ts'
@@ -33,7 +34,7 @@ import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
-import { memberDependencies } from './member-dependencies.ts'
+import { connectionDependencies, memberDependencies } from './member-dependencies.ts'
 
 /** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
 export async function features(parts: Parts, onRuntimeToken: (secret: string) => void): Promise<AnyElysia[]> {
@@ -50,6 +51,7 @@ export async function features(parts: Parts, onRuntimeToken: (secret: string) =>
     ...catalogRoutes({ ...shared, plainHttp }),
     mcpServerRoutes({ ...shared, plainHttp }),
     mcpOfferRoutes(shared),
+    ...allConnectionRoutes(connectionDependencies({ shared, settings, oauth })),
     managedSettingsRoutes(shared),
     priceRoutes(shared),
     eventRoutes({ ...shared, exports: await exports() }),

@@ -1,5 +1,5 @@
 /** The background work of a control plane: at its start, and every few seconds. */
-import { lte } from 'drizzle-orm'
+import { isNotNull, lte } from 'drizzle-orm'
 import { applyQueueChanges } from '../escalations/arrivals.ts'
 import { mergeSegments } from '../events/log/merge-segments.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
@@ -10,6 +10,7 @@ import { Rounds } from '../lib/rounds.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
 import type { Database } from '../store/open.ts'
 import { query } from '../store/query.ts'
+import { mcpConnections } from '../store/schema/ledger/oauth.ts'
 import { userIdentities } from '../store/schema/ledger/people.ts'
 import type { Parts } from './control-plane-parts.ts'
 
@@ -69,8 +70,9 @@ export function mergingRounds(ledger: Database, log: Log, restMilliseconds = mer
 }
 
 /**
- * Asks identity providers again about people, apart from the other work, which must not wait for a provider that does
- * not answer. What speaks to providers is loaded when the first question is due.
+ * Asks identity providers again about people, and revokes the tokens of connections that have ended, apart from the
+ * other work, which must not wait for a provider that does not answer. What speaks to providers is loaded when the
+ * first question is due.
  */
 export function recheckingRounds(parts: Parts, log: Log) {
   const { ledger, clock } = parts.shared
@@ -88,7 +90,20 @@ export function recheckingRounds(parts: Parts, log: Log) {
     loaded ??= load()
     await (await loaded)()
   }
-  return new Rounds(recheckingMilliseconds, () => tryEach(log, [['identities', recheck]]))
+  const finishConnections = async () => {
+    if ((await query(ledger).$count(mcpConnections, isNotNull(mcpConnections.endedAt))) === 0) return
+    const [{ finishEndedConnections }, { connectionDependencies }] = await Promise.all([
+      import('../connections/end-connections.ts'),
+      import('./member-dependencies.ts'),
+    ])
+    await finishEndedConnections(connectionDependencies(parts))
+  }
+  return new Rounds(recheckingMilliseconds, () =>
+    tryEach(log, [
+      ['identities', recheck],
+      ['ended connections', finishConnections],
+    ]),
+  )
 }
 
 /** A failure is logged, and the next run tries again. */

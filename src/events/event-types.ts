@@ -5,7 +5,7 @@
  *
  * The schemas describe and do not validate: an event is shown as it was written, by whatever version wrote it, and
  * `details.trimmed` says where the space set aside for one was too small for all of it. They are made when the
- * description is asked for: no start needs them.
+ * description is asked for: no start needs them. Longer than most, because it is one table.
  */
 import { z } from 'zod'
 
@@ -283,6 +283,20 @@ export const eventGroups = [
       ),
       actor,
     }),
+  ),
+  group(
+    'McpConnectionEvent',
+    ['mcp_connection.created', 'mcp_connection.ended', 'mcp_connection.lost', 'mcp_connection.refused'],
+    () =>
+      z.looseObject({
+        mcp_server_id: z.string(),
+        server: z.string().describe('Its name'),
+        user_id: z.string().describe('Whose account'),
+        issuer: z.string().optional().describe('The authorization server of the account'),
+        scope: z.string().optional(),
+        fault: z.string().optional().describe('Why there is no connection'),
+        actor,
+      }),
   ),
   group(
     'MemberEvent',

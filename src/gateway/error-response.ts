@@ -102,7 +102,8 @@ export function failureResponse(
   if (mustNotRetry(failure.status, failure.code)) headers['x-should-retry'] = 'false'
   const retryAfter = failure.retryAfter ?? (failure.status === 503 ? defaultRetrySeconds : null)
   if (retryAfter !== null) headers['retry-after'] = String(retryAfter)
-  const challenge = challengeOf(failure, gatewayUrl, dialect.family === 'mcp' ? '/mcp' : '')
+  const challenge =
+    dialect.family === 'mcp' ? challengeOf(failure, gatewayUrl, '/mcp', 'mcp:invoke') : challengeOf(failure, gatewayUrl)
   if (challenge !== null) headers['www-authenticate'] = challenge
   const status = dialect.errorStatus?.(failure) ?? failure.status
   return new Response(JSON.stringify(dialect.errorBody(failure, requestId)), { status, headers })

@@ -58,6 +58,8 @@ export interface McpCaller {
   /** The version that the caller speaks, and the capabilities that the gateway passes on. */
   readonly protocolVersion: string
   readonly capabilities: Json
+  /** The credential that was shown last: its SHA-256, and itself where it can be a person's own. It reaches no server. */
+  credential(): { readonly hash: string; readonly secret?: string }
   /**
    * `sampling/createMessage`, `elicitation/create`, `roots/list`. Rejects with an McpError when the caller cannot.
    * `related`: that of the call for which the server asks; absent when it is unknown.

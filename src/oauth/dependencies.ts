@@ -7,10 +7,12 @@ import type { Log } from '../lib/log/log.ts'
 import type { SessionSettings } from '../members/sessions/session.ts'
 import type { Database } from '../store/open.ts'
 import type { Fleet } from '../store/propagation.ts'
+import type { ClientDocuments } from './clients/client-document.ts'
 
 export type OAuthSettings = Pick<
   Settings,
   | 'oauth_scopes'
+  | 'oauth_dynamic_registration'
   | 'oauth_code_seconds'
   | 'oauth_device_seconds'
   | 'oauth_access_seconds'
@@ -29,6 +31,7 @@ export interface OAuthDependencies {
   randomBytes(size: number): Uint8Array
   log: Log
   settings: OAuthSettings & SessionSettings
+  documents: ClientDocuments
   /** Addresses as people see them; functions, for a port may be chosen when the server listens. */
   baseUrl(): string
   gatewayUrl(): string

@@ -18,6 +18,7 @@ import { oauthGrants, pendingPermissionUpdates } from '../store/schema/ledger/oa
 import { oauthTokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
 import type { Actor } from '../tokens/creation/minting.ts'
+import { removeUnapproved } from './clients/register-client.ts'
 import type { OAuthDependencies } from './dependencies.ts'
 import { type PersonStatus, permissionsWithin, personStatusOf } from './person-status.ts'
 import { type AccessToken, liveAccessTokens } from './tokens/access-token.ts'
@@ -129,6 +130,7 @@ export async function settleOAuth(dependencies: OAuthDependencies): Promise<void
   const olderThan = clock.now() - abandonedAfterMilliseconds
   const actor: Actor = { principal: { ...anonymous, name: 'system:settle' }, requestId: newId() }
   await settleEndings(dependencies, { type: 'oauth.token_revoked', cause: 'interrupted', ...actor }, olderThan)
+  await removeUnapproved(dependencies)
   const marked = await query(ledger)
     .select()
     .from(pendingPermissionUpdates)

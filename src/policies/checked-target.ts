@@ -1,35 +1,32 @@
 /**
- * Where a call that an operator configured goes. The host is resolved each time, and every address it has must be
- * outside (`addresses.ts`), unless the settings allow others. Over http the call goes to the address that was checked;
- * over https the certificate must be the host's, which a service inside that a resolver is talked into naming does not
- * have.
+ * Where a call that an operator configured goes: to an address outside (`outside-target.ts`), unless the settings allow
+ * others.
  */
-import { isIP } from 'node:net'
-import { isInside } from './addresses.ts'
+import { outsideAddress, outsideTarget, type Resolve } from './outside-target.ts'
 
 export interface OutboundRules {
   /** All addresses of a host name. */
-  resolve(host: string): Promise<readonly string[]>
+  resolve: Resolve
   /** Whether addresses of the inside network may be called: the setting `webhook_addresses`. */
   insideAllowed: boolean
 }
 
-/** The first address of a host, all of which were checked. Throws if one is inside, or there is none. */
+const inside = 'It is at an address inside, which webhook_addresses does not allow'
+
+/** The address of a host to connect to; the host itself where any may be called. Throws if one is inside, or none. */
 export async function checkedAddress(host: string, { resolve, insideAllowed }: OutboundRules): Promise<string> {
-  const name = host.replace(/^\[(.*)\]$/, '$1')
-  const addresses = isIP(name) === 0 ? await resolve(name) : [name]
-  const [first] = addresses
-  if (first === undefined || (!insideAllowed && addresses.some(isInside))) {
-    throw new Error('It is at an address inside, which webhook_addresses does not allow')
-  }
-  return first
+  const address = insideAllowed ? host : await outsideAddress(host, resolve)
+  if (address === null) throw new Error(inside)
+  return address
 }
 
 /** The URL to call and its Host header. Throws as `checkedAddress` does. */
-export async function checkedTarget(asked: URL, rules: OutboundRules): Promise<{ url: string; host: string }> {
-  const { host } = asked
-  if (rules.insideAllowed) return { url: asked.href, host }
-  const address = await checkedAddress(asked.hostname, rules)
-  if (asked.protocol === 'http:') asked.hostname = isIP(address) === 6 ? `[${address}]` : address
-  return { url: asked.href, host }
+export async function checkedTarget(
+  asked: URL,
+  { resolve, insideAllowed }: OutboundRules,
+): Promise<{ url: string; host: string }> {
+  if (insideAllowed) return { url: asked.href, host: asked.host }
+  const target = await outsideTarget(asked, resolve)
+  if (target === null) throw new Error(inside)
+  return target
 }

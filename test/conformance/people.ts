@@ -25,6 +25,11 @@ export async function person(gatehouse: Installed, name: string, role = 'member'
     201,
     identified,
   )
+  return { id, email, ...(await signIn(gatehouse, email)) }
+}
+
+/** A new session of a person in a browser. */
+export async function signIn(gatehouse: Installed, email: string): Promise<Pick<Person, 'cookie' | 'csrf'>> {
   const answer = await fetch(`${gatehouse.baseUrl}/v1/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', origin: gatehouse.baseUrl },
@@ -32,7 +37,7 @@ export async function person(gatehouse: Installed, name: string, role = 'member'
   })
   const body = parseOrKeep(await answer.text())
   const { csrf_token } = expectAnswer({ status: answer.status, headers: answer.headers, body }, 200, signedIn)
-  return { id, email, cookie: answer.headers.get('set-cookie')?.split(';')[0] ?? '', csrf: csrf_token }
+  return { cookie: answer.headers.get('set-cookie')?.split(';')[0] ?? '', csrf: csrf_token }
 }
 
 export const redirectUri = 'https://app.example.com/callback'

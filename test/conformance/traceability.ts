@@ -412,7 +412,7 @@ export const traceability: readonly Traced[] = [
     'returns a state whole or not at all, and never in a header or another parameter',
   ),
   row(
-    'client: no dynamic registration',
+    'client: no dynamic registration unless the setting allows it',
     'oauth/README.md',
     crafted,
     'client registration and token introspection require credentials',

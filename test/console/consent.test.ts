@@ -1,7 +1,18 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, expectAnswer } from '../support/client.ts'
-import { endConsole, make, openConsole, owner, picture, seriousFindings, sharedConsole } from './console.ts'
+import { startGatehouse } from '../support/harness.ts'
+import {
+  endConsole,
+  make,
+  openConsole,
+  owner,
+  picture,
+  seriousFindings,
+  seriousInBothThemes,
+  setUpOwner,
+  sharedConsole,
+} from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -178,4 +189,18 @@ test('an application is registered with the ticked scopes, and the form omits fi
   await dialog.getByRole('button', { name: 'Add' }).click()
   await dialog.waitFor({ state: 'detached' })
   await page.getByText('gateway:invoke events:read').waitFor()
+})
+
+test('an application that registered itself is shown as one that nobody has checked', async () => {
+  await using gatehouse = await startGatehouse({ env: { SERVICE_OAUTH_DYNAMIC_REGISTRATION: 'allowed' } })
+  await setUpOwner(gatehouse)
+  const body = { client_name: 'Acme Bank', redirect_uris: [redirect] }
+  const made = await api(gatehouse, '/v1/oauth/register', { token: null, body })
+  const { client_id } = expectAnswer(made, 201, z.looseObject({ client_id: z.string() }))
+  await using opened = await openConsole({ gatehouse })
+  const { page } = opened
+  await opened.to(asked({ client_id }))
+  await page.getByText('It registered itself under this name. Nobody here has checked it').waitFor()
+  expect(await page.locator('blockquote').textContent()).toBe('“Acme Bank”')
+  expect(await seriousInBothThemes(page, 'consent-registered')).toEqual([])
 })

@@ -35,6 +35,11 @@ export async function endConsole(): Promise<void> {
 
 async function start(): Promise<Shared> {
   const [browser, gatehouse] = await Promise.all([launchBrowser(), startGatehouse()])
+  await setUpOwner(gatehouse)
+  return { browser, gatehouse }
+}
+
+export async function setUpOwner(gatehouse: Gatehouse): Promise<void> {
   const secret = new URL(gatehouse.ready.setup_url ?? '').hash.slice(1)
   const set = await fetch(`${gatehouse.baseUrl}/v1/auth/setup`, {
     method: 'POST',
@@ -42,7 +47,6 @@ async function start(): Promise<Shared> {
     body: JSON.stringify({ secret, ...owner }),
   })
   if (!set.ok) throw new Error(`The owner could not be set up: ${await set.text()}`)
-  return { browser, gatehouse }
 }
 
 export interface OpenOptions {

@@ -53,6 +53,8 @@ export async function makeScreens(): Promise<Screens> {
     ['/catalog?kind=budgets', 'Catalog'],
     ['/catalog?kind=consumer-groups', 'Catalog'],
     ['/catalog?kind=access-policies', 'Catalog'],
+    ['/connections', 'Connections'],
+    ['/connections?server=tracker', 'Connections'],
     ['/applications', 'Applications'],
     ['/people', 'People'],
     ['/people?kind=teams', 'People'],
@@ -104,6 +106,7 @@ const makeRecords = (): Promise<unknown> =>
       base_url: 'https://bedrock-runtime.eu-central-1.amazonaws.com',
     }),
     make('/v1/catalog/mcp-servers', { name: 'finder', url: 'https://mcp.example.com/mcp', approval: 'required' }),
+    make('/v1/catalog/mcp-servers', { name: 'tracker', url: 'https://tracker.example.com/mcp', personal: true }),
     make('/v1/identity-providers', {
       name: 'looked at',
       issuer: 'https://id.example.com/realms/acme',

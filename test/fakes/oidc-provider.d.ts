@@ -4,14 +4,23 @@ declare module 'oidc-provider' {
 
   interface Interaction {
     uid: string
-    prompt: { name: string; details: { missingOIDCScope?: string[] } }
+    prompt: { name: string; details: { missingOIDCScope?: string[]; missingResourceScopes?: Record<string, string[]> } }
     params: { client_id: string }
     session?: { accountId: string }
   }
 
   interface Grant {
     addOIDCScope(scope: string): void
+    addResourceScope(resource: string, scope: string): void
     save(): Promise<string>
+    destroy(): Promise<void>
+  }
+
+  interface AccessToken {
+    accountId: string
+    aud: string
+    scope: string
+    iat: number
   }
 
   export default class Provider {
@@ -20,9 +29,11 @@ declare module 'oidc-provider' {
     listen(port: number, host: string): Server
     interactionDetails(request: IncomingMessage, response: ServerResponse): Promise<Interaction>
     interactionFinished(request: IncomingMessage, response: ServerResponse, result: object): Promise<void>
-    Grant: new (of: {
-      accountId: string
-      clientId: string
-    }) => Grant
+    on(event: 'grant.success', listener: (context: { oidc: { params: { grant_type: string } } }) => void): void
+    AccessToken: { find(secret: string): Promise<AccessToken | undefined> }
+    Grant: {
+      new (of: { accountId: string; clientId: string }): Grant
+      find(id: string): Promise<Grant | undefined>
+    }
   }
 }

@@ -9,6 +9,7 @@ import type { Screen } from './screen.ts'
 import { Alerts } from './screens/alerts/alerts.tsx'
 import { Applications } from './screens/applications.tsx'
 import { Catalog } from './screens/catalog/catalog.tsx'
+import { Connections } from './screens/connections.tsx'
 import { Escalations } from './screens/escalations/escalations.tsx'
 import { People } from './screens/people.tsx'
 import { Policies } from './screens/policies/policies.tsx'
@@ -50,6 +51,7 @@ const lines: readonly Line[] = [
   ['/policies/{id}', 'Policy', 'policies:read', ({ id }) => <PolicyScreen id={id} />],
   ['/spend', 'Spend', 'events:read', () => <Spend />, 'spend', 's'],
   ['/catalog', 'Catalog', 'catalog:read', () => <Catalog />, 'catalog', 'c'],
+  ['/connections', 'Connections', 'mcp:invoke', () => <Connections />, 'connections', 'i'],
   ['/applications', 'Applications', 'oauth-clients:read', () => <Applications />, 'applications', 'a'],
   ['/people', 'People', 'members:read', () => <People />, 'people', 'm'],
   ['/settings', 'Settings', null, () => <Settings />, 'settings', ','],

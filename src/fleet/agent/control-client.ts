@@ -3,6 +3,11 @@ import type { z } from 'zod'
 import { Failure, type FailureCode, failures } from '../../failure.ts'
 import { callFailure } from '../../lib/http/call-failure.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
+import {
+  type PersonTokenReply,
+  type PersonTokenRequest,
+  personTokenReplySchema,
+} from '../../mcp/personal/person-token.ts'
 import type { Fetch } from '../../providers/provider.ts'
 import {
   type BatchesReply,
@@ -40,6 +45,8 @@ const credentialMs = 5000
 const revocationsMs = 15_000
 const deregisterTimeoutMs = 1000
 const offersMs = 15_000
+/** A refresh at an authorization server may be part of it. */
+const personTokenMs = 35_000
 const batchesMs = 15_000
 
 export interface Heartbeat {
@@ -72,6 +79,7 @@ export interface ControlClient {
   deregister(session: string, body: { worker: number; stream_id: string }): Promise<void>
   leases(session: string, worker: number, streamId: string, request: LeaseRequest): Promise<LeasesReply>
   mcpOffers(session: string, report: OfferReport): Promise<void>
+  personToken(session: string, request: PersonTokenRequest): Promise<PersonTokenReply>
   batches(
     session: string,
     body: { worker: number; stream_id: string; settled: readonly BatchUse[] },
@@ -158,6 +166,8 @@ export function controlClient(apiUrl: string, fetch: Fetch): ControlClient {
     async mcpOffers(session, report) {
       await post('mcp-offers', session, JSON.stringify(report), offersMs, {})
     },
+    personToken: async (session, request) =>
+      personTokenReplySchema.parse(await post('person-tokens', session, JSON.stringify(request), personTokenMs, {})),
     batches: async (session, body) =>
       batchesReplySchema.parse(await post('batches', session, JSON.stringify(body), batchesMs, {})),
     batchObjects: async (session, body) =>

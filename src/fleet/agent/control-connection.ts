@@ -18,6 +18,7 @@
 import { asFailure, Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { OfferReport } from '../../mcp/offers/offer-report.ts'
+import type { PersonTokenReply, PersonTokenRequest } from '../../mcp/personal/person-token.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { BatchesReply, BatchUse, ObjectsQuery, ObjectsReply } from '../../usage/batches/batch-protocol.ts'
 import type { LeaseReply, LeaseRequest } from '../../usage/lease/lease.ts'
@@ -234,6 +235,11 @@ export class ControlConnection {
   /** Reports what an MCP server offers. Rejects if the control plane cannot be reached. */
   async mcpOffers(report: OfferReport): Promise<void> {
     await this.#options.client.mcpOffers(await this.#session.ensure(), report)
+  }
+
+  /** Asks for the access token of a caller's own account. Rejects if the control plane cannot be reached. */
+  async personToken(request: PersonTokenRequest): Promise<PersonTokenReply> {
+    return await this.#options.client.personToken(await this.#session.ensure(), request)
   }
 
   /** Says what batches used that ended, and asks which ones to follow. Rejects if the control plane is out of reach. */

@@ -258,6 +258,7 @@ class RunningWorker implements StartedWorker {
       servers: () => this.view.mcp.servers(),
       onChange: (listener) => this.view.mcp.onChange(listener),
       report: (report) => this.#session.mcpOffers(report),
+      personToken: (request) => this.#session.personToken(request),
     }
     this.batches = {
       sync: (settled) => this.#session.batches(settled),

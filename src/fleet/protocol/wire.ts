@@ -12,6 +12,7 @@
  *  POST /v1/gateway-runtime/credential   session            → a read credential for the state, as in bootstrap
  *  POST /v1/gateway-runtime/revocations  session            → revocations of a worker that a restored primary lost
  *  POST /v1/gateway-runtime/mcp-offers   session            → what MCP servers offer (mcp/offers/offer-report.ts)
+ *  POST /v1/gateway-runtime/person-tokens session           → the token of a caller's own account (mcp/personal/person-token.ts)
  *  POST /v1/gateway-runtime/deregister   session            → the worker serves no more
  *
  * A worker is `gateway_id/instance_id/n`. Opening a worker's stream takes the worker over: its former owner gets 409

@@ -19,7 +19,7 @@ import type { Exchange } from '../exchange.ts'
 import { governorOf } from './governor.ts'
 import { sessionOwner, sessionToken } from './session-owner.ts'
 
-type Caller = Pick<Exchange, 'token' | 'workload'>
+type Caller = Pick<Exchange, 'token' | 'workload' | 'request'>
 
 const sealedSchema = z.tuple([z.string(), z.enum(protocolVersions), z.record(z.string(), z.unknown())])
 const longestId = 4096

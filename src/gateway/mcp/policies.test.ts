@@ -72,9 +72,9 @@ test('refuses a missing token or one of another resource and says where to get a
   const metadata = 'resource_metadata="http://127.0.0.1:7080/.well-known/oauth-protected-resource/mcp"'
   const bearer = (members: object) => ({ authorization: `Bearer ${gateway.worker.addToken(members)}` })
   const delegation = { clientId: 'c', grantId: 'g', scope: ['mcp:invoke'], permissions: ['mcp:invoke'] }
-  expect(await ask({})).toEqual([401, `Bearer ${metadata}`])
+  expect(await ask({})).toEqual([401, `Bearer scope="mcp:invoke", ${metadata}`])
   const elsewhere = { delegation: { ...delegation, resources: ['http://127.0.0.1:7080'] } }
-  expect(await ask(bearer(elsewhere))).toEqual([401, `Bearer error="invalid_token", ${metadata}`])
+  expect(await ask(bearer(elsewhere))).toEqual([401, `Bearer error="invalid_token", scope="mcp:invoke", ${metadata}`])
   const unscoped = { delegation: { ...delegation, scope: [], permissions: [], resources: [] } }
   const missing = `Bearer error="insufficient_scope", scope="mcp:invoke", ${metadata}`
   expect(await ask(bearer(unscoped))).toEqual([403, missing])

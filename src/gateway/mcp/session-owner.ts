@@ -1,4 +1,5 @@
 /** Whose an MCP session is, and with what credential it was last used. */
+import { bearerSecret } from '../../identity/secret.ts'
 import type { SessionToken } from '../../mcp/surface/session.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { WorkloadCaller } from '../../workloads/workload-identity.ts'
@@ -23,9 +24,11 @@ const ownerOf = ({ id, accounts, delegation }: GovernedToken): string =>
 const workloads = new WeakMap<SessionToken, WorkloadCaller>()
 
 /** What a session keeps of the credential of this request. */
-export function sessionToken({ token, workload }: Caller): SessionToken {
-  const { id, hash } = required(token)
-  const kept = { id, hash }
+export function sessionToken({ token, workload, request }: Caller & Pick<Exchange, 'request'>): SessionToken {
+  const { id, hash, userId } = required(token)
+  const isPerson = workload === null && userId !== null
+  const secret = isPerson ? bearerSecret(request.headers.get('authorization')) : null
+  const kept = secret === null ? { id, hash } : { id, hash, secret }
   if (workload !== null) workloads.set(kept, workload)
   return kept
 }

@@ -55,10 +55,12 @@ interface Asked {
 export const answering = (asked: Asked): Dialect =>
   // Created twice for each request, so the common members are not copied.
   Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
-    errorBody: (failure, requestId) =>
-      failure.code === 'mcp.unknown_tool'
-        ? { jsonrpc: '2.0', id: asked.id, result: failedResult(failure.message) }
-        : rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked)),
+    errorBody(failure, requestId) {
+      const result = failure.code === 'mcp.unknown_tool' ? failedResult(failure.message) : neededInput(failure, asked)
+      return result === null
+        ? rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked))
+        : { jsonrpc: '2.0', id: asked.id, result }
+    },
     escalation: (_facts, verdictan) =>
       asked.method === 'tools/call' ? { jsonrpc: '2.0', id: asked.id, result: waitingResult(asked, verdictan) } : null,
   })
@@ -105,11 +107,33 @@ export function rpcFailure(
     ...(param === null ? {} : { param }),
     ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     ...(verdictan === null ? {} : { verdictan }),
+    ...elicitations(failure, message),
   }
   return { jsonrpc: '2.0', ...(id === null ? {} : { id }), error: { code: codeOf(failure), message, data } }
 }
 
-function codeOf({ code, status }: Failure): number {
+/** What the client shows its person (MCP 2025-11-25, Elicitation, URL Elicitation Required Error). */
+const elicitations = ({ extra: { elicitation, elicitation_id, connect_url } }: Failure, message: string): JsonObject =>
+  elicitation === 'error'
+    ? { elicitations: [{ mode: 'url', elicitationId: elicitation_id, url: connect_url, message }] }
+    : {}
+
+/** Requests that may be answered by asking for input (MCP 2026-07-28, Multi Round-Trip Requests). */
+const asksForInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
+
+/** The same as a result, after which the client sends its request again; null where it is an error. */
+const neededInput = ({ extra, message }: Failure, { method }: Asked): JsonObject | null =>
+  extra.elicitation === 'input_required' && asksForInput.has(method)
+    ? {
+        resultType: 'input_required',
+        inputRequests: {
+          connect: { method: 'elicitation/create', params: { mode: 'url', url: extra.connect_url, message } },
+        },
+      }
+    : null
+
+function codeOf({ code, status, extra }: Failure): number {
+  if (extra.elicitation === 'error') return rpcCodes.urlElicitationRequired
   if (code === 'mcp.unknown_name' || code === 'invalid_parameter') return rpcCodes.invalidParams
   return status >= 500 ? rpcCodes.internalError : rpcCodes.refused
 }

@@ -8,6 +8,8 @@ export const rpcCodes = {
   invalidParams: -32_602,
   internalError: -32_603,
   refused: -32_000,
+  /** MCP 2025-11-25, Elicitation: the person has to open an address first. */
+  urlElicitationRequired: -32_042,
 } as const
 
 /** As MCP allows it: never null. */

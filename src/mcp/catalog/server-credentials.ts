@@ -20,6 +20,10 @@ export const serverCredentialsSchema = z.object({
     })
     .nullable(),
   environment: z.record(z.string(), z.string()),
+  /** Each person has an account of their own. The secret of the client is in the ledger only. */
+  personal: z
+    .object({ issuer: z.string().optional(), client_id: z.string().optional(), scope: z.string().optional() })
+    .optional(),
 })
 export type ServerCredentials = z.infer<typeof serverCredentialsSchema>
 
@@ -46,3 +50,20 @@ export const keepServerKey = ({ masterKey }: KeyStore, id: string, dataKey: Uint
   keepSecret(masterKey, keyName(id), Buffer.from(dataKey).toString('base64'), now)
 
 export const forgetServerKey = (id: string): Statement => forgetSecret(keyName(id))
+
+/** The name of the ledger secret of the client that people's own authorization goes through; gateways never get it. */
+const clientSecretName = (serverId: string): string => `mcp-personal-client:${serverId}`
+
+export const openPersonalSecret = ({ ledger, masterKey }: KeyStore, id: string): Promise<string | null> =>
+  openSecret(ledger, masterKey, clientSecretName(id))
+
+/** Replaces that secret; null takes it away. */
+export const setPersonalSecret = (
+  { masterKey }: Pick<KeyStore, 'masterKey'>,
+  id: string,
+  secret: string | null,
+  now: number,
+): Statement[] => [
+  forgetSecret(clientSecretName(id)),
+  ...(secret === null ? [] : [keepSecret(masterKey, clientSecretName(id), secret, now)]),
+]

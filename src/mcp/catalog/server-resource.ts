@@ -30,6 +30,24 @@ const oauthSchema = z
   })
   .describe('Client credentials (RFC 6749 section 4.4) for its access token; stored encrypted')
 
+const personalOAuthSchema = z
+  .strictObject({
+    issuer: address.describe('Its authorization server; default: the one that the server names').optional(),
+    client_id: z
+      .string()
+      .min(1)
+      .max(512)
+      .describe('The client that was registered there for this installation; default: it registers itself')
+      .optional(),
+    client_secret: secretText.describe("That client's secret").meta(secret).optional(),
+    scope: z
+      .string()
+      .max(1024)
+      .describe('The scope that people are asked for; default: what the server names')
+      .optional(),
+  })
+  .describe('How people connect their accounts (personal), where the server does not say it all itself')
+
 const plain = z
   .string()
   .max(4096)
@@ -107,6 +125,9 @@ const governance = {
   requests_per_minute: rate.describe('The most requests a minute, of all callers together'),
   tool_limits: toolLimitsSchema,
 }
+const personal = z
+  .boolean()
+  .describe('Whether each person connects an account of their own, by OAuth; other callers are refused')
 
 const url = address.describe('Where it is reached by Streamable HTTP')
 const enabled = z.boolean().describe('Whether it is used')
@@ -131,6 +152,8 @@ export const createMcpServerBody = z.strictObject({
   url: url.optional(),
   headers: headersSchema.optional(),
   oauth: oauthSchema.optional(),
+  personal: personal.default(false),
+  personal_oauth: personalOAuthSchema.optional(),
   command: commandSchema.optional(),
   environment: environmentSchema.optional(),
   timeouts: mcpTimeoutsSchema.optional(),
@@ -148,6 +171,8 @@ const updateMcpServerBody = z.strictObject({
   url: url.optional(),
   headers: headersSchema.nullable().optional(),
   oauth: oauthSchema.nullable().optional(),
+  personal: personal.optional(),
+  personal_oauth: personalOAuthSchema.nullable().optional(),
   command: commandSchema.optional(),
   environment: environmentSchema.nullable().optional(),
   timeouts: mcpTimeoutsSchema.nullable().optional(),
@@ -166,6 +191,8 @@ const mcpServerSchema = z.object({
   url: z.string().nullable(),
   header_names: z.array(z.string()),
   oauth: oauthSchema.omit({ client_secret: true }).nullable(),
+  personal: z.boolean(),
+  personal_oauth: personalOAuthSchema.omit({ client_secret: true }).nullable(),
   command: z.object({ program: z.string(), args: z.array(z.string()) }).nullable(),
   environment_names: z.array(z.string()),
   timeouts: mcpTimeoutsSchema.nullable(),
@@ -185,6 +212,7 @@ export type UpdateMcpServer = z.infer<typeof updateMcpServerBody>
 export type McpServerReply = z.infer<typeof mcpServerSchema>
 export type OAuthFields = z.infer<typeof oauthSchema>
 export type ToolLimits = z.infer<typeof toolLimitsSchema>
+export type PersonalFields = z.infer<typeof personalOAuthSchema>
 export type Command = z.infer<typeof commandSchema>
 
 export const mcpServerResource = resource({
@@ -217,6 +245,7 @@ export const mcpServerResource = resource({
     preset_arguments: { name: 'preset-argument', commas: true },
     price_per_call: { hint: 'USD' },
     tool_limits: { json: '{"create_issue":{"price_per_call":0.01,"requests_per_minute":10}}' },
+    'personal_oauth.issuer': { hint: 'URL' },
     'command.program': { name: 'program', hint: 'PATH' },
     'command.args': { name: 'argument', commas: true },
   },

@@ -2,11 +2,10 @@
  * `/v1/catalog/mcp-servers`: which MCP servers there are, how they are reached, and by which secrets, which never come
  * out.
  */
-import { and, eq, gt, sql } from 'drizzle-orm'
+import { and, eq, gt, isNull, sql } from 'drizzle-orm'
 import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
-import { fromNano, toNano } from '../../lib/money.ts'
 import {
   atVersion,
   type CatalogDependencies,
@@ -19,9 +18,10 @@ import {
   wrong,
 } from '../../providers/catalog/catalog-change.ts'
 import { insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
+import { mcpConnections } from '../../store/schema/ledger/oauth.ts'
 import { mcpOffers } from '../../store/schema/ledger/policies.ts'
 import { mcpApprovals, mcpBaselines, mcpServers } from '../../store/schema/state/catalog.ts'
-import { toolLimitsSchema } from '../call-limits.ts'
+import type { Statement } from '../../store/statement.ts'
 import { expandPreset, type NamedServer } from '../presets/expand-preset.ts'
 import { checkAddress, type ServerAddress } from '../servers/server-address.ts'
 import {
@@ -32,14 +32,16 @@ import {
   openServerKey,
   type ServerCredentials,
   sealServerCredentials,
+  setPersonalSecret,
 } from './server-credentials.ts'
+import { amountOf, governed, shownToolLimits } from './server-governance.ts'
 import {
   type Command,
   type McpServerReply,
   mcpServerResource,
   mcpTimeoutsSchema,
   type OAuthFields,
-  type ToolLimits,
+  type PersonalFields,
   type UpdateMcpServer,
 } from './server-resource.ts'
 
@@ -69,7 +71,12 @@ async function createServer(deps: CatalogDependencies, call: RecordCall, body: N
   const reached = checkAddress(deps, {
     url: body.url ?? null,
     command: body.command ?? null,
-    credentials: { headers: body.headers ?? {}, oauth: body.oauth ?? null, environment: body.environment ?? {} },
+    credentials: {
+      headers: body.headers ?? {},
+      oauth: body.oauth ?? null,
+      environment: body.environment ?? {},
+      personal: personalOf(body.personal, body.personal_oauth ?? null),
+    },
   })
   await requireFreeName(deps, name, id)
   const dataKey = deps.randomBytes(32)
@@ -94,7 +101,10 @@ async function createServer(deps: CatalogDependencies, call: RecordCall, body: N
         }),
       ),
     ],
-    ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
+    ledger: [
+      keepServerKey(deps, id, dataKey, deps.clock.now()),
+      ...setPersonalSecret(deps, id, body.personal_oauth?.client_secret ?? null, deps.clock.now()),
+    ],
   })
   return await serverRecord(deps, await requireServer(deps, id))
 }
@@ -144,10 +154,34 @@ async function updateServer(deps: CatalogDependencies, call: RecordCall, before:
           .where(eq(mcpServers.id, id)),
       ),
     ],
-    ledger: [keepServerKey(deps, id, dataKey, deps.clock.now())],
+    ledger: [keepServerKey(deps, id, dataKey, deps.clock.now()), ...personalStatements(deps, before, reached, body)],
   })
   return await serverRecord(deps, await requireServer(deps, id))
 }
+
+/** What people's connections become where the place or the way of authorizing changes: tokens go nowhere else. */
+function personalStatements(
+  deps: CatalogDependencies,
+  { id, url }: ServerRow,
+  { url: newUrl, credentials: { personal } }: ServerAddress,
+  { personal_oauth }: UpdateMcpServer,
+): Statement[] {
+  const now = deps.clock.now()
+  return [
+    ...(personal_oauth === undefined && personal !== undefined
+      ? []
+      : setPersonalSecret(deps, id, personal_oauth?.client_secret ?? null, now)),
+    ...(personal !== undefined && newUrl === url && personal_oauth === undefined ? [] : [endConnections(id, now)]),
+  ]
+}
+
+/** Nobody gets the tokens of people for this server any more. */
+const endConnections = (id: string, now: number): Statement =>
+  statement(
+    update(mcpConnections)
+      .set({ endedAt: now })
+      .where(and(eq(mcpConnections.serverId, id), isNull(mcpConnections.endedAt))),
+  )
 
 async function deleteServer(deps: CatalogDependencies, call: RecordCall, before: ServerRow) {
   const { id, name } = before
@@ -174,7 +208,12 @@ async function deleteServer(deps: CatalogDependencies, call: RecordCall, before:
           .where(and(eq(mcpBaselines.serverId, id), eq(mcpBaselines.deleted, 0))),
       ),
     ],
-    ledger: [forgetServerKey(id), statement(remove(mcpOffers).where(eq(mcpOffers.serverId, id)))],
+    ledger: [
+      forgetServerKey(id),
+      ...setPersonalSecret(deps, id, null, deps.clock.now()),
+      endConnections(id, deps.clock.now()),
+      statement(remove(mcpOffers).where(eq(mcpOffers.serverId, id))),
+    ],
   })
   return reply
 }
@@ -198,40 +237,27 @@ async function serverRecord(deps: CatalogDependencies, row: ServerRow): Promise<
   }
 }
 
-/** The columns of how calls are governed. What the body leaves out stays as it is; null takes it away. */
-const governed = (body: Pick<UpdateMcpServer, Governance>) => ({
-  ...(body.quarantined === undefined ? {} : { quarantined: body.quarantined ? 1 : 0 }),
-  ...(body.tools === undefined ? {} : { tools: body.tools }),
-  ...(body.price_per_call === undefined ? {} : { pricePerCall: nanoOf(body.price_per_call) }),
-  ...(body.requests_per_minute === undefined ? {} : { requestsPerMinute: body.requests_per_minute }),
-  ...(body.tool_limits === undefined ? {} : { toolLimits: jsonOrNull(storedToolLimits(body.tool_limits)) }),
-})
-
-type Governance = 'quarantined' | 'tools' | 'price_per_call' | 'requests_per_minute' | 'tool_limits'
-
-const nanoOf = (amount: number | null): number | null => (amount === null ? null : toNano(amount))
-const amountOf = (nano: number | null): number | null => (nano === null ? null : fromNano(nano))
-
-/** With prices in nano-dollars; null for no limits. */
-const storedToolLimits = (limits: ToolLimits | null): ToolLimits | null =>
-  limits === null || Object.keys(limits).length === 0 ? null : withPrices(limits, nanoOf)
-
-const shownToolLimits = ({ toolLimits }: ServerRow): ToolLimits | null =>
-  toolLimits === null ? null : withPrices(toolLimitsSchema.parse(JSON.parse(toolLimits)), amountOf)
-
-const withPrices = (limits: ToolLimits, priceOf: (price: number | null) => number | null): ToolLimits =>
-  Object.fromEntries(
-    Object.entries(limits).map(([tool, limit]) => [tool, { ...limit, price_per_call: priceOf(limit.price_per_call) }]),
-  )
-
 /** What may be said of how a server is reached. */
-const said = ({ url, command, credentials: { headers, oauth, environment } }: ServerAddress) => ({
+const said = ({ url, command, credentials: { headers, oauth, environment, personal } }: ServerAddress) => ({
   url,
   header_names: Object.keys(headers).toSorted(),
   oauth: oauth === null ? null : withoutSecret(oauth),
   command,
   environment_names: Object.keys(environment).toSorted(),
+  personal: personal !== undefined,
+  personal_oauth: personal !== undefined && Object.keys(personal).length > 0 ? personal : null,
 })
+
+/** The client's secret is kept apart, because gateways have no use for it. */
+function personalOf(wanted: boolean, fields: PersonalFields | null): ServerCredentials['personal'] {
+  if (fields === null || Object.keys(fields).length === 0) return wanted ? {} : undefined
+  if (!wanted) throw wrong('personal_oauth', 'It is for a server with personal set')
+  const { client_secret: secret, ...personal } = fields
+  if (secret !== undefined && personal.client_id === undefined) {
+    throw wrong('personal_oauth.client_id', 'Write the client that the secret belongs to')
+  }
+  return personal
+}
 
 const withoutSecret = ({ client_secret: _, ...rest }: OAuthFields) => rest
 
@@ -256,8 +282,14 @@ function newReach(before: ServerRow, held: ServerCredentials, body: UpdateMcpSer
       headers: body.headers === undefined ? kept('headers', false) : (body.headers ?? {}),
       oauth: body.oauth === undefined ? kept('oauth', false) : body.oauth,
       environment: body.environment === undefined ? kept('environment', true) : (body.environment ?? {}),
+      personal: newPersonal(byCommand ? undefined : held.personal, body),
     },
   }
+}
+
+function newPersonal(held: ServerCredentials['personal'], body: UpdateMcpServer): ServerCredentials['personal'] {
+  const wanted = body.personal ?? held !== undefined
+  return body.personal_oauth === undefined && wanted ? (held ?? {}) : personalOf(wanted, body.personal_oauth ?? null)
 }
 
 /**

@@ -18,10 +18,10 @@ import { SseSplitter } from '../../lib/http/sse.ts'
 import { parseExactly } from '../../lib/json/exact-json.ts'
 import { lacksDescriptor } from '../../lib/log/host-fault.ts'
 import type { Fetch } from '../../providers/provider.ts'
-import type { ClientCredentials } from '../catalog/client-credentials.ts'
 import type { Json } from '../connection.ts'
 import { encodedHeader } from '../header-values.ts'
 import { McpError } from '../mcp-error.ts'
+import type { AccessTokens } from '../personal/person-token.ts'
 import { inputMethods, isJson, metaKeys } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
 import { wantsSession } from './generation.ts'
@@ -43,7 +43,7 @@ export interface HttpTransportOptions {
   url: string
   /** The operator's headers. */
   headers: Readonly<Record<string, string>>
-  tokens: ClientCredentials | null
+  tokens: AccessTokens | null
   /** How long the server may take to acknowledge a notification. */
   notifyMilliseconds: number
   /** The largest message that is read. */
@@ -177,7 +177,10 @@ export class HttpTransport implements Transport {
       answer = await call(token)
     }
     if (answer.ok) return answer
-    throw await this.#refusal(answer, more[versionHeader] !== undefined)
+    const ofCaller = tokens?.refusal?.(answer.status, answer.headers.get('www-authenticate')) ?? null
+    if (ofCaller === null) throw await this.#refusal(answer, more[versionHeader] !== undefined)
+    await answer.body?.cancel()
+    throw ofCaller
   }
 
   #headers(hasBody: boolean, token: string | null, lastEventId: string | null): Record<string, string> {
@@ -237,8 +240,12 @@ export class HttpTransport implements Transport {
     const reading: Reading = { lastEventId: null, retryMilliseconds: leastWaitMilliseconds }
     for (let attempt = 0; !signal.aborted; attempt++) {
       const began = performance.now()
+      const listening = new AbortController()
+      const stop = () => listening.abort()
+      signal.addEventListener('abort', stop, { once: true })
+      const unwatch = this.#options.tokens?.watch?.(stop)
       try {
-        const answer = await this.#send('GET', null, signal, reading.lastEventId)
+        const answer = await this.#send('GET', null, listening.signal, reading.lastEventId)
         if (!isStream(answer)) return await answer.body?.cancel()
         await this.#read(answer, reading, null)
       } catch (error) {
@@ -249,6 +256,9 @@ export class HttpTransport implements Transport {
         if (error instanceof McpError || (error instanceof Failure && error.code === 'mcp.server_error')) return
         if (error instanceof RangeError)
           return this.#receiver.broken(new Failure('mcp.result_too_large', { cause: error }))
+      } finally {
+        signal.removeEventListener('abort', stop)
+        unwatch?.()
       }
       if (performance.now() - began > longestWaitMilliseconds) attempt = 0
       const longest = Math.min(longestWaitMilliseconds, reading.retryMilliseconds * 2 ** Math.min(attempt, 10))

@@ -1,6 +1,7 @@
 /** The MCP servers of the state as a gateway reads them; a fleet worker implements it. */
 import type { OfferKind } from '../connection.ts'
 import type { OfferReport } from '../offers/offer-report.ts'
+import type { PersonTokenReply, PersonTokenRequest } from '../personal/person-token.ts'
 
 export interface StoredMcpServer {
   id: string
@@ -37,4 +38,6 @@ export interface McpSource {
   onChange(listener: () => void): void
   /** Reports to the control plane. Rejects when it is unreachable. */
   report(report: OfferReport & { kind: OfferKind }): Promise<void>
+  /** Asks for the access token of a caller's own account. Rejects when the control plane is unreachable. */
+  personToken(request: PersonTokenRequest): Promise<PersonTokenReply>
 }

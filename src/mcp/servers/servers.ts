@@ -15,6 +15,8 @@ import { ClientCredentials } from '../catalog/client-credentials.ts'
 import { noServerCredentials, openServerCredentials, type ServerCredentials } from '../catalog/server-credentials.ts'
 import type { McpCaller, McpServerRecord, McpServers, OfferKind } from '../connection.ts'
 import { Offers } from '../offers/offers.ts'
+import type { AccessTokens } from '../personal/person-token.ts'
+import { PersonTokens } from '../personal/person-tokens.ts'
 import { CommandTransport } from './command-transport.ts'
 import type { KnownGeneration } from './generation.ts'
 import { HttpTransport } from './http-transport.ts'
@@ -60,6 +62,7 @@ export class GatewayMcpServers implements McpServers {
   readonly #records = new WeakMap<StoredMcpServer, McpServerRecord>()
   readonly #tokens = new Map<string, { version: number; tokens: ClientCredentials }>()
   readonly #generations = new Map<string, { version: number; generation: 'modern' | 'legacy' }>()
+  readonly #personTokens: PersonTokens
   readonly #connections = new Set<ServerConnection>()
   readonly #listeners = new Set<() => void>()
   readonly #children = new Set<CommandTransport>()
@@ -70,6 +73,10 @@ export class GatewayMcpServers implements McpServers {
     this.#options = options
     this.#offers = new Offers(options)
     this.#circuits = new NamedCircuits(options.settings)
+    this.#personTokens = new PersonTokens({
+      ask: (request) => options.source.personToken(request),
+      clock: options.clock,
+    })
     options.source.onChange(() => this.#changed())
   }
 
@@ -92,7 +99,7 @@ export class GatewayMcpServers implements McpServers {
       generation: this.#generationOf(record),
       random: this.#options.random,
       totalMilliseconds: 1000 * (timeouts.total_seconds ?? settings.total_timeout_seconds),
-      open: (receiver) => this.#open(this.#stored(record), receiver, connectMilliseconds),
+      open: (receiver) => this.#open(this.#stored(record), caller, receiver, connectMilliseconds),
       mayTry: () => {
         this.#stored(record)
         if (this.#circuits.allows(record.id, clock.monotonic())) return
@@ -181,7 +188,7 @@ export class GatewayMcpServers implements McpServers {
     throw new Failure('mcp.server_unavailable', { message: 'The MCP server was changed, disabled or removed' })
   }
 
-  #open(stored: StoredMcpServer, receiver: Receiver, tellMilliseconds: number): Transport {
+  #open(stored: StoredMcpServer, caller: McpCaller, receiver: Receiver, tellMilliseconds: number): Transport {
     if (this.#closed) throw new Failure('mcp.server_unreachable', { message: 'The gateway stops' })
     const credentials = credentialsOf(stored)
     if (stored.url === null) return this.#start(stored, credentials, receiver)
@@ -190,7 +197,7 @@ export class GatewayMcpServers implements McpServers {
       {
         url: stored.url,
         headers: credentials.headers,
-        tokens: this.#tokensOf(stored, credentials),
+        tokens: this.#tokensOf(stored, credentials, caller),
         notifyMilliseconds: tellMilliseconds,
         limit: settings.mcp_result_bytes,
         fetch,
@@ -217,8 +224,10 @@ export class GatewayMcpServers implements McpServers {
     return transport
   }
 
-  /** All sessions of a gateway share a server's access token. */
-  #tokensOf({ id, version }: StoredMcpServer, { oauth }: ServerCredentials): ClientCredentials | null {
+  /** All sessions of a gateway share a server's access token, unless each person has one. */
+  #tokensOf(stored: StoredMcpServer, { oauth, personal }: ServerCredentials, caller: McpCaller): AccessTokens | null {
+    const { id, version } = stored
+    if (personal !== undefined) return this.#personTokens.of(stored, caller)
     if (oauth === null) return null
     const known = this.#tokens.get(id)
     if (known?.version === version) return known.tokens

@@ -47,6 +47,8 @@ export interface SessionGovernor {
 export interface SessionToken {
   readonly id: string
   readonly hash: string
+  /** The credential itself where it can be a person's own, for `personal/`; absent for all others. */
+  readonly secret?: string
 }
 
 export interface SessionOptions {
@@ -76,7 +78,6 @@ export class McpSession {
   readonly owner: string
   /** The one that it was last shown, by which it is looked at beside requests. */
   token: SessionToken
-  /** How often a list changed, as far as it was told. */
   listChanges = 0
   readonly protocolVersion: string
   /** What the caller can do, as far as the gateway passes it on. */
@@ -241,7 +242,7 @@ export class McpSession {
 
   #callerFor(record: McpServerRecord): McpCaller {
     return {
-      ...{ protocolVersion: this.protocolVersion, capabilities: this.capabilities },
+      ...{ protocolVersion: this.protocolVersion, capabilities: this.capabilities, credential: () => this.token },
       request: (method, params, { signal, related }) =>
         this.#ask(record, { method, params: params ?? {}, signal, related }),
       notify: (method, params, related) => this.#hear(record, method, params ?? {}, related),

@@ -3,9 +3,10 @@ import { settingsSchema } from '../../config.ts'
 import { Failure } from '../../failure.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { type ServerCredentials, sealServerCredentials } from '../catalog/server-credentials.ts'
+import { noServerCredentials, type ServerCredentials, sealServerCredentials } from '../catalog/server-credentials.ts'
 import type { Json, McpCaller } from '../connection.ts'
 import type { OfferReport } from '../offers/offer-report.ts'
+import type { PersonTokenReply, PersonTokenRequest } from '../personal/person-token.ts'
 import type { StoredMcpServer } from '../servers/server-source.ts'
 import { GatewayMcpServers, type McpServersOptions } from '../servers/servers.ts'
 
@@ -23,9 +24,7 @@ export function storedServer(
     url: null,
     command: null,
     sealedCredentials:
-      credentials === undefined
-        ? null
-        : sealServerCredentials(dataKey, id, { headers: {}, oauth: null, environment: {}, ...credentials }),
+      credentials === undefined ? null : sealServerCredentials(dataKey, id, { ...noServerCredentials, ...credentials }),
     dataKey: Buffer.from(dataKey).toString('base64'),
     timeouts: null,
     approval: 'first_use',
@@ -43,6 +42,8 @@ export function storedServer(
 
 export class TestSource {
   readonly reports: OfferReport[] = []
+  /** By a caller's credential. */
+  readonly connections = new Map<string, PersonTokenReply>()
   unreachable = false
   /** The kind of which it takes no report. */
   refuses: string | null = null
@@ -65,6 +66,13 @@ export class TestSource {
     if (this.unreachable) throw new Error('Out of reach')
     if (report.kind === this.refuses) throw new Failure('invalid_parameter')
     this.reports.push(structuredClone(report))
+  }
+
+  /** Gives each caller a token of their own. */
+  async personToken({ credential }: PersonTokenRequest): Promise<PersonTokenReply> {
+    return (
+      this.connections.get(credential) ?? { status: 'not_connected', connect_url: 'https://console.test/connections' }
+    )
   }
 
   change(servers: readonly StoredMcpServer[]): void {
@@ -105,6 +113,10 @@ export class TestCaller implements McpCaller {
 
   async request(method: string, params: Json | undefined, { signal }: { signal: AbortSignal }): Promise<Json> {
     return await this.answer(method, params, signal)
+  }
+
+  credential() {
+    return { hash: 'a'.repeat(64), secret: 'shown' }
   }
 
   notify(method: string, params: Json | undefined): void {

@@ -161,14 +161,14 @@ async function discover(provider: KnownProvider, fetch: Fetch): Promise<client.C
 }
 
 /** The client sends forms and nothing else. */
-function requestBody(body: client.FetchBody): string | null {
+export function requestBody(body: client.FetchBody): string | null {
   if (body === undefined || body === null) return null
   if (typeof body === 'string' || body instanceof URLSearchParams) return String(body)
   throw new TypeError('A request to a provider has a form for its body')
 }
 
 /** Basic where the provider takes it, as is usual where it says nothing (OpenID Connect Discovery 1.0 section 3). */
-const authenticate =
+export const authenticate =
   (secret: string | null): client.ClientAuth =>
   (server, metadata, body, headers) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
@@ -218,7 +218,7 @@ async function explained<Result>(
   }
 }
 
-const clientFaults = ['invalid_client', 'unauthorized_client', 'invalid_scope', 'unsupported_grant_type']
+export const clientFaults = ['invalid_client', 'unauthorized_client', 'invalid_scope', 'unsupported_grant_type']
 
 function refusalOf(error: unknown, otherwise: 'invalid_answer' | 'provider_unreachable'): ProviderRefusal {
   // What our own `fetch` throws, the library wraps.

@@ -34,7 +34,7 @@ describe('the preview', () => {
     const { status, json } = await preview({ scope: 'events:export gateway:invoke' })
     expect(status).toBe(200)
     expect(json).toEqual({
-      client: { client_id: clientId, client_name: 'A notebook', created_by: null },
+      client: { client_id: clientId, client_name: 'A notebook', created_by: null, origin: 'administrator' },
       redirect_uri: testRedirect,
       redirect_host: 'app.example.com',
       scopes: [

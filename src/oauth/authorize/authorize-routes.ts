@@ -15,7 +15,10 @@ import { Failure } from '../../failure.ts'
 import { recordChange } from '../../members/member-event.ts'
 import { requireAccount } from '../../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../../members/sessions/session.ts'
-import { findClient } from '../clients/stored-client.ts'
+import type { Statement } from '../../store/statement.ts'
+import type { Client } from '../clients/client.ts'
+import { findClient, keepDocumentClient } from '../clients/stored-client.ts'
+import { isDocumentId } from '../clients/unvetted-client.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { activeScopes } from '../scope.ts'
 import { newGrant } from '../tokens/grant.ts'
@@ -110,14 +113,30 @@ const question = consentQuestion.extend({
 const asked = z.looseObject({}).describe('Every query parameter of the page; one that came several times as a list')
 
 async function consider(dependencies: OAuthDependencies, parameters: Parameters): Promise<Considered> {
-  const { ledger, settings, baseUrl, gatewayUrl } = dependencies
+  const { settings, baseUrl, gatewayUrl } = dependencies
   const clientId = single(parameters, 'client_id')
-  const client = clientId === null ? null : await findClient(ledger, clientId)
+  const { client, fault } = clientId === null ? noClient : await clientToAsk(dependencies, clientId)
   const resources = knownResources({ baseUrl: baseUrl(), gatewayUrl: gatewayUrl() })
   return considerAuthorization(
-    { parameters, client, active: activeScopes(settings.oauth_scopes), resources },
+    { parameters, client, documentFault: fault, active: activeScopes(settings.oauth_scopes), resources },
     baseUrl(),
   )
+}
+
+const noClient = { client: null, fault: null }
+
+/** A registered application, or one whose id is the address of its metadata, with what that says now. */
+async function clientToAsk(
+  { ledger, documents, clock }: OAuthDependencies,
+  id: string,
+): Promise<{ client: Client | null; fault: string | null }> {
+  const known = await findClient(ledger, id)
+  if (!isDocumentId(id) || (known !== null && known.deactivatedAt !== null)) return { client: known, fault: null }
+  const read = await documents.read(id)
+  if (typeof read === 'string') return { client: null, fault: read }
+  const createdBy = `document:${new URL(id).host}`
+  const first = { createdAt: clock.now(), createdBy, deactivatedAt: null, version: 1 }
+  return { client: { ...(known ?? first), ...read }, fault: null }
 }
 
 const refusalReply = (evaluated: Exclude<Considered, { kind: 'ask' }>) =>
@@ -143,9 +162,15 @@ async function authorize(
     redirected(authorization),
   )
   const details = { ...event.details, grant_id: grant.id }
-  await recordChange(dependencies.recorder, { event: { ...event, details }, ledger: grant.statements })
+  await recordChange(dependencies.recorder, {
+    event: { ...event, details },
+    ledger: [...documentRow(authorization.client), ...grant.statements],
+  })
   return { redirectTo: codeRedirect(authorization, grant.code, dependencies.baseUrl()), grantId: grant.id }
 }
+
+/** What a document said at an approval stays as the client's record, which an administrator can deactivate. */
+const documentRow = (client: Client): Statement[] => (isDocumentId(client.id) ? [keepDocumentClient(client)] : [])
 
 async function deny(
   dependencies: OAuthDependencies,

@@ -5,6 +5,7 @@
  */
 
 import type { Client } from '../clients/client.ts'
+import { hasRedirect } from '../clients/unvetted-client.ts'
 import { isScope, readScope, type Scope } from '../scope.ts'
 import { type Check, firstRefusal, type Refusal, refuse } from './check.ts'
 import { isRepeated, type Parameters, single } from './parameters.ts'
@@ -13,6 +14,8 @@ import { readResource } from './resource.ts'
 
 export interface AuthorizeFacts {
   parameters: Parameters
+  /** Why the document that `client_id` names cannot be used; null where it can, or there is none. */
+  documentFault?: string | null
   /** The client of `client_id`; null if there is none. */
   client: Client | null
   active: readonly Scope[]
@@ -35,7 +38,8 @@ export const pageChecks: readonly Check<AuthorizeFacts>[] = [
   {
     name: 'known client',
     source: 'RFC 6749 §4.1.2.1',
-    check: ({ client }) => (client === null ? refuse('invalid_client', 'No such application is registered') : null),
+    check: ({ client, documentFault }) =>
+      client === null ? refuse('invalid_client', documentFault ?? 'No such application is registered') : null,
   },
   {
     name: 'one redirect_uri',
@@ -47,7 +51,7 @@ export const pageChecks: readonly Check<AuthorizeFacts>[] = [
     name: 'registered redirect_uri, compared as a string',
     source: 'RFC 6749 §3.1.2.3, RFC 9700 §4.1.3',
     check: ({ parameters, client }) =>
-      client?.redirectUris.includes(single(parameters, 'redirect_uri') ?? '') === true
+      client !== null && hasRedirect(client, single(parameters, 'redirect_uri') ?? '')
         ? null
         : refuse('invalid_request', 'redirect_uri is not one that the application has registered'),
   },

@@ -10,6 +10,7 @@ import { findUser, teamsOfUsers } from '../../members/people/stored-user.ts'
 import { sessionOf, sessionPrincipal } from '../../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../../members/sessions/session.ts'
 import type { Client } from '../clients/client.ts'
+import { originOf } from '../clients/unvetted-client.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { oauthEvent } from '../oauth-event.ts'
 import { type Scope, scopeSentences, scopes, writeScope } from '../scope.ts'
@@ -34,6 +35,9 @@ export const consentQuestion = z.object({
     client_id: z.string(),
     client_name: z.string(),
     created_by: z.object({ name: z.string() }).nullable().describe('Who registered it, where that is a person'),
+    origin: z
+      .enum(['administrator', 'document', 'registration'])
+      .describe('Who says what it is: an administrator, a document at its client_id, or it itself'),
   }),
   scopes: z.array(
     z.object({
@@ -73,7 +77,12 @@ export async function consentOf(
   if (user === null) throw new Failure('not_found', { message: 'There is no such person' })
   const held = permissionsOf([role])
   return {
-    client: { client_id: client.id, client_name: client.name, created_by: await creatorOf(ledger, client.createdBy) },
+    client: {
+      client_id: client.id,
+      client_name: client.name,
+      created_by: await creatorOf(ledger, client.createdBy),
+      origin: originOf(client),
+    },
     scopes: scope.map((one) => ({ scope: one, sentence: scopeSentences[one], held: held.has(one) })),
     resources: [...resources],
     user: { id: user.id, name: user.name, email: user.email },

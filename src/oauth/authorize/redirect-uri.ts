@@ -2,7 +2,7 @@
  * Where a person is redirected to (oauth/README.md). A redirect URI is compared as a string and never parsed for
  * comparing (RFC 9700 section 4.1.3), so it is registered in the one spelling that parsers agree on: no upper-case
  * host, default port, dot segment or backslash. Loopback ports are exact too, a deliberate deviation from RFC 8252
- * section 7.3.
+ * section 7.3, but for clients that bring their own metadata (`clients/unvetted-client.ts`).
  */
 
 const loopbackHosts: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -25,6 +25,12 @@ export function redirectUriFault(text: string): string | null {
   if (url.href !== text && url.href !== `${text}/`) return `Write it as browsers do: ${url.href}`
   const taken = answerParameters.find((name) => url.searchParams.has(name))
   return taken === undefined ? null : `The query may not hold ${taken}: the answer adds it`
+}
+
+/** Whether a program on the person's own host waits there. */
+export function isLoopbackRedirect(text: string): boolean {
+  const url = URL.parse(text)
+  return url !== null && url.protocol === 'http:' && loopbackHosts.has(url.hostname)
 }
 
 const authorityOf = (text: string): string => /^[a-z]+:\/\/([^/?#]*)/i.exec(text)?.[1] ?? ''

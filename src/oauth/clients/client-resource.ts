@@ -1,4 +1,4 @@
-/** Applications as records: public clients, registered beforehand (names of RFC 7591 section 2). */
+/** Applications as records: public clients (names of RFC 7591 section 2). */
 import { z } from 'zod'
 import { resource } from '../../api/resource.ts'
 import { nameText } from '../../identity/free-text.ts'
@@ -78,7 +78,8 @@ const chosenId = z
 const newClientBody = z.strictObject({ client_id: chosenId, ...registered, ...fixed })
 const clientChanges = z.strictObject({ ...z.object(registered).partial().shape, ...fixed })
 
-export const clientParams = z.object({ client_id: z.string().max(63) })
+/** The id of one that brings its own metadata is an address. */
+export const clientParams = z.object({ client_id: z.string().max(512) })
 
 export const clientResource = resource({
   name: 'oauth-client',

@@ -137,6 +137,7 @@ test('the server metadata lists what the server does, and only active scopes', a
     token_endpoint: 'http://127.0.0.1:7070/v1/oauth/token',
     device_authorization_endpoint: 'http://127.0.0.1:7070/v1/oauth/device_authorization',
     revocation_endpoint: 'http://127.0.0.1:7070/v1/oauth/revoke',
+    client_id_metadata_document_supported: true,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
     grant_types_supported: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],

@@ -13,7 +13,9 @@ import { oauthEvent } from '../oauth-event.ts'
 import { activeScopes, scopeSentences, scopes, writeScope } from '../scope.ts'
 import { type Client, clientRecord } from './client.ts'
 import { clientParams, clientResource, clientSchema } from './client-resource.ts'
+import { registerClient } from './register-client.ts'
 import { addClient, changeClient, findClient, readClients } from './stored-client.ts'
+import { clientMetadata } from './unvetted-client.ts'
 
 const tag = 'OAuth'
 
@@ -134,6 +136,19 @@ export const clientRoutes = (dependencies: OAuthDependencies) => {
       },
     )
 }
+
+/** There only where the setting allows it. */
+export const registrationRoutes = (dependencies: OAuthDependencies) =>
+  new Elysia({ name: 'registration' })
+    .use(conventions)
+    .post('/v1/oauth/register', ({ request, requestId }) => registerClient(dependencies, request, requestId), {
+      access: 'public',
+      anyOrigin: true,
+      failures: [400, 429],
+      form: clientMetadata,
+      response: { 201: z.looseObject({ client_id: z.string() }) },
+      detail: { tags: [tag], summary: 'Registers an application by itself (RFC 7591), where the setting allows it' },
+    })
 
 /** A person is sent back with a code to somewhere: throws `invalid_parameter` where there is nowhere. */
 function requireRedirects(grantTypes: readonly string[], redirectUris: readonly string[]): void {

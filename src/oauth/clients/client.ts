@@ -1,4 +1,4 @@
-/** Applications: public clients, registered beforehand (oauth/README.md). */
+/** Applications: public clients (oauth/README.md). */
 import type { oauthClients } from '../../store/schema/ledger/oauth.ts'
 import { writeScope } from '../scope.ts'
 import { type ClientRecord, grantTypes } from './client-resource.ts'

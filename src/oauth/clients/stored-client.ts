@@ -29,6 +29,13 @@ export function readClients(
 export const addClient = (client: typeof oauthClients.$inferInsert): Statement =>
   statement(insert(oauthClients).values(client))
 
+/** Keeps a client that brings its own metadata, as that is now; whether it is deactivated stays. */
+export const keepDocumentClient = (client: Client): Statement => {
+  const { name, redirectUris, scope } = client
+  const set = { name, redirectUris, scope, version: sql`${oauthClients.version} + 1` }
+  return statement(insert(oauthClients).values(client).onConflictDoUpdate({ target: oauthClients.id, set }))
+}
+
 /** Changes a client that is still as it was read. */
 export const changeClient = (
   { id, version }: Client,

@@ -10,7 +10,7 @@ import { protectedResource, protectedResourcePath } from './protected-resource.t
 const tag = 'OAuth'
 
 export const metadataRoutes = (dependencies: OAuthDependencies) => {
-  const { baseUrl, consoleUrl, settings } = dependencies
+  const { baseUrl, consoleUrl, settings, documents } = dependencies
   return new Elysia({ name: 'metadata' })
     .use(conventions)
     .get(
@@ -21,6 +21,10 @@ export const metadataRoutes = (dependencies: OAuthDependencies) => {
         token_endpoint: `${baseUrl()}/v1/oauth/token`,
         device_authorization_endpoint: `${baseUrl()}/v1/oauth/device_authorization`,
         revocation_endpoint: `${baseUrl()}/v1/oauth/revoke`,
+        ...(settings.oauth_dynamic_registration === 'allowed'
+          ? { registration_endpoint: `${baseUrl()}/v1/oauth/register` }
+          : {}),
+        client_id_metadata_document_supported: documents.accepted,
         response_types_supported: ['code'],
         response_modes_supported: ['query'],
         grant_types_supported: [...grantTypes],

@@ -4,9 +4,12 @@ import { type Settings, settingsSchema } from '../../config.ts'
 import type { Event } from '../../events/event.ts'
 import { recordedEvents } from '../../events/testing/recorded.ts'
 import { silentLog } from '../../lib/log/log.ts'
+import type { Fetch } from '../../members/identity-providers/bounded-fetch.ts'
 import type { UserRole } from '../../members/people/user-resource.ts'
 import { challengeOf } from '../../members/programs/program-code.ts'
 import { temporaryControlPlane, testOrigin } from '../../members/testing/temporary-control-plane.ts'
+import type { Resolve } from '../../policies/outside-target.ts'
+import { clientDocuments } from '../clients/client-document.ts'
 import type { OAuthDependencies } from '../dependencies.ts'
 import { delegationsOf, settleOAuth } from '../follow-person.ts'
 import { oauthRoutes } from '../routes.ts'
@@ -24,13 +27,25 @@ export interface Tokens {
   expires_in: number
 }
 
-export async function temporaryOAuth(settings: Partial<Settings> = {}) {
+/** Documents of applications, by their address. */
+export interface Published {
+  fetch?: Fetch
+  resolve?: Resolve
+}
+
+export async function temporaryOAuth(settings: Partial<Settings> = {}, { fetch, resolve }: Published = {}) {
   const made: { dependencies?: OAuthDependencies } = {}
   const plane = await temporaryControlPlane(testOrigin, (members) => {
     const dependencies: OAuthDependencies = {
       ...members,
       settings: settingsSchema.parse(settings),
       gatewayUrl: () => testGatewayUrl,
+      documents: clientDocuments({
+        fetch: fetch ?? (() => Promise.reject(new Error('Nothing is fetched here'))),
+        resolve: resolve ?? (async () => ['93.184.216.34']),
+        clock: members.clock,
+        hosts: settingsSchema.parse(settings).oauth_client_document_hosts,
+      }),
       log: silentLog,
     }
     members.delegations = delegationsOf(dependencies)

@@ -164,7 +164,7 @@ export class KeyRotation {
   }
 }
 
-const places: readonly SealedPlace[] = ['second_factor', 'refresh_token', 'secret']
+const places: readonly SealedPlace[] = ['second_factor', 'refresh_token', 'mcp_connection', 'secret']
 
 function underNext(masterKey: MasterKey, place: SealedPlace, id: string, sealed: string): string | null {
   try {

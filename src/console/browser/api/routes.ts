@@ -9,6 +9,7 @@ import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
 import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
+import type { ConnectionRecord } from '../../../mcp/personal/connection-record.ts'
 import type { ReviewedToken } from '../../../members/access-review/access-review-routes.ts'
 import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
 import type { User } from '../../../members/people/user-resource.ts'
@@ -25,6 +26,7 @@ import { request } from './request.ts'
 export type {
   AgentSession,
   Alert,
+  ConnectionRecord as Connection,
   CreatePolicyBody,
   Event,
   EventType,
@@ -156,7 +158,12 @@ export interface DelegableScope {
 export interface ConsentQuestion {
   error_page?: undefined
   redirect_to?: undefined
-  client: { client_id: string; client_name: string; created_by: { name: string } | null }
+  client: {
+    client_id: string
+    client_name: string
+    created_by: { name: string } | null
+    origin: 'administrator' | 'document' | 'registration'
+  }
   redirect_host: string
   scopes: { scope: string; sentence: string; held: boolean }[]
   resources: string[]
@@ -209,6 +216,9 @@ interface Routes {
     reply: ConsentAnswer
   }
   'GET /v1/oauth/scopes': { reply: { scopes: DelegableScope[] } }
+  'GET /v1/connections': { reply: { connections: ConnectionRecord[] } }
+  'POST /v1/connections/{id}/begin': { params: Id; body: { scope?: string }; reply: { redirect_to: string } }
+  'DELETE /v1/connections/{id}': { params: Id; reply: ConnectionRecord }
   'GET /v1/tokens': {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', TokenRecord>

@@ -13,6 +13,7 @@ import type { Gateway } from '../../context.ts'
 import { type Exchange, required } from '../../exchange.ts'
 import { requestContext } from '../../policy/subject.ts'
 import { mayUseServer } from '../call.ts'
+import { connectOffer, connectTool, isNobody, lacksAccount } from './unconnected.ts'
 
 /** The servers that the token may use and that are not under quarantine. */
 export const usableServers = (exchange: Exchange, gateway: Gateway): McpServerRecord[] =>
@@ -34,7 +35,8 @@ export async function shownPage(
 ): Promise<Json> {
   const session = required(required(exchange.mcp).session)
   const { servers } = gateway.mcp
-  return await listPage({
+  const unconnected: Json[] = []
+  const page = await listPage({
     list: kind,
     session,
     servers: { list: () => of, approved: (server, kind, offers) => servers.approved(server, kind, offers) },
@@ -43,6 +45,11 @@ export async function shownPage(
     signal: exchange.call.abort.signal,
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
+      if (lacksAccount(error)) {
+        if (kind.kind === 'tool' && visible(server, connectTool)) unconnected.push(connectOffer(server, error))
+        return
+      }
+      if (isNobody(error)) return
       exchange.notes.push(`mcp.server_missing:${server.name}`)
       const line = { request_id: exchange.requestId, server: server.name, error: shownError(error) }
       gateway.log.warn(line, 'An MCP server is missing from a list')
@@ -52,6 +59,8 @@ export async function shownPage(
       gateway.log.warn(line, 'An MCP server offers something twice: the first was shown')
     },
   })
+  if (unconnected.length === 0 || !Array.isArray(page.tools)) return page
+  return { ...page, tools: [...page.tools, ...unconnected] }
 }
 
 /** A server's message may hold anything, so the log gets only its code. */

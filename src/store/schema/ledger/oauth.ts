@@ -3,7 +3,7 @@
  * tokens are here as SHA-256 only; access tokens are in the state, where gateways find them.
  */
 import { sql } from 'drizzle-orm'
-import { index, integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { list } from '../token-columns.ts'
 import { users } from './people.ts'
 
@@ -91,6 +91,35 @@ export const oauthDeviceCodes = sqliteTable(
   (table) => [
     index('oauth_device_codes_address').on(table.addressKey, table.createdAt),
     index('oauth_device_codes_expiry').on(table.expiresAt),
+  ],
+)
+
+/**
+ * People's own accounts at MCP servers (connections/README.md). `sealed` is JSON under the master key: the tokens, and
+ * the client and the place they are for. `expires_at` is of the access token; null where the server did not say.
+ * `refreshing_until` is set by the control plane that refreshes. `ended_at`: nobody gets the tokens any more; they are
+ * revoked at the server's authorization server, and then the row is removed.
+ */
+export const mcpConnections = sqliteTable(
+  'mcp_connections',
+  {
+    userId: text('user_id')
+      .notNull()
+      .references(() => users.id),
+    serverId: text('server_id').notNull(),
+    sealed: text('sealed').notNull(),
+    issuer: text('issuer').notNull(),
+    scope: text('scope'),
+    connectedAt: integer('connected_at').notNull(),
+    expiresAt: integer('expires_at'),
+    refreshedAt: integer('refreshed_at'),
+    refreshingUntil: integer('refreshing_until'),
+    endedAt: integer('ended_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.userId, table.serverId] }),
+    index('mcp_connections_server').on(table.serverId),
+    index('mcp_connections_ended').on(table.endedAt).where(sql`ended_at is not null`),
   ],
 )
 

@@ -64,12 +64,30 @@ export const ApplicationName = ({ client: { client_name: name } }: Pick<WhatIsAs
   <blockquote title={showInvisible(name)}>“{userText(name)}”</blockquote>
 )
 
+/** Whose word the name is. Nobody here has looked at an application that speaks for itself. */
+const Origin = ({ client: { client_id, created_by, origin } }: Pick<WhatIsAsked, 'client'>) => {
+  if (origin === 'document') {
+    return (
+      <p class="note warn">
+        It is published by <strong class="wrap">{new URL(client_id).host}</strong>. Nobody here has checked it: go on
+        only if you know that address and started this yourself.
+      </p>
+    )
+  }
+  if (origin === 'registration') {
+    return (
+      <p class="note warn">
+        It registered itself under this name. Nobody here has checked it: go on only if you started this yourself.
+      </p>
+    )
+  }
+  return <p>{created_by === null ? 'Registered by an administrator.' : `Registered by ${created_by.name}.`}</p>
+}
+
 export const ScopeList = ({ client, scopes }: WhatIsAsked) => (
   <>
-    <p>
-      {client.created_by === null ? 'Registered by an administrator.' : `Registered by ${client.created_by.name}.`} It
-      asks to:
-    </p>
+    <Origin client={client} />
+    <p>It asks to:</p>
     <ul class="points">
       {scopes.map(({ scope, sentence, held }) => (
         <li key={scope}>
