@@ -44,6 +44,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       auth: async () => (await import('./commands/auth.ts')).auth(terminal),
       usage: async () => (await import('./commands/usage/usage.ts')).usage(terminal),
       events: async () => (await import('./commands/events/events.ts')).events(terminal),
+      top: async () => (await import('./commands/watch/top.ts')).top(terminal),
+      logs: async () => (await import('./commands/watch/logs.ts')).logs(terminal),
       doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
       config: async () => (await import('./commands/config.ts')).config(terminal),
       install: async () => (await import('./install/install.ts')).install(terminal),
