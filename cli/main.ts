@@ -51,7 +51,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       install: async () => (await import('./install/install.ts')).install(terminal),
       completion: async () => (await import('./command/completion.ts')).completion(terminal, () => gatehouse(terminal)),
       openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
-      help: async () => (await import('./commands/help.ts')).help(terminal),
+      help: async () => (await import('./commands/help.ts')).help(terminal, () => gatehouse(terminal)),
       version: async () => (await import('./commands/version.ts')).showVersion(terminal),
     },
   })
@@ -67,13 +67,17 @@ function refuseTokenFlag(rawArguments: readonly string[]): void {
 
 /** Runs one command line; resolves to the exit code. */
 export async function main(rawArguments: readonly string[], terminal: Terminal): Promise<number> {
+  let path = terminal.name
+  const onFound = (found: string) => {
+    path = found
+  }
   try {
     refuseTokenFlag(rawArguments)
     const asked = rawArguments.length === 1 && rawArguments[0] === '--version' ? ['version'] : rawArguments
-    await runCommandLine(gatehouse(terminal), asked, terminal)
+    await runCommandLine(gatehouse(terminal), asked, terminal, onFound)
     return 0
   } catch (thrown) {
-    return report(thrown, terminal)
+    return report(thrown, terminal, path)
   }
 }
 

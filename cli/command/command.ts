@@ -2,28 +2,28 @@
  * Runs a command line with citty. citty finds values and ignores what it does not know: unknown flags, extra arguments,
  * missing values. It exits with 1 for all errors and repeats values in some. So this module (1) finds the command that
  * the words name, (2) checks every argument against the command's definition, before any work is done and without
- * repeating a value, (3) gives the rest to citty, or prints citty's help.
+ * repeating a value, (3) gives the rest to citty.
  *
  * A flag has two properties that citty does not know: `repeatable` (its values are the lines of one text) and `hidden`
  * (it works and is left out of the help).
  */
-import { type ArgDef, type ArgsDef, renderUsage, runCommand, type SubCommandsDef } from 'citty'
+import { type ArgDef, type ArgsDef, type CommandMeta, runCommand, type SubCommandsDef } from 'citty'
 import { Failure } from '../../src/failure.ts'
 import { nearest } from '../../src/lib/text/nearest.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { connectionFlagNames, helpText } from './help.ts'
 
 /** A citty command with any arguments. */
 export type Command = Exclude<SubCommandsDef[string], Promise<unknown> | (() => unknown)>
 
-export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
-
-/** Runs the command that the arguments name, or prints its help. */
+/** Runs the command that the arguments name, or prints its help. `onFound` is told its name as soon as it is known. */
 export async function runCommandLine(
   root: Command,
   rawArguments: readonly string[],
   terminal: Terminal,
+  onFound: (path: string) => void = () => undefined,
 ): Promise<void> {
-  const { command, path, rest } = await findCommand(root, rawArguments, terminal.name)
+  const { command, path, rest } = await findCommand(root, rawArguments, terminal.name, onFound)
   const beforeSeparator = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest
   if (beforeSeparator.some(isHelp)) {
     await terminal.write(await helpOf(command, path, terminal))
@@ -50,11 +50,17 @@ interface Found {
 }
 
 /** Connection flags may precede a command's name. Throws `usage` for an unknown command. */
-export async function findCommand(root: Command, rawArguments: readonly string[], name: string): Promise<Found> {
+export async function findCommand(
+  root: Command,
+  rawArguments: readonly string[],
+  name: string,
+  onFound: (path: string) => void = () => undefined,
+): Promise<Found> {
   let found: Found = { command: root, path: name, rest: rawArguments }
   const early: string[] = []
   for (;;) {
     const { command, path } = found
+    onFound(path)
     const children = await childrenOf(command)
     if (children === null) break
     const usual = await resolved(command.default)
@@ -69,8 +75,10 @@ export async function findCommand(root: Command, rawArguments: readonly string[]
       found = { command: await load(children, word), path: `${path} ${word}`, rest: others }
     } else {
       const what = word.startsWith('-') ? 'option' : 'command'
-      const known = Object.keys(children).join(', ')
-      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(word)}" for ${path}: use one of ${known}` })
+      const names = Object.keys(children)
+      const near = nearest(word, names)
+      const hint = near === null ? `use one of ${names.join(', ')}` : `did you mean ${near}?`
+      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(word)}" for ${path}: ${hint}` })
     }
   }
   return { ...found, rest: [...early, ...found.rest] }
@@ -110,9 +118,11 @@ export const argumentsOf = async (command: Command): Promise<ArgsDef> => (await 
 export const shownArguments = async (command: Command): Promise<ArgsDef> =>
   Object.fromEntries(Object.entries(await argumentsOf(command)).filter(([, argument]) => !is(argument, 'hidden')))
 
+/** What a command says of itself. */
+export const metaOf = async (command: Command): Promise<CommandMeta> => (await resolved(command.meta)) ?? {}
+
 /** What a command does, in one sentence. */
-export const descriptionOf = async (command: Command): Promise<string> =>
-  (await resolved(command.meta))?.description ?? ''
+export const descriptionOf = async (command: Command): Promise<string> => (await metaOf(command)).description ?? ''
 
 /** citty accepts a value, a promise of one, or a function that returns either. */
 async function resolved<Value>(given: Value | Promise<Value> | (() => Value | Promise<Value>)): Promise<Value> {
@@ -130,16 +140,10 @@ const withoutChoices = (definitions: ArgsDef): ArgsDef =>
     ]),
   )
 
-/**
- * citty's help, under the name that the command was called by, without hidden flags, and without colour if the output
- * is not a terminal.
- */
-async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
-  const meta = { ...(await resolved(command.meta)), name: path }
-  const usage = await renderUsage({ ...command, meta, args: await shownArguments(command) })
-  const coloured = terminal.interactive && !terminal.environment.NO_COLOR
-  const text = `${coloured ? usage : Bun.stripANSI(usage)}\n`.replaceAll(/ +$/gm, '')
-  const usual = await usualCommandOf(command)
+/** The help of a command, and of the one that its name alone runs. */
+export async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
+  const [meta, args, usual] = [await metaOf(command), await shownArguments(command), await usualCommandOf(command)]
+  const text = await helpText({ ...command, meta, args }, path, terminal)
   return usual === command ? text : `${text}\n${await helpOf(usual, path, terminal)}`
 }
 
@@ -186,7 +190,11 @@ export function checkArguments(rawArguments: readonly string[], definitions: Arg
     }
     const written = flagPart(argument)
     const flag = flags.get(written)
-    if (!flag) throw new Failure('usage', { message: `Unknown option ${written}` })
+    if (!flag) {
+      const near = nearest(written, [...flags.keys(), '--help'])
+      const hint = near === null ? '' : `: did you mean ${near}?`
+      throw new Failure('usage', { message: `Unknown option ${written}${hint}` })
+    }
     const { name, definition } = flag
     const repeats = is(definition, 'repeatable')
     if (seen.has(name) && !repeats) throw new Failure('usage', { message: `${written} is given twice` })
