@@ -6,15 +6,9 @@ import { type ArgsDef, type CommandDef, type CommandMeta, renderUsage } from 'ci
 import { flagName, flagSettings } from '../../src/config.ts'
 import { showsColour } from '../terminal/colour.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { examplesOf } from './examples.ts'
 
 export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
-
-declare module 'citty' {
-  interface CommandMeta {
-    /** Command lines without the executable's name, for the help and the handbook. */
-    examples?: readonly string[]
-  }
-}
 
 /** Which settings stand together in the help of what serves. */
 const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
@@ -71,8 +65,8 @@ export async function helpText(shown: Shown, path: string, terminal: Terminal): 
     lines.push(heading(group), ...part.slice(from + 1))
   }
   // A command has options or commands of its own, not both.
-  const executable = path.split(' ')[0] ?? ''
-  const examples = (meta.examples ?? []).map((example) => `  ${executable} ${example}`)
+  const [executable = '', ...words] = path.split(' ')
+  const examples = examplesOf(words.join(' ')).map((example) => `  ${executable} ${example}`)
   if (examples.length > 0) lines.push(...(title < 0 ? ['', 'EXAMPLES'] : [heading('EXAMPLES')]), '', ...examples, '')
   const text = `${lines.join('\n')}\n`.replaceAll(/ +$/gm, '')
   return showsColour(terminal) ? text : Bun.stripANSI(text)
