@@ -49,7 +49,8 @@ export const gatehouse = (terminal: Terminal): Command =>
       doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
       config: async () => (await import('./commands/config.ts')).config(terminal),
       install: async () => (await import('./install/install.ts')).install(terminal),
-      completion: async () => (await import('./command/completion.ts')).completion(terminal, () => gatehouse(terminal)),
+      completion: async () =>
+        (await import('./command/completion/completion.ts')).completion(terminal, () => gatehouse(terminal)),
       openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
       help: async () => (await import('./commands/help.ts')).help(terminal, () => gatehouse(terminal)),
       version: async () => (await import('./commands/version.ts')).showVersion(terminal),

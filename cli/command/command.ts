@@ -95,6 +95,12 @@ async function load(children: Children, name: string): Promise<Command> {
   throw new Failure('internal', { message: `There is no command ${name}` })
 }
 
+/** The command of a group with this name; null where there is none. */
+export async function childOf(command: Command, name: string): Promise<Command | null> {
+  const children = (await childrenOf(command)) ?? {}
+  return Object.hasOwn(children, name) ? await load(children, name) : null
+}
+
 /** The commands of a group by name, hidden ones left out; none for another command. */
 export async function subCommandsOf(command: Command): Promise<readonly (readonly [name: string, Command])[]> {
   const children = (await childrenOf(command)) ?? {}

@@ -130,7 +130,7 @@ export const namesOf = ({ email, name, id }: Named): string[] =>
   email !== undefined ? [email, ...(name ? [name] : [])] : name ? [name] : id === undefined || isUuid(id) ? [] : [id]
 
 /** Of tokens with one name these are passed over where another is in use: a rotated token leaves its name. */
-const ended: ReadonlySet<string | undefined> = new Set(['revoked', 'rotated', 'expired'])
+export const ended: ReadonlySet<string | undefined> = new Set(['revoked', 'rotated', 'expired'])
 
 /** Null where no record has the name. Throws `usage`, with the ids, where several have it. */
 function pick(listed: readonly Named[], text: string, kind: string): string | null {
