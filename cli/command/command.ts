@@ -197,7 +197,8 @@ export function checkArguments(rawArguments: readonly string[], definitions: Arg
     const written = flagPart(argument)
     const flag = flags.get(written)
     if (!flag) {
-      const near = nearest(written, [...flags.keys(), '--help'])
+      const names = [...flags.keys(), '--help']
+      const near = names.find((name) => name.startsWith(written)) ?? nearest(written, names)
       const hint = near === null ? '' : `: did you mean ${near}?`
       throw new Failure('usage', { message: `Unknown option ${written}${hint}` })
     }
@@ -220,6 +221,11 @@ export function checkArguments(rawArguments: readonly string[], definitions: Arg
     const message = positionals.length === 0 ? 'This command takes no argument' : 'Too many arguments'
     throw new Failure('usage', { message })
   }
+  const missing = Object.entries(definitions).find(
+    ([name, { type, required, default: usual }]) =>
+      type !== 'positional' && required === true && usual === undefined && !seen.has(name),
+  )
+  if (missing !== undefined) throw new Failure('usage', { message: `Missing required argument: --${missing[0]}` })
   return [...[...repeated].map(([name, values]) => `--${name}=${values.join('\n')}`), ...others]
 }
 

@@ -189,7 +189,7 @@ export const deleteOf = (resource: Deleted, terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      await confirm(args.yes, `${args.id} is deleted, which cannot be undone`, terminal)
+      await confirm(args.yes, `This deletes ${args.id}, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: recordPath(resource, args.id) }, args, terminal)
     },
   })

@@ -9,7 +9,7 @@ import { printable } from '../../terminal/table.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { createApi } from '../api.ts'
 import { type ConnectionFlags, findConnection } from '../profile.ts'
-import { ended, idIs, namedRecords, namesOf } from '../record-names.ts'
+import { idIs, isInUse, namedRecords, namesOf } from '../record-names.ts'
 
 const plain = /^[\w.@/:+-]+$/
 
@@ -73,7 +73,7 @@ async function recordsAt(
   )
   try {
     const api = createApi(findConnection(connectionFlags, terminal), patiently)
-    const records = (await namedRecords(list, '', api)).filter(({ status }) => !ended.has(status))
+    const records = (await namedRecords(list, '', api)).filter(isInUse)
     const names = records.map((record) => namesOf(record)[0] ?? '')
     return records.map((record, index) => {
       const name = names[index] ?? ''

@@ -13,7 +13,7 @@ const scopeSchema = z
   })
   .refine(({ kind, id }) => (kind === 'team' || kind === 'user') === (id !== null), {
     path: ['id'],
-    message: 'is given for a team or a user, and for them only',
+    message: 'Name the team or the user whose spend it bounds; for the other kinds leave it out',
   })
   .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
 
