@@ -72,6 +72,8 @@ test.each([
 test.each([
   [['--config', 'none.yaml', 'token', 'list']],
   [['token', '--config=none.yaml', 'list']],
+  [['gateway', '--config', 'none.yaml', 'list']],
+  [['gateway', '--config', 'none.yaml', '--log-level', 'info']],
   [['--profile', 'work', '--config', 'none.yaml', 'token', 'list']],
 ])('accepts connection flags before the command: %p', async (rawArguments) => {
   const terminal = recordingTerminal()

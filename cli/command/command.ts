@@ -64,7 +64,10 @@ export async function findCommand(
     const children = await childrenOf(command)
     if (children === null) break
     const usual = await resolved(command.default)
-    const { flags, rest } = usual === undefined ? takeConnectionFlags(found.rest) : { flags: [], rest: found.rest }
+    const taken = takeConnectionFlags(found.rest)
+    // What is for the command that the group's name alone runs stays with it.
+    const isForUsual = usual !== undefined && !Object.hasOwn(children, taken.rest[0] ?? '')
+    const { flags, rest } = isForUsual ? { flags: [], rest: found.rest } : taken
     early.push(...flags)
     found = { command, path, rest }
     const [word, ...others] = rest

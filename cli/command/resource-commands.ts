@@ -28,6 +28,8 @@ export const recordPath = ({ path }: Pick<Resource, 'path'>, id: string): string
 export interface More {
   args: ArgsDef
   read(values: Values): Promise<Body>
+  /** Called once the record is there, with what `read` gave. */
+  done?(fields: Body): void
 }
 
 interface Options {
@@ -114,6 +116,7 @@ function createOf(resource: Resource, terminal: Terminal, { input, more, referen
         ...(await more?.read(args)),
       }
       await sendRecord({ method: 'POST', path: resource.path, body, references: named }, args, terminal)
+      more?.done?.(body)
     },
   })
 }
