@@ -38,6 +38,7 @@ test('chooses by level and process, and prints lines as they are with --json', a
   expect(await run(file, '--process', 'control-plane', '--json')).toBe(`${lines[1]}\n`)
 })
 
-test('refuses a file that is not there', async () => {
+test('refuses a file that is not there, and a directory', async () => {
+  await expect(run(directory)).rejects.toThrow('is no file')
   await expect(run(join(directory, 'none.log'))).rejects.toThrow('There is no file')
 })

@@ -2,7 +2,7 @@
  * `logs`: the log of the servers, which is lines of JSON, as a person reads it. It comes from a file, from standard
  * input, or on a host with systemd from the journal of the unit.
  */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
@@ -53,7 +53,9 @@ interface Source {
 /** Throws `usage` where there is nothing to read. */
 function sourceOf({ file, unit, lines = '100', follow }: Source, isTyped: boolean): ReadableStream<Uint8Array> {
   if (file !== undefined) {
-    if (!existsSync(file)) throw new Failure('usage', { message: `There is no file ${file}` })
+    const found = statSync(file, { throwIfNoEntry: false })
+    if (found === undefined) throw new Failure('usage', { message: `There is no file ${file}` })
+    if (!found.isFile()) throw new Failure('usage', { message: `${file} is no file: pipe the log in instead` })
     return Bun.file(file).stream()
   }
   if (!isTyped && unit === undefined) return Bun.stdin.stream()
