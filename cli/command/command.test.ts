@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { defineCommand } from 'citty'
-import { main } from '../main.ts'
+import { gatehouse, main } from '../main.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
-import { runCommandLine } from './command.ts'
+import { runCommandLine, subCommandsOf } from './command.ts'
 
 const accepted: unknown[] = []
 const greet = defineCommand({
@@ -138,6 +138,19 @@ test('the help of up says how to stop it', async () => {
   const terminal = recordingTerminal()
   await main(['up', '--help'], terminal)
   expect(terminal.written()).toContain('Ctrl-C, or SIGTERM to this process, stops it')
+})
+
+test('the help of the executable has its commands in groups, each once', async () => {
+  const terminal = recordingTerminal()
+  await main(['--help'], terminal)
+  const sections = terminal
+    .written()
+    .split(/^[A-Z][A-Z ]+$\n/m)
+    .slice(1)
+  expect(sections.length).toBeGreaterThan(5)
+  const named = sections.flatMap((section) => [...section.matchAll(/^ +([\w-]+) {4}/gm)].map(([, name]) => name))
+  const commands = (await subCommandsOf(gatehouse(terminal))).map(([name]) => name)
+  expect(named.toSorted()).toEqual(commands.toSorted())
 })
 
 test('the help of up has the settings in groups', async () => {

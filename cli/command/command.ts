@@ -152,8 +152,11 @@ const withoutChoices = (definitions: ArgsDef): ArgsDef =>
 /** The help of a command, and of the one that its name alone runs. */
 export async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
   const [meta, args, usual] = [await metaOf(command), await shownArguments(command), await usualCommandOf(command)]
-  const text = await helpText({ ...command, meta, args }, path, terminal)
-  return usual === command ? text : `${text}\n${await helpOf(usual, path, terminal)}`
+  const subCommands = await resolved(command.subCommands)
+  const text = await helpText({ meta, args, subCommands }, path, terminal)
+  return usual === command
+    ? text
+    : `${text}\n${await helpOf(usual, `${path} ${await resolved(command.default)}`, terminal)}`
 }
 
 /** Each of these flags takes a value. */
