@@ -50,12 +50,15 @@ export const gatehouse = (terminal: Terminal): Command =>
       usage: async () => (await import('./commands/usage/usage.ts')).usage(terminal),
       events: async () => (await import('./commands/events/events.ts')).events(terminal),
       sink: async () => (await import('./commands/events/sink.ts')).sinkCommands(terminal),
+      top: async () => (await import('./commands/watch/top.ts')).top(terminal),
+      logs: async () => (await import('./commands/watch/logs.ts')).logs(terminal),
       doctor: async () => (await import('./commands/doctor.ts')).doctor(terminal),
       config: async () => (await import('./commands/config.ts')).config(terminal),
       install: async () => (await import('./install/install.ts')).install(terminal),
-      completion: async () => (await import('./command/completion.ts')).completion(terminal, () => gatehouse(terminal)),
+      completion: async () =>
+        (await import('./command/completion/completion.ts')).completion(terminal, () => gatehouse(terminal)),
       openapi: async () => (await import('./commands/openapi.ts')).openapi(terminal),
-      help: async () => (await import('./commands/help.ts')).help(terminal),
+      help: async () => (await import('./commands/help.ts')).help(terminal, () => gatehouse(terminal)),
       version: async () => (await import('./commands/version.ts')).showVersion(terminal),
     },
   })
@@ -71,13 +74,17 @@ function refuseTokenFlag(rawArguments: readonly string[]): void {
 
 /** Runs one command line; resolves to the exit code. */
 export async function main(rawArguments: readonly string[], terminal: Terminal): Promise<number> {
+  let path = terminal.name
+  const onFound = (found: string) => {
+    path = found
+  }
   try {
     refuseTokenFlag(rawArguments)
     const asked = rawArguments.length === 1 && rawArguments[0] === '--version' ? ['version'] : rawArguments
-    await runCommandLine(gatehouse(terminal), asked, terminal)
+    await runCommandLine(gatehouse(terminal), asked, terminal, onFound)
     return 0
   } catch (thrown) {
-    return report(thrown, terminal)
+    return report(thrown, terminal, path)
   }
 }
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { defineCommand } from 'citty'
-import { main } from '../main.ts'
+import { gatehouse, main } from '../main.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
-import { runCommandLine } from './command.ts'
+import { runCommandLine, subCommandsOf } from './command.ts'
 
 const accepted: unknown[] = []
 const greet = defineCommand({
@@ -47,7 +47,7 @@ test('accepts an argument in all its spellings', async () => {
 })
 
 test.each([
-  [['greet', 'Ada', '--how-oftn', '2'], 'Unknown option --how-oftn'],
+  [['greet', 'Ada', '--how-oftn', '2'], 'Unknown option --how-oftn: did you mean --how-often?'],
   [['greet', 'Ada', '--how-oftn=sesame'], 'Unknown option --how-oftn'],
   [['greet', 'Ada', '-x'], 'Unknown option -x'],
   [['greet', 'Ada', 'Bob'], 'Too many arguments'],
@@ -59,7 +59,8 @@ test.each([
   [['greet', 'Ada', '--loud=yes'], '--loud takes no value'],
   [['greet', 'Ada', '--mood', 'sesame'], '--mood takes glad, grave'],
   [['greet'], 'Missing required positional argument: WHO'],
-  [['greeet'], 'Unknown command "greeet"'],
+  [['greeet'], 'Unknown command "greeet" for gatehouse: did you mean greet?'],
+  [['greet', '--hepl'], 'did you mean --help?'],
   [['toString'], 'Unknown command "toString"'],
   [['--loud=sesame'], 'Unknown option "--loud"'],
   [[], 'needs a command'],
@@ -71,6 +72,8 @@ test.each([
 test.each([
   [['--config', 'none.yaml', 'token', 'list']],
   [['token', '--config=none.yaml', 'list']],
+  [['gateway', '--config', 'none.yaml', 'list']],
+  [['gateway', '--config', 'none.yaml', '--log-level', 'info']],
   [['--profile', 'work', '--config', 'none.yaml', 'token', 'list']],
 ])('accepts connection flags before the command: %p', async (rawArguments) => {
   const terminal = recordingTerminal()
@@ -135,6 +138,69 @@ test('the help of up says how to stop it', async () => {
   const terminal = recordingTerminal()
   await main(['up', '--help'], terminal)
   expect(terminal.written()).toContain('Ctrl-C, or SIGTERM to this process, stops it')
+})
+
+test('the help of the executable has its commands in groups, each once', async () => {
+  const terminal = recordingTerminal()
+  await main(['--help'], terminal)
+  const sections = terminal
+    .written()
+    .split(/^[A-Z][A-Z ]+$\n/m)
+    .slice(1)
+  expect(sections.length).toBeGreaterThan(5)
+  const named = sections.flatMap((section) => [...section.matchAll(/^ +([\w-]+) {4}/gm)].map(([, name]) => name))
+  const commands = (await subCommandsOf(gatehouse(terminal))).map(([name]) => name)
+  expect(named.toSorted()).toEqual(commands.toSorted())
+})
+
+test('the help of up has the settings in groups', async () => {
+  const terminal = recordingTerminal()
+  await main(['up', '--help'], terminal)
+  const [options = '', addresses = '', ...rest] = terminal
+    .written()
+    .split(/^[A-Z][A-Z ,-]+$\n/m)
+    .slice(1)
+  expect(options).toContain('--admin-token-file')
+  expect(options).not.toContain('--gateway-listen')
+  expect(addresses).toContain('--gateway-listen')
+  expect(rest.some((group) => group.includes('--oauth-scopes') && !group.includes('--log-level'))).toBe(true)
+  expect(terminal.written()).not.toContain('OTHER SETTINGS')
+})
+
+test('the help of an operator command has what says where the control plane is apart', async () => {
+  const terminal = recordingTerminal()
+  await main(['team', 'list', '--help'], terminal)
+  const [, options, connection] = terminal.written().split(/^(?:OPTIONS|CONNECTION)$/m)
+  expect(options).not.toContain('--api-url')
+  expect(connection).toContain('--api-url')
+})
+
+test('a wrong use names the command whose help says how it is used', async () => {
+  const terminal = recordingTerminal()
+  expect(await main(['token', 'create', '--nme', 'x'], terminal)).toBe(2)
+  expect(terminal.noted()).toContain('did you mean --name?')
+  expect(terminal.noted()).toContain('gatehouse token create --help')
+})
+
+test.each([
+  [['help', 'policies/pii'], 'Personal data: pii'],
+  [['help', 'budgets'], 'Limits and budgets'],
+  [['help', 'token', 'create'], 'gatehouse token create'],
+  [['help', 'team'], 'Manage teams'],
+])('%p shows a page or a command', async (rawArguments, text) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(0)
+  expect(terminal.written()).toContain(text)
+})
+
+test.each([
+  [['help', 'polices'], 'did you mean policies?'],
+  [['help', 'token', 'creat'], 'did you mean create?'],
+  [['help', 'zzz'], 'gatehouse help lists them'],
+])('%p is no topic, and the nearest is suggested', async (rawArguments, message) => {
+  const terminal = recordingTerminal()
+  expect(await main(rawArguments, terminal)).toBe(2)
+  expect(terminal.noted()).toContain(message)
 })
 
 test('version prints the version', async () => {

@@ -2,28 +2,28 @@
  * Runs a command line with citty. citty finds values and ignores what it does not know: unknown flags, extra arguments,
  * missing values. It exits with 1 for all errors and repeats values in some. So this module (1) finds the command that
  * the words name, (2) checks every argument against the command's definition, before any work is done and without
- * repeating a value, (3) gives the rest to citty, or prints citty's help.
+ * repeating a value, (3) gives the rest to citty.
  *
  * A flag has two properties that citty does not know: `repeatable` (its values are the lines of one text) and `hidden`
  * (it works and is left out of the help).
  */
-import { type ArgDef, type ArgsDef, renderUsage, runCommand, type SubCommandsDef } from 'citty'
+import { type ArgDef, type ArgsDef, type CommandMeta, runCommand, type SubCommandsDef } from 'citty'
 import { Failure } from '../../src/failure.ts'
 import { nearest } from '../../src/lib/text/nearest.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { connectionFlagNames, helpText } from './help.ts'
 
 /** A citty command with any arguments. */
 export type Command = Exclude<SubCommandsDef[string], Promise<unknown> | (() => unknown)>
 
-export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as const
-
-/** Runs the command that the arguments name, or prints its help. */
+/** Runs the command that the arguments name, or prints its help. `onFound` is told its name as soon as it is known. */
 export async function runCommandLine(
   root: Command,
   rawArguments: readonly string[],
   terminal: Terminal,
+  onFound: (path: string) => void = () => undefined,
 ): Promise<void> {
-  const { command, path, rest } = await findCommand(root, rawArguments, terminal.name)
+  const { command, path, rest } = await findCommand(root, rawArguments, terminal.name, onFound)
   const beforeSeparator = rest.includes('--') ? rest.slice(0, rest.indexOf('--')) : rest
   if (beforeSeparator.some(isHelp)) {
     await terminal.write(await helpOf(command, path, terminal))
@@ -50,15 +50,24 @@ interface Found {
 }
 
 /** Connection flags may precede a command's name. Throws `usage` for an unknown command. */
-export async function findCommand(root: Command, rawArguments: readonly string[], name: string): Promise<Found> {
+export async function findCommand(
+  root: Command,
+  rawArguments: readonly string[],
+  name: string,
+  onFound: (path: string) => void = () => undefined,
+): Promise<Found> {
   let found: Found = { command: root, path: name, rest: rawArguments }
   const early: string[] = []
   for (;;) {
     const { command, path } = found
+    onFound(path)
     const children = await childrenOf(command)
     if (children === null) break
     const usual = await resolved(command.default)
-    const { flags, rest } = usual === undefined ? takeConnectionFlags(found.rest) : { flags: [], rest: found.rest }
+    const taken = takeConnectionFlags(found.rest)
+    // What is for the command that the group's name alone runs stays with it.
+    const isForUsual = usual !== undefined && !Object.hasOwn(children, taken.rest[0] ?? '')
+    const { flags, rest } = isForUsual ? { flags: [], rest: found.rest } : taken
     early.push(...flags)
     found = { command, path, rest }
     const [word, ...others] = rest
@@ -69,8 +78,10 @@ export async function findCommand(root: Command, rawArguments: readonly string[]
       found = { command: await load(children, word), path: `${path} ${word}`, rest: others }
     } else {
       const what = word.startsWith('-') ? 'option' : 'command'
-      const known = Object.keys(children).join(', ')
-      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(word)}" for ${path}: use one of ${known}` })
+      const names = Object.keys(children)
+      const near = nearest(word, names)
+      const hint = near === null ? `use one of ${names.join(', ')}` : `did you mean ${near}?`
+      throw new Failure('usage', { message: `Unknown ${what} "${flagPart(word)}" for ${path}: ${hint}` })
     }
   }
   return { ...found, rest: [...early, ...found.rest] }
@@ -85,6 +96,12 @@ async function load(children: Children, name: string): Promise<Command> {
   const command = await resolved<Command | undefined>(children[name])
   if (command !== undefined) return command
   throw new Failure('internal', { message: `There is no command ${name}` })
+}
+
+/** The command of a group with this name; null where there is none. */
+export async function childOf(command: Command, name: string): Promise<Command | null> {
+  const children = (await childrenOf(command)) ?? {}
+  return Object.hasOwn(children, name) ? await load(children, name) : null
 }
 
 /** The commands of a group by name, hidden ones left out; none for another command. */
@@ -110,9 +127,11 @@ export const argumentsOf = async (command: Command): Promise<ArgsDef> => (await 
 export const shownArguments = async (command: Command): Promise<ArgsDef> =>
   Object.fromEntries(Object.entries(await argumentsOf(command)).filter(([, argument]) => !is(argument, 'hidden')))
 
+/** What a command says of itself. */
+export const metaOf = async (command: Command): Promise<CommandMeta> => (await resolved(command.meta)) ?? {}
+
 /** What a command does, in one sentence. */
-export const descriptionOf = async (command: Command): Promise<string> =>
-  (await resolved(command.meta))?.description ?? ''
+export const descriptionOf = async (command: Command): Promise<string> => (await metaOf(command)).description ?? ''
 
 /** citty accepts a value, a promise of one, or a function that returns either. */
 async function resolved<Value>(given: Value | Promise<Value> | (() => Value | Promise<Value>)): Promise<Value> {
@@ -130,17 +149,14 @@ const withoutChoices = (definitions: ArgsDef): ArgsDef =>
     ]),
   )
 
-/**
- * citty's help, under the name that the command was called by, without hidden flags, and without colour if the output
- * is not a terminal.
- */
-async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
-  const meta = { ...(await resolved(command.meta)), name: path }
-  const usage = await renderUsage({ ...command, meta, args: await shownArguments(command) })
-  const coloured = terminal.interactive && !terminal.environment.NO_COLOR
-  const text = `${coloured ? usage : Bun.stripANSI(usage)}\n`.replaceAll(/ +$/gm, '')
-  const usual = await usualCommandOf(command)
-  return usual === command ? text : `${text}\n${await helpOf(usual, path, terminal)}`
+/** The help of a command, and of the one that its name alone runs. */
+export async function helpOf(command: Command, path: string, terminal: Terminal): Promise<string> {
+  const [meta, args, usual] = [await metaOf(command), await shownArguments(command), await usualCommandOf(command)]
+  const subCommands = await resolved(command.subCommands)
+  const text = await helpText({ meta, args, subCommands }, path, terminal)
+  return usual === command
+    ? text
+    : `${text}\n${await helpOf(usual, `${path} ${await resolved(command.default)}`, terminal)}`
 }
 
 /** Each of these flags takes a value. */
@@ -186,7 +202,12 @@ export function checkArguments(rawArguments: readonly string[], definitions: Arg
     }
     const written = flagPart(argument)
     const flag = flags.get(written)
-    if (!flag) throw new Failure('usage', { message: `Unknown option ${written}` })
+    if (!flag) {
+      const names = [...flags.keys(), '--help']
+      const near = names.find((name) => name.startsWith(written)) ?? nearest(written, names)
+      const hint = near === null ? '' : `: did you mean ${near}?`
+      throw new Failure('usage', { message: `Unknown option ${written}${hint}` })
+    }
     const { name, definition } = flag
     const repeats = is(definition, 'repeatable')
     if (seen.has(name) && !repeats) throw new Failure('usage', { message: `${written} is given twice` })
@@ -206,6 +227,11 @@ export function checkArguments(rawArguments: readonly string[], definitions: Arg
     const message = positionals.length === 0 ? 'This command takes no argument' : 'Too many arguments'
     throw new Failure('usage', { message })
   }
+  const missing = Object.entries(definitions).find(
+    ([name, { type, required, default: usual }]) =>
+      type !== 'positional' && required === true && usual === undefined && !seen.has(name),
+  )
+  if (missing !== undefined) throw new Failure('usage', { message: `Missing required argument: --${missing[0]}` })
   return [...[...repeated].map(([name, values]) => `--${name}=${values.join('\n')}`), ...others]
 }
 

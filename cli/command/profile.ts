@@ -22,7 +22,7 @@ import { z } from 'zod'
 import { environmentName, settingsSchema } from '../../src/config.ts'
 import { Failure } from '../../src/failure.ts'
 import type { Terminal } from '../terminal/terminal.ts'
-import type { connectionFlagNames } from './command.ts'
+import type { connectionFlagNames } from './help.ts'
 import { configDirectory, keptSession, sessionFile } from './session-file.ts'
 import { readStructuredFile } from './settings.ts'
 

@@ -25,7 +25,7 @@ const control = recordingControlPlane(({ method, path, target, body }) => {
   if (path === '/v1/users') return { users: [{ id: adaId, name: 'Ada', email: 'ada@example.com' }], next_cursor: null }
   if (path === '/v1/tokens' && method === 'GET') {
     const tokens = [
-      { id: oldTokenId, name: 'app', status: 'rotated' },
+      { id: oldTokenId, name: 'app', status: 'active', rotated_to_id: newTokenId },
       { id: newTokenId, name: 'app', status: 'active' },
     ]
     return { tokens, next_cursor: null }

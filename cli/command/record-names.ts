@@ -121,6 +121,7 @@ export const namedSchema = z.looseObject({
   name: z.string().nullish(),
   email: z.string().optional(),
   status: z.string().optional(),
+  rotated_to_id: z.string().nullish(),
 })
 type Named = z.infer<typeof namedSchema>
 
@@ -129,15 +130,18 @@ export const idIs = ({ id, user_id }: Named): string => id ?? user_id ?? ''
 export const namesOf = ({ email, name, id }: Named): string[] =>
   email !== undefined ? [email, ...(name ? [name] : [])] : name ? [name] : id === undefined || isUuid(id) ? [] : [id]
 
-/** Of tokens with one name these are passed over where another is in use: a rotated token leaves its name. */
 const ended: ReadonlySet<string | undefined> = new Set(['revoked', 'rotated', 'expired'])
+
+/** Of records with one name these are meant: a rotated token, also within its grace, has left its name to the new one. */
+export const isInUse = ({ status, rotated_to_id: next }: Named): boolean =>
+  !ended.has(status) && (next === undefined || next === null)
 
 /** Null where no record has the name. Throws `usage`, with the ids, where several have it. */
 function pick(listed: readonly Named[], text: string, kind: string): string | null {
   const same = listed.filter(
     ({ id, name, email }) => id === text || name === text || email?.toLowerCase() === text.toLowerCase(),
   )
-  const living = same.filter(({ status }) => !ended.has(status))
+  const living = same.filter(isInUse)
   const [only, ...others] = living.length > 0 ? living : same
   if (only === undefined) return null
   if (others.length === 0) return idIs(only)

@@ -50,8 +50,8 @@ const advice: Readonly<Record<string, string>> = {
 
 const usageCodes: ReadonlySet<string> = new Set<FailureCode>(['usage', 'invalid_parameter', 'unknown_parameter'])
 
-/** Reports to stderr and returns the exit code. */
-export function report(thrown: unknown, terminal: Terminal): number {
+/** Reports to stderr and returns the exit code. `path`: the command that was called. */
+export function report(thrown: unknown, terminal: Terminal, path = terminal.name): number {
   if (thrown instanceof ApiRefusal) {
     terminal.note(`error: ${thrown.message}`)
     const where = thrown.param === null ? '' : `, field ${thrown.param}`
@@ -63,7 +63,7 @@ export function report(thrown: unknown, terminal: Terminal): number {
   const failure = asFailure(thrown)
   terminal.note(`error: ${failure.code === 'internal' ? causeOf(failure) : failure.message}`)
   if (usageCodes.has(failure.code)) {
-    terminal.note(`  ${terminal.name} --help shows the commands; COMMAND --help shows the options of one`)
+    terminal.note(`  ${path} --help shows ${path === terminal.name ? 'the commands' : 'how it is used'}`)
     return 2
   }
   terminal.note(`  code ${failure.code}`)

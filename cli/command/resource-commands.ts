@@ -28,6 +28,8 @@ export const recordPath = ({ path }: Pick<Resource, 'path'>, id: string): string
 export interface More {
   args: ArgsDef
   read(values: Values): Promise<Body>
+  /** Called once the record is there, with what `read` gave. */
+  done?(fields: Body): void
 }
 
 interface Options {
@@ -114,6 +116,7 @@ function createOf(resource: Resource, terminal: Terminal, { input, more, referen
         ...(await more?.read(args)),
       }
       await sendRecord({ method: 'POST', path: resource.path, body, references: named }, args, terminal)
+      more?.done?.(body)
     },
   })
 }
@@ -189,7 +192,7 @@ export const deleteOf = (resource: Deleted, terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      await confirm(args.yes, `${args.id} is deleted, which cannot be undone`, terminal)
+      await confirm(args.yes, `This deletes ${args.id}, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: recordPath(resource, args.id) }, args, terminal)
     },
   })

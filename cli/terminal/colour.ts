@@ -7,7 +7,7 @@ const words = {
   yellow: [
     ...['queued', 'claimed', 'pending', 'held', 'skipped', 'warn', 'draining', 'redact', 'rewrite', 'escalate'],
     ...['approval_required', 'rate_limit', 'expiring', 'rotation_due', 'budget_near_exhaustion'],
-    ...['request_near_exhaustion', 'inactive', 'deactivated'],
+    ...['request_near_exhaustion', 'inactive', 'deactivated', 'disabled'],
   ],
   red: [
     ...['block', 'deny', 'error', 'fail', 'fails', 'fatal', 'revoked', 'emergency_revoked', 'expired', 'rotated'],

@@ -13,19 +13,19 @@ const asking = (answer: string) => {
 
 test.each(['y', 'Yes', ' YES '])('goes on after the answer %p', async (answer) => {
   const { terminal, questions } = asking(answer)
-  await confirm(undefined, 'The team is deleted', terminal)
-  expect(questions).toEqual(['The team is deleted. Go on? [y/N] '])
+  await confirm(undefined, 'This deletes the team', terminal)
+  expect(questions).toEqual(['This deletes the team. Go on? [y/N] '])
 })
 
 test.each(['', 'n', 'no', 'yeah'])('changes nothing after the answer %p', async (answer) => {
-  await expect(confirm(undefined, 'It is deleted', asking(answer).terminal)).rejects.toThrow('Nothing was changed')
+  await expect(confirm(undefined, 'This deletes it', asking(answer).terminal)).rejects.toThrow('Nothing was changed')
 })
 
 test('--yes asks nothing, and without a terminal it is needed', async () => {
   const { terminal, questions } = asking('n')
-  await confirm(true, 'It is deleted', terminal)
+  await confirm(true, 'This deletes it', terminal)
   expect(questions).toEqual([])
-  await expect(confirm(undefined, 'It is deleted', recordingTerminal())).rejects.toThrow(
+  await expect(confirm(undefined, 'This deletes it', recordingTerminal())).rejects.toThrow(
     'repeat the command with --yes',
   )
 })

@@ -1,5 +1,6 @@
 import { Failure } from '../../src/failure.ts'
 import { processInput } from './input.ts'
+import { type LiveScreen, openScreen } from './live-screen.ts'
 
 /** Where a command reads from and writes to: data on stdout, everything else on stderr (cli/README.md). */
 export interface Terminal {
@@ -14,6 +15,8 @@ export interface Terminal {
   note(line: string): void
   /** Asks a person for a line; absent where nobody can answer, because stdin or stderr is no terminal. */
   ask?(question: string): Promise<string>
+  /** Takes the whole screen, until it is closed; absent where stdin or stdout is no terminal. */
+  openScreen?(): LiveScreen
   /** Shows a line on stderr in place of the one before; absent where no person watches it, or data goes there too. */
   progress?(line: string): void
 }
@@ -45,6 +48,7 @@ export function processTerminal(name: string): ProcessTerminal {
     },
     ...(process.stderr.isTTY && !process.stdout.isTTY ? { progress } : {}),
     ...(process.stderr.isTTY && process.stdin.isTTY ? { ask } : {}),
+    ...(process.stdout.isTTY && process.stdin.isTTY ? { openScreen } : {}),
     async end(exitCode) {
       const taken = await Promise.allSettled([written(process.stdout, ''), written(process.stderr, '')])
       process.exit(exitCode === 0 && taken[0].status === 'rejected' ? 1 : exitCode)

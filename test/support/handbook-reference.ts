@@ -6,6 +6,7 @@
 import type { ArgDef } from 'citty'
 import { z } from 'zod'
 import { type Command, descriptionOf, shownArguments, subCommandsOf } from '../../cli/command/command.ts'
+import { examplesOf } from '../../cli/command/examples.ts'
 import { gatehouse } from '../../cli/main.ts'
 import { recordingTerminal } from '../../cli/testing/terminal.ts'
 import { environmentName, flagName, secretSettings, settingNames, settingsSchema } from '../../src/config.ts'
@@ -73,7 +74,9 @@ async function section(path: string, command: Command): Promise<string> {
     `${definition.description ?? ''}${definition.required && definition.type !== 'positional' ? ' (required)' : ''}`,
   ])
   const list = rows.length === 0 ? '' : `\n\n${table(['argument', 'meaning'], rows)}`
-  return `## \`${[path, ...positionals].join(' ')}\`\n\n${await descriptionOf(command)}.${list}`
+  const examples = examplesOf(path.replace(/^gatehouse /, '')).map((example) => `gatehouse ${example}`)
+  const shownExamples = `\n\n\`\`\`sh\n${examples.join('\n')}\n\`\`\``
+  return `## \`${[path, ...positionals].join(' ')}\`\n\n${await descriptionOf(command)}.${list}${shownExamples}`
 }
 
 function settingsPage(): string {

@@ -13,6 +13,7 @@ import { recipes } from '../../../src/clients/index.ts'
 import type { Connection, Recipe } from '../../../src/clients/recipe.ts'
 import { settingsSchema } from '../../../src/config.ts'
 import { Failure } from '../../../src/failure.ts'
+import { nearest } from '../../../src/lib/text/nearest.ts'
 import type { Api } from '../../command/api.ts'
 import { type ConnectionFlags, findConnection } from '../../command/profile.ts'
 import { connect, recordFlags } from '../../command/record.ts'
@@ -74,7 +75,11 @@ export const connectCommand = (terminal: Terminal, input: Input = processInput) 
     },
     async run({ args }) {
       const recipe = recipes.find(({ name }) => name === args.client)
-      if (recipe === undefined) throw new Failure('usage', { message: `There is no such client: use one of ${names}` })
+      if (recipe === undefined) {
+        const near = nearest(args.client, names.split(', '))
+        const hint = near === null ? `use one of ${names}` : `did you mean ${near}?`
+        throw new Failure('usage', { message: `There is no such client: ${hint}` })
+      }
       if (args.write && args.undo) {
         throw new Failure('usage', { message: '--write and --undo contradict each other: give one' })
       }

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Verdict } from '../../../src/events/event.ts'
 import { Failure } from '../../../src/failure.ts'
+import { nearest } from '../../../src/lib/text/nearest.ts'
 import type { NameBook } from '../../command/name-book.ts'
 import { coloured } from '../../terminal/colour.ts'
 import { dollars, printable } from '../../terminal/table.ts'
@@ -49,7 +50,9 @@ export function storedVerdict(word: string): string {
   const wanted = word.toLowerCase()
   for (const [stored, other] of Object.entries(verdictWords)) if (wanted === stored || wanted === other) return stored
   const accepted = Object.entries(verdictWords).flatMap(([stored, other]) => (other ? [stored, other] : [stored]))
-  throw new Failure('usage', { message: `--verdict is one of ${accepted.join(', ')}` })
+  const near = nearest(word, accepted)
+  const hint = near === null ? '' : `: did you mean ${near}?`
+  throw new Failure('usage', { message: `--verdict is one of ${accepted.join(', ')}${hint}` })
 }
 
 /**

@@ -1,4 +1,7 @@
 /** The flags that filter events, and the parameters of `/v1/events` that they stand for. */
+import { eventTypes } from '../../../src/events/event-types.ts'
+import { Failure } from '../../../src/failure.ts'
+import { nearest } from '../../../src/lib/text/nearest.ts'
 import type { Api } from '../../command/api.ts'
 import { idOf } from '../../command/record-names.ts'
 import { storedVerdict } from './event-line.ts'
@@ -43,12 +46,22 @@ export function filterQuery(
   args: Readonly<Partial<Record<keyof typeof filterFlags, string | undefined>>>,
 ): Record<string, string | undefined> {
   const given = new Map(Object.entries(args))
+  checkEventType(args['event-type'])
   const query = Object.keys(filterFlags).map((flag) => [flag.replaceAll('-', '_'), given.get(flag)])
   return {
     ...Object.fromEntries(query),
     verdict: args.verdict === undefined ? undefined : storedVerdict(args.verdict),
   }
 }
+
+/** Throws `usage` for a mistyped type. Of others the control plane, which may be newer, decides. */
+function checkEventType(type: string | undefined): void {
+  const near = type === undefined || known.has(type) ? null : nearest(type, eventTypes)
+  if (near === null) return
+  throw new Failure('usage', { message: `--event-type: there is no type "${type}": did you mean ${near}?` })
+}
+
+const known: ReadonlySet<string> = new Set(eventTypes)
 
 /** The same parameters with ids for names: for a query that is sent again and again. */
 export async function withFilterIds<Query extends Record<string, string | undefined>>(

@@ -59,8 +59,8 @@ const revoke = (terminal: Terminal) =>
       if ((named === null) === (args.reason === undefined)) {
         throw new Failure('usage', { message: 'Use either --token-id or --reason' })
       }
-      const which = named === null ? 'All tokens for which this holds' : named.join(', ')
-      await confirm(args.yes, `${which}: they are revoked, which cannot be undone`, terminal)
+      const which = named === null ? 'all tokens for which this holds' : named.join(', ')
+      await confirm(args.yes, `This revokes ${which}, which cannot be undone`, terminal)
       const api = connect(args, terminal)
       const ids = named ?? (await idsOf(api, { reason: args.reason, unused_days: args['unused-days'] }))
       const done: { token_id: string; result: string }[] = []

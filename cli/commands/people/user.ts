@@ -31,8 +31,11 @@ export const user = (terminal: Terminal, input: Input = processInput) =>
             if (args['password-stdin'] === true || input.interactive) {
               return { password: await askPassword(terminal, input) }
             }
-            terminal.note('They cannot sign in before a password is set: user invite makes a link for that')
             return {}
+          },
+          done({ password }) {
+            if (password !== undefined) return
+            terminal.note('They cannot sign in before a password is set: user invite makes a link for that')
           },
         },
         update: {

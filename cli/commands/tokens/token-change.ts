@@ -87,7 +87,7 @@ export const emergencyRevoke = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      await confirm(args.yes, `${args.id} is revoked, which cannot be undone`, terminal)
+      await confirm(args.yes, `This revokes ${args.id}, which cannot be undone`, terminal)
       const body = given({
         explanation: args.explanation,
         revoke_active_sessions: args['revoke-active-sessions'] || undefined,
@@ -101,7 +101,7 @@ export const revoke = (terminal: Terminal) =>
     meta: { description: 'Revoke a token' },
     args: { ...idArgument, ...yesFlag, ...recordFlags },
     async run({ args }) {
-      await confirm(args.yes, `${args.id} is revoked, which cannot be undone`, terminal)
+      await confirm(args.yes, `This revokes ${args.id}, which cannot be undone`, terminal)
       await sendRecord({ method: 'DELETE', path: tokenPath(args.id) }, args, terminal)
     },
   })

@@ -102,7 +102,7 @@ const release = (terminal: Terminal) =>
       ...recordFlags,
     },
     async run({ args }) {
-      await confirm(args.yes, `${args.worker} is released, which cannot be undone`, terminal)
+      await confirm(args.yes, `This releases ${args.worker}, which cannot be undone`, terminal)
       const request = { method: 'POST', path: '/v1/usage/release', body: { worker: args.worker } } as const
       const released = await connect(args, terminal).json(request, releasedSchema)
       const held = released.held.map(({ account, amount }) => `${account} ${withUnit(account, amount)}`)

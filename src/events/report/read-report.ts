@@ -8,7 +8,7 @@
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import type { Event } from '../event.ts'
+import { type Event, latencyOf, type Verdict } from '../event.ts'
 import { readPages } from '../export/export.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
@@ -53,6 +53,11 @@ function dimensionOf(name: string): Dimension | null {
 
 interface Sums {
   requests: number
+  /** Requests that a policy, a limit or a permission stopped. */
+  refused: number
+  errors: number
+  /** What all of them took together, in milliseconds. */
+  latency_ms: number
   input_tokens: number
   output_tokens: number
   cached_input_tokens: number
@@ -115,13 +120,23 @@ const tooMany = () =>
   })
 
 const noSums = (): Sums => ({
-  ...{ requests: 0, input_tokens: 0, output_tokens: 0, cached_input_tokens: 0, cost: 0, unpriced: 0 },
+  ...{ requests: 0, refused: 0, errors: 0, latency_ms: 0 },
+  ...{ input_tokens: 0, output_tokens: 0, cached_input_tokens: 0, cost: 0, unpriced: 0 },
 })
 
+const passed: ReadonlySet<Verdict> = new Set(['allow', 'redact', 'rewrite'])
+
 /** `cost` in nano-dollars, as long as it is added to. */
-function addTo(sums: Sums, { event_type: type, event_cost_attribution: used }: Event): void {
+function addTo(sums: Sums, event: Event): void {
+  const { event_type: type, verdict, event_cost_attribution: used } = event
   // What a batch used comes after the request that made it, which was counted.
-  if (type === 'gateway.request.outcome') sums.requests += 1
+  if (type === 'gateway.request.outcome') {
+    const latency = latencyOf(event)
+    sums.requests += 1
+    if (verdict === 'error') sums.errors += 1
+    else if (!passed.has(verdict)) sums.refused += 1
+    if (typeof latency === 'number') sums.latency_ms += latency
+  }
   if (used === undefined) return
   sums.input_tokens += used.input_tokens ?? 0
   sums.output_tokens += used.output_tokens ?? 0

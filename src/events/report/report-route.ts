@@ -25,6 +25,9 @@ const bySchema = z
 const count = z.number().int()
 const sums = {
   requests: count,
+  refused: count.describe('Requests that a policy, a limit or a permission stopped'),
+  errors: count.describe('Requests with the verdict error'),
+  latency_ms: z.number().describe('What all requests took together, in milliseconds'),
   input_tokens: count,
   output_tokens: count,
   cached_input_tokens: count,

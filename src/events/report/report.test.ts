@@ -90,7 +90,8 @@ test('adds up what requests used by several dimensions together, the dearest fir
     [{ team: 'blue', model: 'a' }, 0, 1, 1],
   ])
   expect(body.totals).toEqual({
-    ...{ requests: 4, input_tokens: 40, output_tokens: 8, cached_input_tokens: 4, cost: 1.3e-6, unpriced: 1 },
+    ...{ requests: 4, refused: 0, errors: 0, latency_ms: 0 },
+    ...{ input_tokens: 40, output_tokens: 8, cached_input_tokens: 4, cost: 1.3e-6, unpriced: 1 },
   })
 })
 interface Row {
@@ -182,6 +183,17 @@ test('counts only the events that the caller sees, and those that a filter choos
 test.each([['by=colour'], ['by=team,team'], ['by='], ['by=tag:'], ['']])('refuses %p', async (query) => {
   const { status, body } = await report(`${november}&${query}`)
   expect([status, body.error.param]).toEqual([422, 'by'])
+})
+
+test('counts refusals and errors, and adds up what requests took', async () => {
+  const told = (verdict: Event['verdict'], latency_ms: number): Event => ({
+    ...used({}),
+    verdict,
+    details: { model: 'm', provider: 'p', latency_ms },
+  })
+  await record([told('allow', 5), told('redact', 10), told('block', 20), told('rate_limit', 40), told('error', 80)])
+  const { totals } = (await report(`${november}&by=model`)).body
+  expect(totals).toMatchObject({ requests: 5, refused: 2, errors: 1, latency_ms: 155 })
 })
 
 test('an empty window has no rows', async () => {

@@ -22,7 +22,7 @@ const scopeSchema = z
   })
   .refine(({ kind, id }) => ofOne.has(kind) === (id !== null), {
     path: ['id'],
-    message: 'is given for a team, a user or an MCP server, and for them only',
+    message: 'Name the team, the user or the MCP server whose spend it bounds; for the other kinds leave it out',
   })
   .refine(({ kind, tool }) => kind === 'mcp_server' || tool === null, {
     path: ['tool'],
