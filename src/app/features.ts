@@ -3,6 +3,7 @@
  * does not wait for their schemas.
  */
 import type { AnyElysia } from 'elysia'
+import { togetherRoutes } from '../api/together/together-routes.ts'
 import type { Settings } from '../config.ts'
 import { consoleRoutes } from '../console/routes.ts'
 import { escalationRoutes } from '../escalations/routes.ts'
@@ -29,14 +30,17 @@ import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts
 import type { Parts } from './control-plane-parts.ts'
 import { memberDependencies } from './member-dependencies.ts'
 
-/** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
+/** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated;
+ * `answer` answers a call as the whole API does. */
 export async function features(
   { shared, settings, workers, addresses, callers, oauth, exports, proof }: Parts,
   onRuntimeToken: (secret: string) => void,
+  answer: (request: Request) => Promise<Response>,
 ): Promise<AnyElysia[]> {
   const { ledger, clock } = shared
   const plainHttp = settings.plain_http_providers
   return [
+    togetherRoutes({ fetch: answer, together: shared.recorder.together }),
     ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
     ...workloadIdentityRoutes({ ...shared, fleet: workers.fleet, plainHttp, fetch }),
     ...memberRoutes(memberDependencies({ shared, settings, workers, callers, oauth })),

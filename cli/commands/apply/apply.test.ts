@@ -2,6 +2,7 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { runCommandLine } from '../../command/command.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
@@ -27,7 +28,10 @@ let providersThere: object[] = []
 const control = recordingControlPlane(({ method, path }) =>
   method !== 'GET'
     ? refusing
-      ? Response.json({ error: { message: 'It has changed', code: 'version_mismatch' } }, { status: 412 })
+      ? Response.json(
+          { error: { message: 'It has changed', code: 'version_mismatch', param: 'calls.0' } },
+          { status: 412 },
+        )
       : present('done', {})
     : path === '/v1/policies'
       ? { policies: [], next_cursor: null }
@@ -68,10 +72,13 @@ async function apply(text: string, ...flags: string[]) {
   await runCommandLine(applyCommand(terminal), ['-f', path, ...flags], terminal)
   return terminal.written() + terminal.noted()
 }
-const sent = () =>
+const calls = () =>
   control.requests
     .filter(({ method }) => method !== 'GET')
-    .map(({ method, target, body }) => [`${method} ${target.replace('/v1/catalog/mcp-servers', '')}`, body])
+    .flatMap(({ body }) => z.object({ calls: z.array(callSchema) }).parse(body).calls)
+const callSchema = z.looseObject({ method: z.string(), path: z.string(), body: z.unknown().optional() })
+const sent = () =>
+  calls().map(({ method, path, body }) => [`${method} ${path.replace('/v1/catalog/mcp-servers', '')}`, body])
 
 test('apply makes MCP servers match a file, with secrets from variables, and shows no secret', async () => {
   const shown = await apply(yaml, '--dry-run')
@@ -221,12 +228,12 @@ test('models are created and changed by their names, such as the weight of a can
   expect(said).toContain('~ model canary/model')
   expect(said).toContain('+ model new')
   const target = (weight: number) => ({ provider: 'a', weight, tier: 1 })
-  expect(control.requests.filter(({ method }) => method !== 'GET')).toMatchObject([
+  expect(calls()).toMatchObject([
     {
       method: 'PATCH',
-      target: '/v1/catalog/models/canary%2Fmodel',
+      path: '/v1/catalog/models/canary%2Fmodel',
       body: { targets: [{ ...target(5), upstream_model: 'canary/model' }] },
     },
-    { method: 'POST', target: '/v1/catalog/models', body: { id: 'new', strategy: 'weighted', targets: [target(1)] } },
+    { method: 'POST', path: '/v1/catalog/models', body: { id: 'new', strategy: 'weighted', targets: [target(1)] } },
   ])
 })

@@ -37,20 +37,11 @@ interface PlanOptions {
   readonly secrets: boolean
 }
 
-const pendingPrefix = 'urn:gatehouse:created:'
-const pending = /urn:gatehouse:created:([A-Za-z0-9_]+\/[A-Za-z0-9%._~!*'()-]+)/g
+/** What stands for the id of a record until it is made: the control plane puts the id in its place. */
+const pendingId = (kind: Kind, name: string): string =>
+  kind.choosesId ? name : `urn:gatehouse:created:${pendingKey(kind, name)}`
 
-/** What stands for the id of a record until it is made. */
-const pendingId = (kind: Kind, name: string): string => (kind.choosesId ? name : pendingPrefix + pendingKey(kind, name))
-
-export const pendingKey = ({ member }: Kind, name: string): string => `${member}/${encodeURIComponent(name)}`
-
-/** A value with the ids of records that have been made since. */
-export function withIds<Value>(value: Value, ids: ReadonlyMap<string, string>): Value {
-  const text = JSON.stringify(value)
-  if (text === undefined || !text.includes(pendingPrefix)) return value
-  return JSON.parse(text.replaceAll(pending, (whole, key: string) => ids.get(key) ?? whole))
-}
+export const pendingKey = ({ member }: Kind, name: string): string => `${member}:${encodeURIComponent(name)}`
 
 /** Everything that is to be done, in its order. Throws `usage` with every fault. */
 export async function planOf(
