@@ -20,7 +20,13 @@ const there = [
 ]
 const shownModel = (id: string, weight: number) => ({
   ...{ id, version: 2, strategy: 'weighted', families: null, price: null, max_output_tokens: null, fallbacks: [] },
-  ...{ translation: 'lenient', targets: [{ provider: 'a', weight, tier: 1 }] },
+  ...{
+    translation: 'lenient',
+    targets: [
+      { provider: 'a', weight, tier: 1 },
+      { provider: 'b', weight: 1, tier: 1 },
+    ],
+  },
 })
 const shownModels = [shownModel('same/model', 3), shownModel('canary/model', 1)]
 let refusing = false
@@ -221,7 +227,11 @@ providers:
 })
 
 test('models are created and changed by their names, such as the weight of a canary', async () => {
-  const model = (name: string, weight: number) => ({ name, strategy: 'weighted', targets: [{ provider: 'a', weight }] })
+  const model = (name: string, weight: number) => ({
+    name,
+    strategy: 'weighted',
+    targets: [{ provider: 'a', weight }, { provider: 'b' }],
+  })
   const file = { models: [model('same/model', 3), model('canary/model', 5), model('new', 1)] }
   const said = await apply(JSON.stringify(file))
   expect(said).toContain('= model same/model')
@@ -232,8 +242,12 @@ test('models are created and changed by their names, such as the weight of a can
     {
       method: 'PATCH',
       path: '/v1/catalog/models/canary%2Fmodel',
-      body: { targets: [{ ...target(5), upstream_model: 'canary/model' }] },
+      body: { targets: [{ ...target(5), upstream_model: 'canary/model' }, { provider: 'b' }] },
     },
-    { method: 'POST', path: '/v1/catalog/models', body: { id: 'new', strategy: 'weighted', targets: [target(1)] } },
+    {
+      method: 'POST',
+      path: '/v1/catalog/models',
+      body: { id: 'new', strategy: 'weighted', targets: [target(1), { provider: 'b' }] },
+    },
   ])
 })

@@ -231,8 +231,8 @@ function deletions({ entries, kinds }: Wish, installation: Installation, owned: 
       const named = new Set(entries.filter((wanted) => wanted.kind === kind).map(({ name }) => name))
       const gone = installation.records(kind).flatMap((record) => {
         const id = kind.idOf(record)
-        const call = named.has(kind.nameOf(record)) || owned?.(kind, id) === false ? null : kind.remove(record, id)
-        return call === null ? [] : [{ record, id, call }]
+        const calls = named.has(kind.nameOf(record)) || owned?.(kind, id) === false ? [] : kind.remove(record, id)
+        return calls.length === 0 ? [] : [{ record, id, calls }]
       })
       // Records that name each other let go of each other first.
       const letGo = gone.flatMap(({ record, id }) =>
@@ -240,9 +240,11 @@ function deletions({ entries, kinds }: Wish, installation: Installation, owned: 
           .filter((field) => gone.length > 1 && namesIn(record[field]).length > 0)
           .map((field) => patchOf(kind, id, { [field]: kind.absent[field] ?? null })),
       )
-      return gone.map(({ record, id, call }, index): Step => {
+      return gone.map(({ record, id, calls: removing }, index): Step => {
         const version = letGo.length > 0 ? {} : { version: Number(record.version) }
-        const calls = async () => [...(index === 0 ? letGo : []), { ...call, ...version }]
+        const last = removing.length - 1
+        const ofVersion = removing.map((call, place) => (place === last ? { ...call, ...version } : call))
+        const calls = async () => [...(index === 0 ? letGo : []), ...ofVersion]
         return { action: 'delete', kind, name: kind.nameOf(record), id, changes: {}, made: null, calls, later: [] }
       })
     })

@@ -146,13 +146,15 @@ function standIn(kind: Kind, entry: Entry): Record<string, unknown> {
     body = replaced(body, path, apiPath, (found) => {
       const target = refersTo === null ? null : refersTo(entry, found)
       if (refersTo === null) return 'x'
-      return target === null ? found : (target.prefix ?? '') + noId
+      return target === null ? found : (target.prefix ?? '') + noId(String(found))
     })
   }
   return newBody(kind, bodyNames(kind, entrySchema.parse(body)))
 }
 
-const noId = '00000000-0000-4000-8000-000000000000'
+/** An id of no record, another one for each name. */
+const noId = (name: string): string =>
+  `00000000-0000-4000-8000-${new Bun.CryptoHasher('md5').update(name).digest('hex').slice(0, 12)}`
 
 /** With the API's names, and without fields that belong to other calls. */
 export const bodyNames = (kind: Kind, entry: Entry): Record<string, unknown> =>
