@@ -30,6 +30,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       escalation: async () => (await import('./commands/events/escalation.ts')).escalationCommands(terminal),
       apply: async () => (await import('./commands/apply/apply.ts')).applyCommand(terminal),
       export: async () => (await import('./commands/export/export.ts')).exportCommand(terminal),
+      import: async () => (await import('./commands/import/import.ts')).importCommand(terminal),
       'access-review': async () => (await import('./commands/people/access-review.ts')).accessReview(terminal),
       'identity-provider': async () =>
         (await import('./commands/people/identity-provider.ts')).identityProviderCommands(terminal),
