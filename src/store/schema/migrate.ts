@@ -10,6 +10,7 @@ import { Failure } from '../../failure.ts'
 import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'text' }
 import ledger0001 from '../migrations/ledger/0001_rows_and_triggers.sql' with { type: 'text' }
 import ledger0002 from '../migrations/ledger/0002_features.sql' with { type: 'text' }
+import ledger0003 from '../migrations/ledger/0003_record_labels.sql' with { type: 'text' }
 import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text' }
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
 import state0002 from '../migrations/state/0002_features.sql' with { type: 'text' }
@@ -29,6 +30,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: '0000_baseline', sql: ledger0000 },
   { name: '0001_rows_and_triggers', sql: ledger0001 },
   { name: '0002_features', sql: ledger0002 },
+  { name: '0003_record_labels', sql: ledger0003 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */
