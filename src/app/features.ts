@@ -40,7 +40,7 @@ export async function features(
   const { ledger, clock } = shared
   const plainHttp = settings.plain_http_providers
   return [
-    togetherRoutes({ fetch: answer, together: shared.recorder.together }),
+    togetherRoutes({ fetch: answer, together: shared.recorder.together, ledger }),
     ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
     ...workloadIdentityRoutes({ ...shared, fleet: workers.fleet, plainHttp, fetch }),
     ...memberRoutes(memberDependencies({ shared, settings, workers, callers, oauth })),

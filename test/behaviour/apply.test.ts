@@ -147,3 +147,21 @@ test('two that apply at once leave what one of them says', async () => {
   expect(shown.stdout.match(/name: raced/g)).toHaveLength(1)
   expect(shown.stdout).toMatch(/name: raced\n {4}requests_per_minute: [34]/)
 })
+
+test('--prune with a label deletes what carries it and no file names, and nothing of others', async () => {
+  const team = (...names: string[]) => `teams: [${names.map((name) => `{ name: ${name} }`)}]\n`
+  const run = (text: string, ...flags: string[]) =>
+    operate(gatehouse, 'apply', '-f', file('label.yaml', text), ...flags)
+  const policy = 'access_policies: [{ name: label-a, requests_per_minute: 1 }]\n'
+  expect((await run(`${team('label-a', 'label-b')}${policy}`, '--label', 'a')).code).toBe(0)
+  expect((await run(team('label-c'), '--label', 'c')).code).toBe(0)
+  expect((await run(team('label-d'))).code).toBe(0)
+  const foreign = await run(team('label-c'), '--label', 'a')
+  expect(foreign).toMatchObject({ code: 2, stderr: expect.stringContaining('belongs to files with the label c') })
+  const pruned = await run(team('label-b'), '--label', 'a', '--prune', '--yes')
+  expect(pruned).toMatchObject({ code: 0, stdout: '= team label-b\n- access policy label-a\n- team label-a\n' })
+  expect((await teamsNamed('label-')).toSorted()).toEqual(['"label-b"', '"label-c"', '"label-d"'])
+  // A record that was there before is taken under the label, and given up with it.
+  expect((await run(team('label-b', 'label-d'), '--label', 'a')).stdout).toBe('= team label-b\n= team label-d\n')
+  expect((await run(team('label-b'), '--label', 'a', '--prune', '--yes')).stdout).toContain('- team label-d')
+})

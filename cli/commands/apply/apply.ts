@@ -30,6 +30,11 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
       'dry-run': { type: 'boolean', description: 'Only show what would change' },
       secrets: { type: 'boolean', description: 'Send secrets too where nothing else differs: theirs are not compared' },
       prune: { type: 'boolean', description: 'Delete what a list of the files does not name' },
+      label: {
+        type: 'string',
+        description: 'Mark the records of the files with it; --prune then deletes what carries it and no file names',
+        valueHint: 'LABEL',
+      },
       yes: { type: 'boolean', description: 'With --prune: really delete them' },
       watch: { type: 'boolean', description: 'Go on, and apply again whenever the files change' },
       schema: { type: 'boolean', description: 'Print the JSON schema of files, for editors, and do nothing else' },
@@ -46,7 +51,8 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
       const { file } = args
       const read = () => readSources(file, readInput)
       const once = async () => {
-        const options = { dryRun, prune: args.prune === true, secrets: args.secrets === true, terminal }
+        const { label = null } = args
+        const options = { dryRun, prune: args.prune === true, label, secrets: args.secrets === true, terminal }
         const steps = await apply(await read(), connect(args, terminal), options)
         await show(steps, { dryRun, json: args.json === true, onlyChanges: args.watch === true }, terminal)
       }
@@ -60,6 +66,7 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
 interface ApplyOptions {
   dryRun: boolean
   prune: boolean
+  label: string | null
   secrets: boolean
   terminal: Terminal
 }
@@ -67,15 +74,15 @@ interface ApplyOptions {
 async function apply(
   sources: readonly Source[],
   api: Api,
-  { dryRun, prune, secrets, terminal }: ApplyOptions,
-): Promise<Step[]> {
-  const steps = await planOf(wantedOf(sources), new Installation(api), { prune, owned: null, secrets })
+  { dryRun, prune, label, secrets, terminal }: ApplyOptions,
+): Promise<readonly Step[]> {
+  const { steps, labels } = await planOf(wantedOf(sources), new Installation(api), { prune, label, secrets })
   if (dryRun) return steps
   // A secret that cannot be read is found before anything is changed.
   const reader = new SecretReader(terminal)
   const prepared = []
   for (const step of steps) prepared.push({ step, calls: await step.calls(reader) })
-  await send(api, prepared)
+  await send(api, prepared, labels)
   return steps
 }
 

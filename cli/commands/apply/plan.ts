@@ -6,6 +6,7 @@
 import { Failure } from '../../../src/failure.ts'
 import type { Installation } from './installation.ts'
 import { type Call, entrySchema, type Kind, masked, presentEntry, type Shown, whole } from './kind.ts'
+import { kinds as allKinds } from './kinds/kinds.ts'
 import { type Entry, entryMember, replaced } from './places.ts'
 import { type SecretReader, secretReference } from './secret-reference.ts'
 import { bodyNames, Faults, newBody, type Wanted, type Wish } from './wanted.ts'
@@ -31,8 +32,8 @@ export interface Step {
 interface PlanOptions {
   /** Deletes records of the kinds that files list, where no file names them. */
   readonly prune: boolean
-  /** Those that `prune` may delete; null: all. */
-  readonly owned: ((kind: Kind, id: string) => boolean) | null
+  /** Only records with this label are deleted, of whatever kind; the records of the files get it. */
+  readonly label: string | null
   /** Secrets are sent where nothing else differs, too. */
   readonly secrets: boolean
 }
@@ -43,22 +44,62 @@ const pendingId = (kind: Kind, name: string): string =>
 
 export const pendingKey = ({ member }: Kind, name: string): string => `${member}:${encodeURIComponent(name)}`
 
+/** The label that a record is to have; null takes it away. */
+export interface Label {
+  readonly path: string
+  readonly id: string
+  readonly label: string | null
+}
+
+export interface Plan {
+  readonly steps: readonly Step[]
+  readonly labels: readonly Label[]
+}
+
 /** Everything that is to be done, in its order. Throws `usage` with every fault. */
 export async function planOf(
   { entries, kinds }: Wish,
   installation: Installation,
-  { prune, owned, secrets }: PlanOptions,
-): Promise<Step[]> {
-  await installation.load(kinds)
+  { prune, label, secrets }: PlanOptions,
+): Promise<Plan> {
+  await installation.load(prune && label !== null ? allKinds : kinds)
+  if (label !== null) await installation.loadLabels()
   const faults = new Faults()
   const ordered = inOrder(entries)
   for (const { kind, name } of ordered) {
     if (presentOf(kind, name, installation) === undefined) installation.plan(kind, name, pendingId(kind, name))
   }
   const steps = ordered.map((wanted) => stepOf(wanted, { installation, faults, secrets }))
+  if (label !== null) requireLabel(ordered, label, installation, faults)
   faults.end()
-  return [...steps, ...(prune ? deletions({ entries, kinds }, installation, owned) : [])]
+  const scope = label === null ? kinds : new Set(allKinds)
+  const gone = prune ? deletions({ entries, kinds: scope }, installation, label) : []
+  return {
+    steps: [...steps, ...gone],
+    labels: label === null ? [] : labelsOf([...steps, ...gone], label, installation),
+  }
 }
+
+/** A record belongs to the files of one label. */
+function requireLabel(ordered: readonly Wanted[], label: string, installation: Installation, faults: Faults): void {
+  for (const { kind, name, source, at } of ordered) {
+    const record = presentOf(kind, name, installation)
+    const other = record === undefined ? null : installation.labelOf(kind, kind.idOf(record))
+    if (other === null || other === label) continue
+    faults.add(
+      source,
+      at,
+      `The ${kind.one} "${name}" belongs to files with the label ${other}: take it out of one of both`,
+    )
+  }
+}
+
+const labelsOf = (steps: readonly Step[], label: string, installation: Installation): Label[] =>
+  steps.flatMap(({ action, kind, name, id }) => {
+    const wanted = action === 'delete' ? null : label
+    if (id !== null && installation.labelOf(kind, id) === wanted) return []
+    return [{ path: kind.path, id: id ?? pendingId(kind, name), label: wanted }]
+  })
 
 /** What others refer to comes first; otherwise the order of the files. */
 const inOrder = (entries: readonly Wanted[]): Wanted[] =>
@@ -224,14 +265,15 @@ function requireReferences({ kind, entry, source, at }: Wanted, installation: In
 }
 
 /** In the opposite order: what refers to others goes first. */
-function deletions({ entries, kinds }: Wish, installation: Installation, owned: PlanOptions['owned']): Step[] {
+function deletions({ entries, kinds }: Wish, installation: Installation, label: string | null): Step[] {
   return [...kinds]
     .toSorted((one, other) => other.order - one.order)
     .flatMap((kind) => {
       const named = new Set(entries.filter((wanted) => wanted.kind === kind).map(({ name }) => name))
       const gone = installation.records(kind).flatMap((record) => {
         const id = kind.idOf(record)
-        const calls = named.has(kind.nameOf(record)) || owned?.(kind, id) === false ? [] : kind.remove(record, id)
+        const stays = named.has(kind.nameOf(record)) || (label !== null && installation.labelOf(kind, id) !== label)
+        const calls = stays ? [] : kind.remove(record, id)
         return calls.length === 0 ? [] : [{ record, id, calls }]
       })
       // Records that name each other let go of each other first.

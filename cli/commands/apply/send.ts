@@ -4,7 +4,7 @@ import { Failure } from '../../../src/failure.ts'
 import type { Api } from '../../command/api.ts'
 import { ApiRefusal } from '../../command/report.ts'
 import type { Call } from './kind.ts'
-import { pendingKey, type Step } from './plan.ts'
+import { type Label, pendingKey, type Step } from './plan.ts'
 
 export interface Prepared {
   readonly step: Step
@@ -15,9 +15,9 @@ export interface Prepared {
 const mostCalls = 500
 
 /** Throws the API's refusal with the record that it is about; then nothing has changed. */
-export async function send(api: Api, prepared: readonly Prepared[]): Promise<void> {
+export async function send(api: Api, prepared: readonly Prepared[], labels: readonly Label[]): Promise<void> {
   const ordered = inOrder(prepared)
-  if (ordered.length === 0) return
+  if (ordered.length === 0 && labels.length === 0) return
   if (ordered.length > mostCalls) {
     const message = `That is ${ordered.length} calls, and ${mostCalls} at most are done together: apply the files one after another`
     throw new Failure('usage', { message })
@@ -28,7 +28,7 @@ export async function send(api: Api, prepared: readonly Prepared[]): Promise<voi
     creates: makes ? pendingKey(step.kind, step.name) : undefined,
   }))
   try {
-    await api.json({ method: 'POST', path: '/v1/together', body: { calls } }, z.looseObject({}))
+    await api.json({ method: 'POST', path: '/v1/together', body: { calls, labels } }, z.looseObject({}))
   } catch (thrown) {
     throw thrown instanceof ApiRefusal ? withRecord(thrown, ordered) : thrown
   }

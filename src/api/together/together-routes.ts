@@ -9,7 +9,9 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { Failure, isFailureCode } from '../../failure.ts'
+import type { Database } from '../../store/open.ts'
 import { conventions } from '../conventions.ts'
+import { labelled, labelRoutes } from './labels.ts'
 
 /** A list costs the square of its length (store/transaction.ts). */
 const mostCalls = 500
@@ -29,57 +31,74 @@ const callSchema = z.strictObject({
     .describe('The name by which later calls name the record that this one makes'),
 })
 
+const labelSchema = z.strictObject({
+  path: z.string().max(100).describe('Where the records of its kind are: /v1/teams'),
+  id: z.string().max(700),
+  label: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, 'Write 1 to 63 letters, digits and . _ / -')
+    .nullable()
+    .describe('null takes it away'),
+})
+
 export interface TogetherRouteOptions {
+  ledger: Database
   /** Answers a request as the API does. */
   fetch(request: Request): Promise<Response>
   /** Runs work and makes the changes of it, all or none. */
   together<Result>(work: () => Promise<Result>, options: { dryRun: boolean }): Promise<Result>
 }
 
-export const togetherRoutes = ({ fetch, together }: TogetherRouteOptions) =>
-  new Elysia({ name: 'together' }).use(conventions).post(
-    '/v1/together',
-    async ({ request, body: { calls, dry_run: dryRun } }) => {
-      const answers = await together(
-        async () => {
-          const made = new Map<string, string>()
-          const done: Record<string, unknown>[] = []
-          for (const [index, call] of calls.entries()) {
-            const answer = await answerOf(fetch, request, withIds(call, made), index)
-            const id = answer.id ?? answer.client_id
-            if (call.creates !== undefined && typeof id === 'string') made.set(call.creates, id)
-            done.push(answer)
-          }
-          return done
-        },
-        { dryRun },
-      )
-      return { answers }
-    },
-    {
-      access: 'catalog:read',
-      body: z.strictObject({
-        calls: z.array(callSchema).max(mostCalls),
-        dry_run: z.boolean().default(false).describe('Only say whether all would be done'),
-      }),
-      response: z.object({ answers: z.array(z.record(z.string(), z.unknown())) }),
-      failures: [403, 404, 409, 412],
-      detail: {
-        tags: ['Configuration'],
-        summary: 'Makes several calls of this API, all or none; each needs the permission of its own',
+export const togetherRoutes = ({ fetch, together, ledger }: TogetherRouteOptions) =>
+  new Elysia({ name: 'together' })
+    .use(conventions)
+    .use(labelRoutes(ledger))
+    .post(
+      '/v1/together',
+      async ({ request, body: { calls, labels, dry_run: dryRun } }) => {
+        const answers = await together(
+          async () => {
+            const made = new Map<string, string>()
+            const done: Record<string, unknown>[] = []
+            for (const [index, call] of calls.entries()) {
+              const answer = await answerOf(fetch, request, withIds(call, made), index)
+              const id = answer.id ?? answer.client_id
+              if (call.creates !== undefined && typeof id === 'string') made.set(call.creates, id)
+              done.push(answer)
+            }
+            if (labels.length > 0) await ledger.write(labelled(withIds(labels, made)))
+            return done
+          },
+          { dryRun },
+        )
+        return { answers }
       },
-    },
-  )
+      {
+        access: 'catalog:write',
+        body: z.strictObject({
+          calls: z.array(callSchema).max(mostCalls),
+          labels: z.array(labelSchema).max(5000).default([]).describe('Which files records come from'),
+          dry_run: z.boolean().default(false).describe('Only say whether all would be done'),
+        }),
+        response: z.object({ answers: z.array(z.record(z.string(), z.unknown())) }),
+        failures: [403, 404, 409, 412],
+        detail: {
+          tags: ['Configuration'],
+          summary: 'Makes several calls of this API, all or none; each needs the permission of its own',
+        },
+      },
+    )
 
 type Call = z.infer<typeof callSchema>
 
 const created = /urn:gatehouse:created:([A-Za-z0-9._~%!*'():-]+)/g
 
-function withIds(call: Call, ids: ReadonlyMap<string, string>): Call {
-  const text = JSON.stringify(call)
+/** With the ids of records that were made meanwhile. */
+function withIds<Value>(value: Value, ids: ReadonlyMap<string, string>): Value {
+  const text = JSON.stringify(value)
   return text.includes('urn:gatehouse:created:')
-    ? callSchema.parse(JSON.parse(text.replaceAll(created, (whole, name: string) => ids.get(name) ?? whole)))
-    : call
+    ? JSON.parse(text.replaceAll(created, (whole, name: string) => ids.get(name) ?? whole))
+    : value
 }
 
 const refusalSchema = z.object({
