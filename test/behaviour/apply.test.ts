@@ -99,7 +99,9 @@ gateways: [{ name: half-way, providers: [nobody] }]
 `
   const refused = await operate(gatehouse, 'apply', '-f', file('half.yaml', text))
   expect(refused.code).toBe(1)
-  expect(refused.stderr).toContain('gateway "half-way": There is no provider of this name. Nothing was changed')
+  expect(refused.stderr).toContain(
+    'half.yaml:5:42: gateways[0].providers[0]: There is no provider of this name (gateway "half-way"). Nothing',
+  )
   expect(await teamsNamed('half')).toEqual([])
   expect((await operate(gatehouse, 'user', 'list')).stdout).not.toContain('half@example.com')
 })

@@ -151,7 +151,7 @@ test('apply resends nothing for a server without secrets, and names the record w
   const open = 'mcp_servers:\n  - { name: open, url: "https://open.example.com/mcp"'
   expect(await apply(`${open} }\n`, '--secrets')).toBe('= MCP server open\n')
   refusing = true
-  await expect(apply(`${open}, enabled: false }\n`)).rejects.toThrow('MCP server "open": It has changed')
+  await expect(apply(`${open}, enabled: false }\n`)).rejects.toThrow('It has changed (MCP server "open")')
   refusing = false
   there.pop()
 })

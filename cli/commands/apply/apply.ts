@@ -49,6 +49,9 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
         throw new Failure('usage', { message: 'Deleting cannot be undone: repeat with --yes, or look with --dry-run' })
       }
       const { file } = args
+      if (args.label !== undefined && !labelForm.test(args.label)) {
+        throw new Failure('usage', { message: '--label takes 1 to 63 letters, digits and . _ / -' })
+      }
       const read = () => readSources(file, readInput)
       const once = async () => {
         const { label = null } = args
@@ -62,6 +65,8 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
       await watch({ read, apply: once, terminal, stopped: stopSignal() })
     },
   })
+
+const labelForm = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/
 
 interface ApplyOptions {
   dryRun: boolean

@@ -3,13 +3,13 @@
  * found by its name. Fields that a file leaves out become those of a new record, unless the kind keeps them; secrets
  * are compared by whether they are there.
  */
-import { Failure } from '../../../src/failure.ts'
+import { asFailure, Failure } from '../../../src/failure.ts'
 import type { Installation } from './installation.ts'
 import { type Call, entrySchema, type Kind, masked, presentEntry, type Shown, whole } from './kind.ts'
 import { kinds as allKinds } from './kinds/kinds.ts'
 import { type Entry, entryMember, replaced } from './places.ts'
 import { type SecretReader, secretReference } from './secret-reference.ts'
-import { bodyNames, Faults, newBody, type Wanted, type Wish } from './wanted.ts'
+import { bodyNames, Faults, faultLine, newBody, pathInFile, pathOfParam, type Wanted, type Wish } from './wanted.ts'
 
 export type Changes = Readonly<Record<string, { from: unknown; to: unknown }>>
 
@@ -25,6 +25,8 @@ export interface Step {
   readonly made: Entry | null
   /** The calls that bring it about; secrets are read for them. */
   calls(secrets: SecretReader): Promise<Call[]>
+  /** What the API refuses, with the place in the file that says it; null where no file does. */
+  refused(param: string | null, message: string): string | null
   /** Calls after those of all records that are made: what refers to records of the same kind. */
   readonly later: readonly Call[]
 }
@@ -118,7 +120,9 @@ function stepOf(wanted: Wanted, { installation, faults, secrets }: StepContext):
   const { kind, name, entry, source, at } = wanted
   const record = presentOf(kind, name, installation)
   requireReferences(wanted, installation, faults)
-  const common = { kind, name, changes: {}, made: null, later: [] }
+  const refused = (param: string | null, message: string) =>
+    faultLine(source, [...at, ...pathInFile(kind, pathOfParam(param))], message)
+  const common = { kind, name, changes: {}, made: null, later: [], refused }
   const deferred = deferredFields(wanted, installation)
   const deferredCalls = (id: string): Call[] =>
     deferred.length === 0 ? [] : [patchOf(kind, id, bodyNames(kind, partOf(kind, entry, deferred)))]
@@ -223,14 +227,23 @@ const partOf = (kind: Kind, entry: Entry, fields: readonly string[]): Entry =>
   Object.fromEntries(fields.map((field) => [field, entry[field] ?? kind.absent[field] ?? null]))
 
 /** The API's body of an entry or of a part of one, with ids and secrets. */
-async function bodyOf(part: Entry, { kind, entry, source }: Wanted, installation: Installation, reader: SecretReader) {
+async function bodyOf(
+  part: Entry,
+  { kind, entry, source, at }: Wanted,
+  installation: Installation,
+  reader: SecretReader,
+) {
   const secrets = new Map<unknown, string>()
   for (const { path, refersTo } of kind.places) {
     if (refersTo !== null) continue
-    const found: unknown[] = []
-    replaced(part, path, path, (reference) => found.push(reference))
-    for (const reference of found) {
-      secrets.set(JSON.stringify(reference), await reader.read(secretReference.parse(reference), source.name))
+    const found: [unknown, readonly string[]][] = []
+    replaced(part, path, path, (reference, where) => found.push([reference, where]))
+    for (const [reference, where] of found) {
+      const secret = await reader.read(secretReference.parse(reference), source.name).catch((thrown: unknown) => {
+        const { message } = asFailure(thrown)
+        throw new Failure('usage', { message: faultLine(source, [...at, ...where], message), cause: thrown })
+      })
+      secrets.set(JSON.stringify(reference), secret)
     }
   }
   let body: unknown = part
@@ -287,7 +300,17 @@ function deletions({ entries, kinds }: Wish, installation: Installation, label: 
         const last = removing.length - 1
         const ofVersion = removing.map((call, place) => (place === last ? { ...call, ...version } : call))
         const calls = async () => [...(index === 0 ? letGo : []), ...ofVersion]
-        return { action: 'delete', kind, name: kind.nameOf(record), id, changes: {}, made: null, calls, later: [] }
+        return {
+          action: 'delete',
+          kind,
+          name: kind.nameOf(record),
+          id,
+          changes: {},
+          made: null,
+          calls,
+          later: [],
+          refused: () => null,
+        }
       })
     })
 }

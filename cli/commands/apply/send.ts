@@ -38,8 +38,9 @@ export async function send(api: Api, prepared: readonly Prepared[], labels: read
 function withRecord({ status, code, message, param, requestId }: ApiRefusal, ordered: readonly Ordered[]): ApiRefusal {
   const [, index, field] = /^calls\.(\d+)(?:\.body\.(.+))?$/.exec(param ?? '') ?? []
   const step = index === undefined ? undefined : ordered[Number(index)]?.step
-  const which = step === undefined ? '' : `${step.kind.one} "${step.name}": `
-  const said = { status, code, message: `${which}${message}. Nothing was changed`, requestId }
+  const which = step === undefined ? message : `${step.kind.one} "${step.name}": ${message}`
+  const located = step?.refused(field ?? null, message) ?? which
+  const said = { status, code, message: `${located}. Nothing was changed`, requestId }
   return new ApiRefusal({ ...said, param: step === undefined ? param : (field ?? null) })
 }
 
