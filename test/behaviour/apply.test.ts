@@ -167,3 +167,13 @@ test('--prune with a label deletes what carries it and no file names, and nothin
   expect((await run(team('label-b', 'label-d'), '--label', 'a')).stdout).toBe('= team label-b\n= team label-d\n')
   expect((await run(team('label-b'), '--label', 'a', '--prune', '--yes')).stdout).toContain('- team label-d')
 })
+
+test('an export makes another installation the same', async () => {
+  const written = (await operate(gatehouse, 'export')).stdout
+  const names = [...written.matchAll(/env: (\w+)/g)].map(([, name = '']) => name)
+  await using other = await startGatehouse()
+  const path = file('other.yaml', written.replaceAll(/\{ ?env: (\w+) ?\}|env: (\w+)/g, 'file: key.txt'))
+  expect(names.length).toBeGreaterThan(2)
+  expect(await operate(other, 'apply', '-f', path)).toMatchObject({ code: 0, stderr: '' })
+  expect((await operate(other, 'export')).stdout.split('\n').toSorted()).toEqual(written.split('\n').toSorted())
+}, 60_000)
