@@ -23,7 +23,7 @@ import { changedByNewest } from '../store/limit-rows.ts'
 import { type Database, databaseTime } from '../store/open.ts'
 import type { Head } from '../store/propagation.ts'
 import type { Statement } from '../store/statement.ts'
-import { collected, collecting } from '../store/transaction.ts'
+import { collected, collecting, emptyList } from '../store/transaction.ts'
 import {
   atVersion,
   dropPending,
@@ -49,7 +49,7 @@ import {
 } from './log/append.ts'
 import { controlPlaneChain } from './log/chain.ts'
 import type { Change, Recorder } from './recorder.ts'
-import { type Append, collectChange, makeTogether, type Together } from './together.ts'
+import { type Append, collectChange, isStillPossible, makeTogether, type Together } from './together.ts'
 
 interface RecorderOptions {
   state: Database
@@ -103,14 +103,15 @@ export function createRecorder(options: RecorderOptions): Recorder & Together {
     applyPending: () => applyPendingChanges(options, append.inOrder),
     async together(work, { dryRun }) {
       for (let attempt = 1; ; attempt += 1) {
-        const { result, collected: list } = await collecting(work)
-        if (dryRun) return result
+        const list = emptyList()
         try {
-          await append.exclusively((now) => makeTogether(options, list, now))
+          const result = await collecting(work, list)
+          if (!dryRun) await append.exclusively((now) => makeTogether(options, list, now))
           return result
         } catch (error) {
-          const isConflict = error instanceof Failure && error.code === 'conflict'
-          if (!isConflict || attempt === togetherAttempts) throw error
+          // What a write did that was not answered is not known: nothing is tried again after it.
+          const isUnknown = error instanceof Failure && error.code === 'dependency_unavailable'
+          if (isUnknown || attempt === togetherAttempts || (await isStillPossible(options, list))) throw error
         }
       }
     },

@@ -136,6 +136,20 @@ test('tries again where another change came between, and refuses what that one t
   expect((await names()).gateways).toEqual(['a', 'b', 'taken'])
 })
 
+test('begins anew where another writer took what the list holds, so that the work itself is refused', async () => {
+  const { recorder, ledger } = partsOn(databases)
+  let rounds = 0
+  const work = async () => {
+    rounds += 1
+    await recorder.change(ofLedger('shared'))
+    if (rounds === 1) await databases.ledger.write([secret('shared')])
+    await ledger.read('select 1')
+  }
+  await expect(recorder.together(work, { dryRun: false })).rejects.toThrow('UNIQUE')
+  expect(rounds).toBe(2)
+  expect(await names()).toEqual({ ...nothing, secrets: ['shared'] })
+})
+
 class Crash extends Error {}
 
 /** Databases on which the process dies at an operation: before it takes effect, or right after. */

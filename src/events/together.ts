@@ -129,6 +129,18 @@ export async function makeTogether(options: TogetherOptions, list: Collected, ap
   await makeInBoth(options, { changes, beside: list.beside, append })
 }
 
+/** Whether all that was collected could be made now. If not, another change came between. */
+export async function isStillPossible({ state, ledger }: TogetherOptions, list: Collected): Promise<boolean> {
+  try {
+    await state.readAfter(list.state, readsNothing)
+    await ledger.readAfter(list.ledger, readsNothing)
+    return true
+  } catch (error) {
+    if (brokenConstraint(error) === null) throw error
+    return false
+  }
+}
+
 interface Making {
   changes: readonly Change[]
   beside: readonly Statement[]

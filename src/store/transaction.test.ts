@@ -5,7 +5,7 @@ import { type Sqld, startSqld } from '../../test/support/sqld.ts'
 import { type Database, openDatabase } from './open.ts'
 import { openRemoteDatabase } from './remote.ts'
 import { temporaryDirectory } from './testing/store.ts'
-import { collecting, withCollected } from './transaction.ts'
+import { collecting, emptyList, withCollected } from './transaction.ts'
 
 const directory = temporaryDirectory()
 let server: Sqld
@@ -44,7 +44,8 @@ describe.each(['a file', 'a server'])('a database in %s', (where) => {
 
   test('collects what work writes: the work reads it, and the database does not have it', async () => {
     const seen = withCollected(database(), 'ledger')
-    const { result, collected } = await collecting(async () => {
+    const list = emptyList()
+    const result = await collecting(async () => {
       await seen.write([add(3)])
       expect(await seen.writeAndRead([add(4), count])).toEqual([{ n: 2 }])
       return [
@@ -52,9 +53,9 @@ describe.each(['a file', 'a server'])('a database in %s', (where) => {
         await seen.readValues('select a from t'),
         await database().read(count.sql),
       ]
-    })
+    }, list)
     expect(result).toEqual([[{ a: 3 }, { a: 4 }], [[3], [4]], [{ n: 0 }]])
-    expect(collected.beside.slice(0, 2)).toEqual([add(3), add(4)])
+    expect(list.beside.slice(0, 2)).toEqual([add(3), add(4)])
     await seen.write([add(5)])
     expect(await database().read('select a from t')).toEqual([{ a: 5 }])
     await database().write([{ sql: 'delete from t', args: [] }])

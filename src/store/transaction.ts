@@ -32,13 +32,12 @@ export function collected(): Collected | null {
 /** Runs work that neither writes to the list nor sees it, such as finding out who calls. */
 export const uncollected = <Result>(work: () => Promise<Result>): Promise<Result> => running.exit(work)
 
-/** Runs work whose writes are collected. */
-export async function collecting<Result>(
-  work: () => Promise<Result>,
-): Promise<{ result: Result; collected: Collected }> {
-  const list: Collected = { state: [], ledger: [], beside: [], isOpen: true }
+export const emptyList = (): Collected => ({ state: [], ledger: [], beside: [], isOpen: true })
+
+/** Runs work whose writes are collected in a list. */
+export async function collecting<Result>(work: () => Promise<Result>, list: Collected): Promise<Result> {
   try {
-    return { result: await running.run(list, work), collected: list }
+    return await running.run(list, work)
   } finally {
     list.isOpen = false
   }
