@@ -33,6 +33,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       'alert-channel': async () => (await import('./commands/alerts/alert-channel.ts')).alertChannelCommands(terminal),
       apply: async () => (await import('./commands/apply/apply.ts')).applyCommand(terminal),
       export: async () => (await import('./commands/export/export.ts')).exportCommand(terminal),
+      import: async () => (await import('./commands/import/import.ts')).importCommand(terminal),
       'access-review': async () => (await import('./commands/people/access-review.ts')).accessReview(terminal),
       'identity-provider': async () =>
         (await import('./commands/people/identity-provider.ts')).identityProviderCommands(terminal),

@@ -414,6 +414,9 @@ export class Failure extends Error {
   }
 }
 
+/** Whether a text is the code of a failure of this version. */
+export const isFailureCode = (code: string): code is FailureCode => Object.hasOwn(failures, code)
+
 /** Turns whatever was thrown into a Failure; what is unknown becomes `internal`, its text kept as the cause only. */
 export const asFailure = (thrown: unknown): Failure =>
   thrown instanceof Failure ? thrown : new Failure('internal', { cause: thrown })

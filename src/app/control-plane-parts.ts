@@ -5,7 +5,6 @@ import type { Settings } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
 import type { ExportRunner } from '../events/export/export-runner.ts'
 import { createProof } from '../events/proof/proof.ts'
-import type { Recorder } from '../events/recorder.ts'
 import { connectedWorkers } from '../fleet/coordinator/connected-workers.ts'
 import { createFleet } from '../fleet/coordinator/coordinator.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -22,6 +21,7 @@ import { createSinks } from '../sinks/sinks.ts'
 import { loadMasterKey } from '../store/keys/load-master-key.ts'
 import { KeyRotation } from '../store/keys/rotate-master-key.ts'
 import type { Fleet } from '../store/propagation.ts'
+import { collected, withCollected } from '../store/transaction.ts'
 import { type ControlPlaneMetrics, createControlPlaneMetrics } from '../telemetry/metrics.ts'
 import { alertThresholds } from '../tokens/limits/alerts.ts'
 import { createLastUse } from '../tokens/limits/last-use.ts'
@@ -41,10 +41,8 @@ export interface ControlPlaneOptions {
 }
 
 /** The parts behind the routes. The base address is set when the listener has its port. */
-export async function connectParts(
-  { settings, clock, newId, log }: ControlPlaneOptions,
-  { state, ledger, source }: Store,
-) {
+export async function connectParts({ settings, clock, newId, log }: ControlPlaneOptions, { source, ...store }: Store) {
+  const [state, ledger] = [withCollected(store.state, 'state'), withCollected(store.ledger, 'ledger')]
   const masterKey = await loadMasterKey({
     settings,
     dataDirectory: resolve(settings.data),
@@ -88,7 +86,7 @@ export async function connectParts(
     recorder: () => recorder,
   })
   workers.fleet = timed(workers.fleet, metrics, clock)
-  const recorder: Recorder = createRecorder({
+  const recorder = createRecorder({
     ...{ state, ledger, announce: workers.fleet.announce, clock, log },
     environment: settings.environment,
   })
@@ -150,7 +148,8 @@ const timed = (fleet: Fleet, metrics: Pick<ControlPlaneMetrics, 'propagated'>, c
   ...fleet,
   async propagation(version) {
     const began = clock.monotonic()
-    const propagation = await fleet.propagation(version)
+    // No gateway has heard of a change that is only collected.
+    const propagation = await fleet.propagation(collected() === null ? version : 0)
     metrics.propagated((clock.monotonic() - began) / 1000)
     return propagation
   },

@@ -14,6 +14,7 @@ import { createSessionAuthenticator } from '../members/sessions/authenticate-ses
 import { ownOrigins } from '../members/sessions/session-cookie.ts'
 import { makeSetupLink, ownerAwaitingSetup } from '../members/sessions/setup-link.ts'
 import { registerProvidersFromEnvironment } from '../providers/catalog/register-providers.ts'
+import { uncollected } from '../store/transaction.ts'
 import { createAuthenticator } from '../tokens/authenticate.ts'
 import { lookForRotation } from '../tokens/runtime/sealed-runtime-token.ts'
 import { keyRefresher } from '../workloads/refresh-keys.ts'
@@ -77,6 +78,8 @@ export async function controlPlane(options: ControlPlaneOptions): Promise<Contro
   }
 }
 
+type Application = ReturnType<typeof createApplication>
+
 interface Listener {
   server: Bun.Server<undefined>
   /** Answers the calls from now on, those first that have waited for it. */
@@ -117,11 +120,14 @@ function serve(
   const byToken = createAuthenticator({ state, ledger, clock, lastUse, baseUrl: oauth.baseUrl })
   let draining = false
   const options: Omit<ApplicationOptions, 'features'> = {
-    authenticate: async (request) =>
-      watch.authenticate(request) ??
-      (await workers.authenticate(request)) ??
-      (await bySession(request)) ??
-      (await byToken(request)),
+    authenticate: (request) =>
+      uncollected(
+        async () =>
+          watch.authenticate(request) ??
+          (await workers.authenticate(request)) ??
+          (await bySession(request)) ??
+          (await byToken(request)),
+      ),
     answers: createAnswerStore({ ledger, clock, key: shared.masterKey.derive('gatehouse idempotent calls') }),
     clock,
     newId,
@@ -141,12 +147,13 @@ function serve(
   // Gateways connect at a start: what they need is an application of its own. The whole is loaded when it is called.
   const runtime = createApplication({ ...options, features: workers.routes })
   const runtimePaths = new Set([...runtime.routes.map(({ path }) => path).filter(isOfRuntime), '/healthz', '/readyz'])
-  let made: Promise<ReturnType<typeof createApplication>> | null = null
-  const makeWhole = async () => {
+  let made: Promise<Application> | null = null
+  const makeWhole = async (): Promise<Application> => {
     const { features } = await import('./features.ts')
-    return createApplication({ ...options, features: await features(parts, onRuntimeToken) })
+    const answered = async (request: Request): Promise<Response> => await (await whole()).fetch(request)
+    return createApplication({ ...options, features: await features(parts, onRuntimeToken, answered) })
   }
-  const whole = () => {
+  const whole = (): Promise<Application> => {
     made ??= makeWhole()
     return made
   }

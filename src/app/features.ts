@@ -5,6 +5,7 @@
 import type { AnyElysia } from 'elysia'
 import { alertRoutes, firingRoutes } from '../alerts/alert-routes.ts'
 import { channelRoutes, channelTestRoute } from '../alerts/channel-routes.ts'
+import { togetherRoutes } from '../api/together/together-routes.ts'
 import type { Settings } from '../config.ts'
 import { allConnectionRoutes } from '../connections/routes.ts'
 import { consoleRoutes } from '../console/routes.ts'
@@ -36,13 +37,21 @@ import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
 import { connectionDependencies, memberDependencies } from './member-dependencies.ts'
 
-/** One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated. */
-export async function features(parts: Parts, onRuntimeToken: (secret: string) => void): Promise<AnyElysia[]> {
+/**
+ * One plugin for each. `onRuntimeToken` takes the new secret when the runtime token of the gateway here is rotated;
+ * `answer` answers a call as the whole API does.
+ */
+export async function features(
+  parts: Parts,
+  onRuntimeToken: (secret: string) => void,
+  answer: (request: Request) => Promise<Response>,
+): Promise<AnyElysia[]> {
   const { shared, settings, workers, addresses, callers, oauth, exports, proof, keyRotation } = parts
   const alerts = alertDependencies(parts)
   const { ledger, clock } = shared
   const plainHttp = settings.plain_http_providers
   return [
+    togetherRoutes({ fetch: answer, together: shared.recorder.together, ledger }),
     ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
     ...workloadIdentityRoutes({ ...shared, fleet: workers.fleet, plainHttp, fetch }),
     ...memberRoutes(memberDependencies({ shared, settings, workers, callers, oauth })),

@@ -23,6 +23,20 @@ import { changedByNewest } from '../store/limit-rows.ts'
 import { type Database, databaseTime } from '../store/open.ts'
 import type { Head } from '../store/propagation.ts'
 import type { Statement } from '../store/statement.ts'
+import { collected, collecting, emptyList } from '../store/transaction.ts'
+import {
+  atVersion,
+  dropPending,
+  isOfLedger,
+  logChange,
+  loggedChange,
+  type Pending,
+  pendingStatements,
+  raiseVersion,
+  readHead,
+  rememberStateHead,
+  withConfiguration,
+} from './change-statements.ts'
 import type { Event } from './event.ts'
 import {
   appendStatements,
@@ -34,7 +48,8 @@ import {
   timeOf,
 } from './log/append.ts'
 import { controlPlaneChain } from './log/chain.ts'
-import { type Change, type NameClaim, type Recorder, versionArgument } from './recorder.ts'
+import type { Change, Recorder } from './recorder.ts'
+import { type Append, collectChange, isStillPossible, makeTogether, type Together } from './together.ts'
 
 interface RecorderOptions {
   state: Database
@@ -60,23 +75,16 @@ interface RecorderOptions {
 const abandonedAfterMilliseconds = 5000
 /** How often a writer of the chain retries when another control plane was first. */
 const chainAttempts = 20
-const endedRequestsKeptMilliseconds = 3_600_000
+/** How often changes are tried together when another one came between. */
+const togetherAttempts = 5
 
-/** What a pending row keeps besides its event, as JSON. */
-interface Pending {
-  ledger: readonly Statement[]
-  revoked: readonly string[]
-  endRequests: readonly string[]
-  /** The name that it reserves while it is pending. */
-  claim?: string | undefined
-}
-
-export function createRecorder(options: RecorderOptions): Recorder {
+export function createRecorder(options: RecorderOptions): Recorder & Together {
   const append = serialAppender(options)
   return {
     async change(change) {
-      const onlyLedger = change.state.length === 0 && change.guard === undefined && (change.revoked ?? []).length === 0
-      if (onlyLedger) return await changeLedger(options, append, change)
+      const list = collected()
+      if (list !== null) return await collectChange(options, list, change)
+      if (isOfLedger(change)) return await changeLedger(options, append.inOrder, change)
       await writePending(options, change)
       const made = changeState(options, change)
       // Read in parallel. Another append makes it read again, and if it fails the append reads itself.
@@ -84,69 +92,47 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const { head, changed } = await made
       options.announce(head, change.revoked ?? [], change.endRequests ?? [], change.onlyRevocations, changed)
       change.announced?.(head)
-      await append([withConfiguration(change.event, head)], {
-        pendingId: change.event.event_id,
+      await append.inOrder([withConfiguration(change.event, head)], {
+        pending: [change.event.event_id],
         before: [...atVersion(change.ledger, head.version), rememberStateHead(head)],
         chainHead: await chainHead,
       })
       return { head }
     },
-    append: (events) => append(events, { pendingId: null, before: [] }),
-    applyPending: () => applyPendingChanges(options, append),
+    append: (events) => append.inOrder(events, { pending: [], before: [] }),
+    applyPending: () => applyPendingChanges(options, append.inOrder),
+    async together(work, { dryRun }) {
+      for (let attempt = 1; ; attempt += 1) {
+        const list = emptyList()
+        try {
+          const result = await collecting(work, list)
+          if (!dryRun) await append.exclusively((now) => makeTogether(options, list, now))
+          return result
+        } catch (error) {
+          // What a write did that was not answered is not known: nothing is tried again after it.
+          const isUnknown = error instanceof Failure && error.code === 'dependency_unavailable'
+          if (isUnknown || attempt === togetherAttempts || (await isStillPossible(options, list))) throw error
+        }
+      }
+    },
   }
 }
-
-type Append = (
-  events: readonly Event[],
-  transaction: {
-    pendingId: string | null
-    before: readonly Statement[]
-    /** The chain's recent head, if known. */
-    chainHead?: ChainHead | null
-  },
-) => Promise<void>
 
 async function changeLedger({ state }: RecorderOptions, append: Append, change: Change): Promise<{ head: Head }> {
   const head = await readHead(state)
   await append([withConfiguration(change.event, head)], {
-    pendingId: null,
+    pending: [],
     before: atVersion(change.ledger, head.version),
   })
   return { head }
 }
 
-async function writePending(
-  { ledger }: RecorderOptions,
-  { event, ledger: after, revoked = [], endRequests = [], claim }: Change,
-): Promise<void> {
-  const pending: Pending = { ledger: after, revoked, endRequests, claim: claim?.key }
-  const write = ledger.write([
-    ...(claim === undefined ? [] : [unclaimed(claim)]),
-    {
-      sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,
-      args: [event.event_id, JSON.stringify(pending), JSON.stringify(event)],
-    },
-    ...(endRequests.length === 0 ? [] : recordEndedRequests(event.event_id, endRequests)),
-  ])
-  await write.catch((error: unknown) => {
+async function writePending({ ledger }: RecorderOptions, change: Change): Promise<void> {
+  const { claim } = change
+  await ledger.write(pendingStatements(change)).catch((error: unknown) => {
     throw claim !== undefined && brokenConstraint(error) === 'check' ? claim.refusal : error
   })
 }
-
-const unclaimed = ({ key, taken }: NameClaim): Statement => ({
-  sql: `insert into guards (holds) select 0 where exists (${taken.sql})
-    or exists (select 1 from pending_changes where statements ->> 'claim' = ?)`,
-  args: [...taken.args, key],
-})
-
-/** For control planes that miss the announcement (fleet/coordinator/change-feed.ts). */
-const recordEndedRequests = (eventId: string, endRequests: readonly string[]): Statement[] => [
-  {
-    sql: `insert into ended_requests (event_id, hashes, at) values (?, ?, ${databaseTime})`,
-    args: [eventId, JSON.stringify(endRequests)],
-  },
-  { sql: `delete from ended_requests where at < ${databaseTime} - ?`, args: [endedRequestsKeptMilliseconds] },
-]
 
 /** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null if not known. */
 interface Made {
@@ -184,73 +170,41 @@ async function changeState(options: RecorderOptions, { event, state, guard }: Ch
   }
 }
 
-const raiseVersion = (nonce: string): Statement => ({
-  sql: 'update state_head set version = version + 1, nonce = ? where id = 1',
-  args: [nonce],
-})
-
-const logChange = (eventId: string, at: number, guard: Statement | undefined): Statement => ({
-  sql: `insert into change_log (event_id, version, applied, at, guard)
-    values (?, (select version from state_head), 1, ?, ${guard === undefined ? '1' : `coalesce((${guard.sql}), 0)`})`,
-  args: [eventId, at, ...(guard?.args ?? [])],
-})
-
-const dropPending = (eventId: string): Statement => ({
-  sql: 'delete from pending_changes where event_id = ?',
-  args: [eventId],
-})
-
-/** The ledger keeps the newest head, by which a restored state is found (fleet/agent/restore-detector.ts). */
-export const rememberStateHead = ({ version, nonce, history }: Head): Statement => ({
-  sql: `insert into known_state_head (id, version, nonce, history) values (1, ?, ?, ?)
-    on conflict (id) do update set version = excluded.version, nonce = excluded.nonce
-    where known_state_head.history = excluded.history and known_state_head.version < excluded.version`,
-  args: [version, nonce, history],
-})
-
-export async function readHead(state: Database): Promise<Head> {
-  const [head] = await state.read<Head>('select version, nonce, history from state_head')
-  if (head === undefined) throw new Error('The state database has no state_head row: it was not migrated')
-  return head
-}
-
-async function loggedChange(state: Database, eventId: string): Promise<{ version: number; applied: number } | null> {
-  const [row] = await state.read<{ version: number; applied: number }>(
-    'select version, applied from change_log where event_id = ?',
-    [eventId],
-  )
-  return row ?? null
-}
-
-const withConfiguration = (event: Event, { version, nonce }: Pick<Head, 'version' | 'nonce'>): Event => ({
-  ...{ ...event, config_version: version, config_id: nonce },
-})
-
-const atVersion = (statements: readonly Statement[], version: number): Statement[] =>
-  statements.map(({ sql, args }) => ({ sql, args: args.map((value) => (value === versionArgument ? version : value)) }))
-
 /**
  * Appends to the control plane's chain: one at a time in this process, and with guard and retry against other control
- * planes. With a pending id, nothing happens if that row is gone, since another process has then done all of it.
+ * planes. With pending ids, nothing happens if their rows are gone, since another process has then done all of it.
  */
-function serialAppender(options: RecorderOptions): Append {
+function serialAppender(options: RecorderOptions) {
   let last: Promise<ChainHead | null> = Promise.resolve(null)
-  return async (events, transaction) => {
-    const result = last.then((ours) => {
+  const next = async (work: (ours: ChainHead | null) => Promise<ChainHead | null>) => {
+    const result = last.then(work)
+    // The next one runs whether this one succeeds or fails. Its caller gets the error.
+    last = result.catch(() => null)
+    await result
+  }
+  const inOrder: Append = (events, transaction) =>
+    next((ours) => {
       const seen = transaction.chainHead ?? null
       const chainHead = seen !== null && ours !== null && ours.seq > seen.seq ? ours : seen
       return appendToChain(options, events, { ...transaction, chainHead })
     })
-    // The next one runs whether this one succeeds or fails. Its caller gets the error.
-    last = result.catch(() => null)
-    await result
+  return {
+    inOrder,
+    /** Nothing else is appended while it works; it appends by what it is given. */
+    exclusively: (work: (append: Append) => Promise<void>) =>
+      next(async () => {
+        await work(async (events, transaction) => {
+          await appendToChain(options, events, { ...transaction, chainHead: null })
+        })
+        return null
+      }),
   }
 }
 
 async function appendToChain(
   { ledger, clock, environment }: RecorderOptions,
   events: readonly Event[],
-  { pendingId, before, chainHead = null }: Parameters<Append>[1],
+  { pending, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
   const written = events.map((record) => ({ record, text: wellFormedJson({ ...record, environment }) }))
@@ -261,7 +215,7 @@ async function appendToChain(
     const records = written.map(({ record, text }) => ({ record, text, at: timeOf(record.timestamp, receivedAt) }))
     const end = headAfter(head, records)
     const appended = appendStatements({ chain: controlPlaneChain, head, records, digest: end.digest, receivedAt })
-    const claim = pendingId === null ? [] : [stillPending(pendingId), dropPending(pendingId)]
+    const claim = pending.flatMap((id) => [stillPending(id), dropPending(id)])
     try {
       await ledger.write([...claim, ...before, ...appended])
       return end
@@ -269,10 +223,10 @@ async function appendToChain(
       if (brokenConstraint(error) !== 'check') throw error
       if (await hasRecordsBeyond(ledger, controlPlaneChain))
         throw new Failure('dependency_unavailable', { cause: error, message: beyondItsEnd })
-      if (pendingId !== null && !(await isPending(ledger, pendingId))) return null
+      if (pending[0] !== undefined && !(await isPending(ledger, pending[0]))) return null
       const grown = (await readChainHead(ledger, controlPlaneChain)).digest !== head.digest
       // A guard among a ledger change's own statements. A change that the state has made cannot be refused any more.
-      if (!grown) throw pendingId === null ? new Failure('conflict', { cause: error }) : error
+      if (!grown) throw pending.length === 0 ? new Failure('conflict', { cause: error }) : error
       if (attempt === chainAttempts) throw new Failure('dependency_unavailable', { cause: error, retryAfter: 1 })
     }
   }
@@ -328,7 +282,7 @@ async function finishOrDrop(
   announce(head, revoked, endRequests)
   const made = { ...head, version: logged.version, nonce: row.event_id }
   await append([withConfiguration(event, made)], {
-    pendingId: row.event_id,
+    pending: [row.event_id],
     before: [...atVersion(statements, made.version), rememberStateHead(made)],
   })
   log.info({ event_id: row.event_id }, 'A change that was interrupted is now recorded')

@@ -12,11 +12,14 @@
  */
 import type Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
-import type { Row, Statement } from './statement.ts'
+import type { Row, Statement, Values } from './statement.ts'
 
 const keptAtMost = 200
+/** How long the transaction of an attempt stays open for another one that goes on from it. */
+const attemptMilliseconds = 20
 const largestKeptCharacters = 262_144
 const keepable = /^\s*(select|insert|update|delete|with|begin|commit|rollback)\b/i
+const onlyReads = /^\s*select\b/i
 const bounds = ['begin immediate', 'commit', 'rollback']
 
 interface Prepared {
@@ -25,11 +28,6 @@ interface Prepared {
   columns: string[] | null
   /** How many values it is run with. */
   values: number
-}
-
-interface Rows {
-  columns: readonly string[]
-  rows: unknown[][]
 }
 
 /** Whether a commit waits for the disk; SQLite's own words. */
@@ -49,6 +47,9 @@ export class LocalConnection {
   readonly #kept = new LRUCache<string, Prepared>({ max: keptAtMost })
   readonly #bounds = new Map<string, Prepared>()
   #characters = 0
+  /** The statements that an attempt has done, whose transaction is still open. */
+  #attempted: Statement[] | null = null
+  #attemptEnd: Timer | null = null
   #synchronous: Synchronous = 'full'
 
   constructor(options: LocalConnectionOptions) {
@@ -66,6 +67,7 @@ export class LocalConnection {
    */
   transact(statements: readonly Statement[], synchronous: Synchronous = 'full'): Row[] {
     const { native } = this.#options
+    if (this.#attempted !== null) this.#endAttempt()
     // Left by a failure whose undoing failed too.
     if (native.open && native.inTransaction) this.run('rollback')
     this.#wait(synchronous)
@@ -81,8 +83,48 @@ export class LocalConnection {
     }
   }
 
+  /**
+   * What a statement finds after others, in a transaction that is undone: by whatever comes next, apart from another
+   * attempt that goes on from it, or soon.
+   */
+  attempt(statements: readonly Statement[], read: Statement): Values {
+    if (!this.#goesOn(statements)) {
+      this.#endAttempt()
+      this.#run('begin immediate', [])
+    }
+    const done = this.#attempted ?? []
+    this.#attempted = done
+    try {
+      for (const statement of statements.slice(done.length)) {
+        this.#run(statement.sql, statement.args)
+        done.push(statement)
+      }
+      const found = this.#run(read.sql, read.args)
+      // What writes and is no part of the list must not be there for the next one.
+      if (onlyReads.test(read.sql)) this.#attemptEnd ??= setTimeout(() => this.#endAttempt(), attemptMilliseconds)
+      else this.#endAttempt()
+      return found
+    } catch (error) {
+      this.#endAttempt()
+      throw error
+    }
+  }
+
+  /** Whether the open attempt has done the first of these statements and no other. */
+  #goesOn(statements: readonly Statement[]): boolean {
+    return this.#attempted?.every((statement, index) => statement === statements[index]) === true
+  }
+
+  #endAttempt(): void {
+    clearTimeout(this.#attemptEnd ?? undefined)
+    this.#attemptEnd = null
+    this.#attempted = null
+    this.#undo()
+  }
+
   /** Runs one statement and returns its rows. Throws a LibsqlError. */
   run(sql: string, args: Statement['args'] = []): Row[] {
+    if (this.#attempted !== null) this.#endAttempt()
     const { columns, rows } = this.#run(sql, args)
     return rows.map((values) => {
       const row: Row = {}
@@ -93,10 +135,11 @@ export class LocalConnection {
 
   /** The same with each row as a list of its values, in the order of the columns. */
   runForValues(sql: string, args: Statement['args']): unknown[][] {
+    if (this.#attempted !== null) this.#endAttempt()
     return this.#run(sql, args).rows
   }
 
-  #run(sql: string, args: Statement['args']): Rows {
+  #run(sql: string, args: Statement['args']): Values {
     const { native, NativeError, LibsqlError } = this.#options
     // Native code would take a closed one as it is.
     if (!native.open) throw new LibsqlError('The client is closed', 'CLIENT_CLOSED')
@@ -116,6 +159,7 @@ export class LocalConnection {
   }
 
   close(): void {
+    this.#endAttempt()
     this.#kept.clear()
     this.#bounds.clear()
     if (this.#options.native.open) this.#options.native.close()
@@ -130,7 +174,8 @@ export class LocalConnection {
 
   #undo(): void {
     try {
-      if (this.#options.native.inTransaction) this.run('rollback')
+      const { native } = this.#options
+      if (native.open && native.inTransaction) this.run('rollback')
     } catch {
       // The cause of the failure is thrown; the next transaction undoes this one before it begins.
     }
@@ -153,7 +198,7 @@ function readerColumns(native: Prepared['native']): string[] | null {
   return native.columns().map(({ name }) => name)
 }
 
-function rowsOf({ native, columns }: Prepared, args: Statement['args']): Rows {
+function rowsOf({ native, columns }: Prepared, args: Statement['args']): Values {
   if (columns === null) {
     native.run(args)
     return { columns: [], rows: [] }

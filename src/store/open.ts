@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { embeddedAddon } from './addon.ts'
 import { naming } from './damage/damaged-file.ts'
 import { LocalConnection } from './local-connection.ts'
-import type { Row, Statement } from './statement.ts'
+import type { Row, Statement, Values } from './statement.ts'
 import { pagesAtMost, WriteAheadLog } from './write-ahead-log.ts'
 
 /**
@@ -40,6 +40,8 @@ export interface Database {
   read<Shape = Row>(sql: string, args?: Statement['args']): Promise<Shape[]>
   /** The same with each row as a list of its values in the order of the columns, as the query builder takes them. */
   readValues(sql: string, args?: Statement['args']): Promise<unknown[][]>
+  /** What a statement finds after others, in one transaction that is undone: nothing of it stays. */
+  readAfter(statements: readonly Statement[], read: Statement): Promise<Values>
   /**
    * Resolves when all that was written before is safe from a crash of the host: to be awaited before it is
    * acknowledged.
@@ -106,6 +108,9 @@ export async function openDatabase(file: string, dataDirectory: string): Promise
     },
     async readValues(sql, args = []) {
       return naming(file, () => connection.runForValues(sql, args))
+    },
+    async readAfter(statements, read) {
+      return naming(file, () => connection.attempt(statements, read))
     },
     flush: () => log.flush(),
     close() {

@@ -81,6 +81,11 @@ export async function openRemoteDatabase({
       const { columns, rows } = await guarded.read({ sql, args })
       return rows.map((row) => columns.map((_, index) => row[index]))
     },
+    async readAfter(statements, { sql, args }) {
+      const results = await guarded.attempt([...statements.map(inStatement), { sql, args }])
+      const { columns = [], rows = [] } = results.at(-1) ?? {}
+      return { columns, rows: rows.map((row) => columns.map((_, index) => row[index])) }
+    },
     // What its server has committed is as safe as it gets.
     flush: () => Promise.resolve(),
     close() {
@@ -136,6 +141,15 @@ function guard({ reader, writer, name, callMilliseconds }: Guarded) {
   return {
     write: (statements: InStatement[], patient?: LowPriority) =>
       write(() => writer.batch(statements, 'write'), patient),
+    attempt: (statements: InStatement[]) =>
+      write(async () => {
+        const transaction = await writer.transaction('write')
+        try {
+          return await transaction.batch(statements)
+        } finally {
+          transaction.close()
+        }
+      }),
     read: (statement: Statement) =>
       isRead(statement.sql)
         ? read(() => reader.execute(inStatement(statement)))

@@ -8,3 +8,9 @@ export interface Statement {
 
 /** A row as it comes from the database. */
 export type Row = Record<string, unknown>
+
+/** Rows as lists of values, in the order of the columns. */
+export interface Values {
+  readonly columns: readonly string[]
+  readonly rows: unknown[][]
+}

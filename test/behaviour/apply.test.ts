@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { until } from '../support/eventually.ts'
 import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
 
 let gatehouse: Gatehouse
@@ -85,3 +86,94 @@ test('writes what exists so that applying it changes nothing', async () => {
   expect(applied).toMatchObject({ code: 0, stderr: '' })
   expect((await operate(gatehouse, 'export')).stdout).toBe(written.stdout)
 })
+
+const teamsNamed = async (prefix: string): Promise<string[]> =>
+  (await operate(gatehouse, 'team', 'list', '--json')).stdout.match(new RegExp(`"${prefix}[^"]*"`, 'g')) ?? []
+
+test('changes nothing where one record of a file is refused, people and teams too', async () => {
+  const text = `
+teams: [{ name: half-way }]
+users: [{ email: half@example.com, name: Half, teams: [half-way] }]
+budgets: [{ name: half-way, max_budget: 1, window: day, scope: { kind: team, name: half-way } }]
+gateways: [{ name: half-way, providers: [nobody] }]
+`
+  const refused = await operate(gatehouse, 'apply', '-f', file('half.yaml', text))
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toContain(
+    'half.yaml:5:42: gateways[0].providers[0]: There is no provider of this name (gateway "half-way"). Nothing',
+  )
+  expect(await teamsNamed('half')).toEqual([])
+  expect((await operate(gatehouse, 'user', 'list')).stdout).not.toContain('half@example.com')
+})
+
+test('makes all of a file or nothing when the control plane is killed meanwhile', async () => {
+  const outcomes = new Set<number>()
+  for (const [trial, wait] of [40, 120, 220, 360].entries()) {
+    const text = `teams: [${Array.from({ length: 20 }, (_, index) => `{ name: kill${trial}-${index} }`)}]
+access_policies: [${Array.from({ length: 20 }, (_, index) => `{ name: kill${trial}-${index}, requests_per_minute: 5 }`)}]
+`
+    const applying = operate(gatehouse, 'apply', '-f', file(`kill${trial}.yaml`, text))
+    await Bun.sleep(wait)
+    process.kill(gatehouse.controlPlanePid(), 'SIGKILL')
+    await applying
+    const counted = async () => {
+      const policies = await operate(gatehouse, 'export', '--only', 'teams,access_policies')
+      return [policies.code, policies.stdout.match(new RegExp(`name: kill${trial}-`, 'g'))?.length ?? 0]
+    }
+    // What was interrupted is finished when it is more than five seconds old.
+    await until('all is there or nothing', async () => {
+      const [code, count] = await counted()
+      return code === 0 && (count === 0 || count === 40)
+    })
+    outcomes.add((await counted())[1] ?? -1)
+  }
+  expect([...outcomes].filter((count) => count !== 0 && count !== 40)).toEqual([])
+}, 90_000)
+
+test('two that apply at once leave what one of them says', async () => {
+  const policy = (name: string, rate: number) =>
+    `access_policies:\n  - { name: ${name}, requests_per_minute: ${rate} }\n`
+  const both = await Promise.all(
+    [1, 2].map((rate) => operate(gatehouse, 'apply', '-f', file(`both${rate}.yaml`, policy('raced', rate)))),
+  )
+  // The one that comes second finds the record there, or is refused.
+  expect(both.some(({ code }) => code === 0)).toBe(true)
+  for (const { code, stderr } of both) {
+    if (code !== 0) expect(stderr).toMatch(/There is another access policy of this name|conflict/)
+  }
+  const again = await Promise.all(
+    [3, 4].map((rate) => operate(gatehouse, 'apply', '-f', file(`both${rate}.yaml`, policy('raced', rate)))),
+  )
+  expect(again.some(({ code }) => code === 0)).toBe(true)
+  const shown = await operate(gatehouse, 'export', '--only', 'access_policies')
+  expect(shown.stdout.match(/name: raced/g)).toHaveLength(1)
+  expect(shown.stdout).toMatch(/name: raced\n {4}requests_per_minute: [34]/)
+})
+
+test('--prune with a label deletes what carries it and no file names, and nothing of others', async () => {
+  const team = (...names: string[]) => `teams: [${names.map((name) => `{ name: ${name} }`)}]\n`
+  const run = (text: string, ...flags: string[]) =>
+    operate(gatehouse, 'apply', '-f', file('label.yaml', text), ...flags)
+  const policy = 'access_policies: [{ name: label-a, requests_per_minute: 1 }]\n'
+  expect((await run(`${team('label-a', 'label-b')}${policy}`, '--label', 'a')).code).toBe(0)
+  expect((await run(team('label-c'), '--label', 'c')).code).toBe(0)
+  expect((await run(team('label-d'))).code).toBe(0)
+  const foreign = await run(team('label-c'), '--label', 'a')
+  expect(foreign).toMatchObject({ code: 2, stderr: expect.stringContaining('belongs to files with the label c') })
+  const pruned = await run(team('label-b'), '--label', 'a', '--prune', '--yes')
+  expect(pruned).toMatchObject({ code: 0, stdout: '= team label-b\n- access policy label-a\n- team label-a\n' })
+  expect((await teamsNamed('label-')).toSorted()).toEqual(['"label-b"', '"label-c"', '"label-d"'])
+  // A record that was there before is taken under the label, and given up with it.
+  expect((await run(team('label-b', 'label-d'), '--label', 'a')).stdout).toBe('= team label-b\n= team label-d\n')
+  expect((await run(team('label-b'), '--label', 'a', '--prune', '--yes')).stdout).toContain('- team label-d')
+})
+
+test('an export makes another installation the same', async () => {
+  const written = (await operate(gatehouse, 'export')).stdout
+  const names = [...written.matchAll(/env: (\w+)/g)].map(([, name = '']) => name)
+  await using other = await startGatehouse()
+  const path = file('other.yaml', written.replaceAll(/\{ ?env: (\w+) ?\}|env: (\w+)/g, 'file: key.txt'))
+  expect(names.length).toBeGreaterThan(2)
+  expect(await operate(other, 'apply', '-f', path)).toMatchObject({ code: 0, stderr: '' })
+  expect((await operate(other, 'export')).stdout.split('\n').toSorted()).toEqual(written.split('\n').toSorted())
+}, 60_000)

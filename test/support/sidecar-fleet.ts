@@ -297,6 +297,7 @@ export class SidecarFleet implements AsyncDisposable {
     return {
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
       writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
+      readAfter: () => Promise.reject(new RangeError('The fleet does not write the state')),
       flush: () => Promise.resolve(),
       async read<Row>(sql: string, args: Statement['args'] = []) {
         const { columns, rows } = await client.execute({ sql, args })

@@ -2,6 +2,7 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { runCommandLine } from '../../command/command.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
 import { recordingTerminal } from '../../testing/terminal.ts'
@@ -19,7 +20,13 @@ const there = [
 ]
 const shownModel = (id: string, weight: number) => ({
   ...{ id, version: 2, strategy: 'weighted', families: null, price: null, max_output_tokens: null, fallbacks: [] },
-  ...{ translation: 'lenient', targets: [{ provider: 'a', weight, tier: 1 }] },
+  ...{
+    translation: 'lenient',
+    targets: [
+      { provider: 'a', weight, tier: 1 },
+      { provider: 'b', weight: 1, tier: 1 },
+    ],
+  },
 })
 const shownModels = [shownModel('same/model', 3), shownModel('canary/model', 1)]
 let refusing = false
@@ -27,7 +34,10 @@ let providersThere: object[] = []
 const control = recordingControlPlane(({ method, path }) =>
   method !== 'GET'
     ? refusing
-      ? Response.json({ error: { message: 'It has changed', code: 'version_mismatch' } }, { status: 412 })
+      ? Response.json(
+          { error: { message: 'It has changed', code: 'version_mismatch', param: 'calls.0' } },
+          { status: 412 },
+        )
       : present('done', {})
     : path === '/v1/policies'
       ? { policies: [], next_cursor: null }
@@ -68,10 +78,13 @@ async function apply(text: string, ...flags: string[]) {
   await runCommandLine(applyCommand(terminal), ['-f', path, ...flags], terminal)
   return terminal.written() + terminal.noted()
 }
-const sent = () =>
+const calls = () =>
   control.requests
     .filter(({ method }) => method !== 'GET')
-    .map(({ method, target, body }) => [`${method} ${target.replace('/v1/catalog/mcp-servers', '')}`, body])
+    .flatMap(({ body }) => z.object({ calls: z.array(callSchema) }).parse(body).calls)
+const callSchema = z.looseObject({ method: z.string(), path: z.string(), body: z.unknown().optional() })
+const sent = () =>
+  calls().map(({ method, path, body }) => [`${method} ${path.replace('/v1/catalog/mcp-servers', '')}`, body])
 
 test('apply makes MCP servers match a file, with secrets from variables, and shows no secret', async () => {
   const shown = await apply(yaml, '--dry-run')
@@ -138,7 +151,7 @@ test('apply resends nothing for a server without secrets, and names the record w
   const open = 'mcp_servers:\n  - { name: open, url: "https://open.example.com/mcp"'
   expect(await apply(`${open} }\n`, '--secrets')).toBe('= MCP server open\n')
   refusing = true
-  await expect(apply(`${open}, enabled: false }\n`)).rejects.toThrow('MCP server "open": It has changed')
+  await expect(apply(`${open}, enabled: false }\n`)).rejects.toThrow('It has changed (MCP server "open")')
   refusing = false
   there.pop()
 })
@@ -214,19 +227,27 @@ providers:
 })
 
 test('models are created and changed by their names, such as the weight of a canary', async () => {
-  const model = (name: string, weight: number) => ({ name, strategy: 'weighted', targets: [{ provider: 'a', weight }] })
+  const model = (name: string, weight: number) => ({
+    name,
+    strategy: 'weighted',
+    targets: [{ provider: 'a', weight }, { provider: 'b' }],
+  })
   const file = { models: [model('same/model', 3), model('canary/model', 5), model('new', 1)] }
   const said = await apply(JSON.stringify(file))
   expect(said).toContain('= model same/model')
   expect(said).toContain('~ model canary/model')
   expect(said).toContain('+ model new')
   const target = (weight: number) => ({ provider: 'a', weight, tier: 1 })
-  expect(control.requests.filter(({ method }) => method !== 'GET')).toMatchObject([
+  expect(calls()).toMatchObject([
     {
       method: 'PATCH',
-      target: '/v1/catalog/models/canary%2Fmodel',
-      body: { targets: [{ ...target(5), upstream_model: 'canary/model' }] },
+      path: '/v1/catalog/models/canary%2Fmodel',
+      body: { targets: [{ ...target(5), upstream_model: 'canary/model' }, { provider: 'b' }] },
     },
-    { method: 'POST', target: '/v1/catalog/models', body: { id: 'new', strategy: 'weighted', targets: [target(1)] } },
+    {
+      method: 'POST',
+      path: '/v1/catalog/models',
+      body: { id: 'new', strategy: 'weighted', targets: [target(1), { provider: 'b' }] },
+    },
   ])
 })

@@ -6,10 +6,11 @@
  */
 import { defineCommand } from 'citty'
 import { Failure } from '../../../src/failure.ts'
+import type { Api } from '../../command/api.ts'
 import { connect, recordFlags } from '../../command/record.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { paintFor, summaryOf, textOf } from './difference.ts'
-import { readSources } from './files.ts'
+import { readSources, type Source } from './files.ts'
 import { Installation } from './installation.ts'
 import { kinds } from './kinds/kinds.ts'
 import { planOf, type Step } from './plan.ts'
@@ -17,6 +18,7 @@ import { fileSchema } from './schema.ts'
 import { SecretReader } from './secret-reference.ts'
 import { send } from './send.ts'
 import { wantedOf } from './wanted.ts'
+import { watch } from './watch.ts'
 
 export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.text()) =>
   defineCommand({
@@ -28,7 +30,13 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
       'dry-run': { type: 'boolean', description: 'Only show what would change' },
       secrets: { type: 'boolean', description: 'Send secrets too where nothing else differs: theirs are not compared' },
       prune: { type: 'boolean', description: 'Delete what a list of the files does not name' },
+      label: {
+        type: 'string',
+        description: 'Mark the records of the files with it; --prune then deletes what carries it and no file names',
+        valueHint: 'LABEL',
+      },
       yes: { type: 'boolean', description: 'With --prune: really delete them' },
+      watch: { type: 'boolean', description: 'Go on, and apply again whenever the files change' },
       schema: { type: 'boolean', description: 'Print the JSON schema of files, for editors, and do nothing else' },
       ...recordFlags,
     },
@@ -40,26 +48,61 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.tex
       if (args.prune && !args.yes && !dryRun) {
         throw new Failure('usage', { message: 'Deleting cannot be undone: repeat with --yes, or look with --dry-run' })
       }
-      const wish = wantedOf(await readSources(args.file, readInput))
-      const api = connect(args, terminal)
-      const options = { prune: args.prune === true, owned: null, secrets: args.secrets === true }
-      const steps = await planOf(wish, new Installation(api), options)
-      if (!dryRun) {
-        // A secret that cannot be read is found before anything is changed.
-        const secrets = new SecretReader(terminal)
-        const prepared = []
-        for (const step of steps) prepared.push({ step, calls: await step.calls(secrets) })
-        await send(api, prepared)
+      const { file } = args
+      if (args.label !== undefined && !labelForm.test(args.label)) {
+        throw new Failure('usage', { message: '--label takes 1 to 63 letters, digits and . _ / -' })
       }
-      await show(steps, { dryRun, json: args.json === true }, terminal)
+      const read = () => readSources(file, readInput)
+      const once = async () => {
+        const { label = null } = args
+        const options = { dryRun, prune: args.prune === true, label, secrets: args.secrets === true, terminal }
+        const steps = await apply(await read(), connect(args, terminal), options)
+        await show(steps, { dryRun, json: args.json === true, onlyChanges: args.watch === true }, terminal)
+      }
+      if (!args.watch) return await once()
+      if (dryRun || file === '-')
+        throw new Failure('usage', { message: '--watch applies files: leave --dry-run and - out' })
+      await watch({ read, apply: once, terminal, stopped: stopSignal() })
     },
   })
 
+const labelForm = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/
+
+interface ApplyOptions {
+  dryRun: boolean
+  prune: boolean
+  label: string | null
+  secrets: boolean
+  terminal: Terminal
+}
+
+async function apply(
+  sources: readonly Source[],
+  api: Api,
+  { dryRun, prune, label, secrets, terminal }: ApplyOptions,
+): Promise<readonly Step[]> {
+  const { steps, labels } = await planOf(wantedOf(sources), new Installation(api), { prune, label, secrets })
+  if (dryRun) return steps
+  // A secret that cannot be read is found before anything is changed.
+  const reader = new SecretReader(terminal)
+  const prepared = []
+  for (const step of steps) prepared.push({ step, calls: await step.calls(reader) })
+  await send(api, prepared, labels)
+  return steps
+}
+
+function stopSignal(): AbortSignal {
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop.abort())
+  return stop.signal
+}
+
 async function show(
-  steps: readonly Step[],
-  { dryRun, json }: { dryRun: boolean; json: boolean },
+  all: readonly Step[],
+  { dryRun, json, onlyChanges }: { dryRun: boolean; json: boolean; onlyChanges: boolean },
   terminal: Terminal,
 ): Promise<void> {
+  const steps = onlyChanges ? all.filter(({ action }) => action !== 'unchanged') : all
   if (json) {
     const shown = steps.map(({ action, kind, name, id, changes }) => ({ record: kind.one, action, name, id, changes }))
     return await terminal.write(`${JSON.stringify({ applied: !dryRun, steps: shown })}\n`)

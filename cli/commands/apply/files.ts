@@ -61,7 +61,9 @@ function parsed(name: string, text: string): Source[] {
     const { line, col } = lines.linePos(offset)
     return `${line}:${col}`
   }
-  return parseAllDocuments(text, { lineCounter: lines, prettyErrors: false }).map((document): Source => {
+  const documents = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })
+  if (documents.length === 0) return [{ name, content: null, position: () => null }]
+  return documents.map((document): Source => {
     const [fault] = document.errors
     if (fault !== undefined) {
       throw new Failure('usage', { message: `${name}:${at(fault.pos[0])}: ${fault.message}`, cause: fault })

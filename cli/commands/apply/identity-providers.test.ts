@@ -2,6 +2,7 @@ import { afterAll, afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { newProviderBody } from '../../../src/members/identity-providers/identity-provider-resource.ts'
 import { runCommandLine } from '../../command/command.ts'
 import { recordingControlPlane } from '../../testing/control-plane.ts'
@@ -27,7 +28,11 @@ async function apply(entry: object, ...flags: string[]) {
   await runCommandLine(applyCommand(terminal), ['-f', path, ...flags], terminal)
   return terminal.written()
 }
-const sent = () => control.requests.filter(({ method }) => method !== 'GET').map(({ body }) => body)
+const sentSchema = z.object({ calls: z.array(z.looseObject({ body: z.unknown() })) })
+const sent = () =>
+  control.requests
+    .filter(({ method }) => method !== 'GET')
+    .flatMap(({ body }) => sentSchema.parse(body).calls.map((call) => call.body))
 
 const acme = { name: 'Acme', issuer: 'https://id.acme.test', client_id: 'gatehouse', client_secret: { env: 'SECRET' } }
 

@@ -19,9 +19,12 @@ const tokens = {
 }
 type Referred = Pick<Kind, 'path' | 'one' | 'plural' | 'idOf' | 'nameOf'> & { isCounted?(record: Shown): boolean }
 
+const labelSchema = z.object({ path: z.string(), id: z.string(), label: z.string() })
+
 export class Installation {
   readonly #api: Api
   readonly #records = new Map<string, Shown[]>()
+  readonly #labels = new Map<string, string>()
   /** Names of records that a plan makes, by the path of their kind, and what stands for their ids. */
   readonly #planned = new Map<string, Map<string, string>>()
 
@@ -39,6 +42,16 @@ export class Installation {
     for (const path of paths) {
       if (!this.#records.has(path)) this.#records.set(path, await readAll(this.#api, referred(path)))
     }
+  }
+
+  /** Reads which record carries which label. */
+  async loadLabels(): Promise<void> {
+    const rows = await readAll(this.#api, { path: '/v1/labels', plural: 'labels' })
+    for (const { path, id, label } of z.array(labelSchema).parse(rows)) this.#labels.set(`${path} ${id}`, label)
+  }
+
+  labelOf({ path }: Kind, id: string): string | null {
+    return this.#labels.get(`${path} ${id}`) ?? null
   }
 
   /** Those of a kind that was loaded. */
@@ -100,7 +113,10 @@ const referredBy = ({ places }: Kind): string[] =>
     return always === null ? ['/v1/teams', '/v1/users'] : [always.path]
   })
 
-async function readAll(api: Api, { path, plural, isCounted = () => true }: Referred): Promise<Shown[]> {
+async function readAll(
+  api: Api,
+  { path, plural, isCounted = () => true }: Pick<Referred, 'path' | 'plural' | 'isCounted'>,
+): Promise<Shown[]> {
   const found: Shown[] = []
   let cursor: string | undefined
   do {

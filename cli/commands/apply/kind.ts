@@ -58,8 +58,8 @@ export interface KindOptions extends Overrides {
   check?(body: unknown): void
   /** Calls after the one that makes or changes the record. */
   more?(situation: Situation): Call[]
-  /** The call that takes a record away, where it is not DELETE; null where none may be. */
-  remove?(record: Shown, id: string): Call | null
+  /** The calls that take a record away, where that is not DELETE; none for one that stays. */
+  remove?(record: Shown, id: string): Call[]
 }
 
 export interface Kind
@@ -93,7 +93,7 @@ export interface Kind
   normalised(entry: Entry): Entry
   /** What is there, as a file would say it apart from names; a secret that is there is `secretThere`. */
   shown(record: Shown): Entry
-  remove(record: Shown, id: string): Call | null
+  remove(record: Shown, id: string): Call[]
 }
 
 /** What stands for a secret that is there, which nobody is shown. */
@@ -146,7 +146,7 @@ export function kindOf(resource: Description, options: KindOptions = {}): KindAl
       const fields = Object.entries(given).filter(([name]) => fieldsOf(entry).includes(fileName(name)))
       return Object.fromEntries(fields)
     },
-    remove: options.remove ?? ((_, one) => ({ method: 'DELETE', path: `${resource.path}/${encodeURIComponent(one)}` })),
+    remove: options.remove ?? ((_, one) => [{ method: 'DELETE', path: `${resource.path}/${encodeURIComponent(one)}` }]),
   }
 }
 

@@ -3,12 +3,13 @@
  * found by its name. Fields that a file leaves out become those of a new record, unless the kind keeps them; secrets
  * are compared by whether they are there.
  */
-import { Failure } from '../../../src/failure.ts'
+import { asFailure, Failure } from '../../../src/failure.ts'
 import type { Installation } from './installation.ts'
 import { type Call, entrySchema, type Kind, masked, presentEntry, type Shown, whole } from './kind.ts'
+import { kinds as allKinds } from './kinds/kinds.ts'
 import { type Entry, entryMember, replaced } from './places.ts'
 import { type SecretReader, secretReference } from './secret-reference.ts'
-import { bodyNames, Faults, newBody, type Wanted, type Wish } from './wanted.ts'
+import { bodyNames, Faults, faultLine, newBody, pathInFile, pathOfParam, type Wanted, type Wish } from './wanted.ts'
 
 export type Changes = Readonly<Record<string, { from: unknown; to: unknown }>>
 
@@ -24,6 +25,8 @@ export interface Step {
   readonly made: Entry | null
   /** The calls that bring it about; secrets are read for them. */
   calls(secrets: SecretReader): Promise<Call[]>
+  /** What the API refuses, with the place in the file that says it; null where no file does. */
+  refused(param: string | null, message: string): string | null
   /** Calls after those of all records that are made: what refers to records of the same kind. */
   readonly later: readonly Call[]
 }
@@ -31,43 +34,74 @@ export interface Step {
 interface PlanOptions {
   /** Deletes records of the kinds that files list, where no file names them. */
   readonly prune: boolean
-  /** Those that `prune` may delete; null: all. */
-  readonly owned: ((kind: Kind, id: string) => boolean) | null
+  /** Only records with this label are deleted, of whatever kind; the records of the files get it. */
+  readonly label: string | null
   /** Secrets are sent where nothing else differs, too. */
   readonly secrets: boolean
 }
 
-const pendingPrefix = 'urn:gatehouse:created:'
-const pending = /urn:gatehouse:created:([A-Za-z0-9_]+\/[A-Za-z0-9%._~!*'()-]+)/g
+/** What stands for the id of a record until it is made: the control plane puts the id in its place. */
+const pendingId = (kind: Kind, name: string): string =>
+  kind.choosesId ? name : `urn:gatehouse:created:${pendingKey(kind, name)}`
 
-/** What stands for the id of a record until it is made. */
-const pendingId = (kind: Kind, name: string): string => (kind.choosesId ? name : pendingPrefix + pendingKey(kind, name))
+export const pendingKey = ({ member }: Kind, name: string): string => `${member}:${encodeURIComponent(name)}`
 
-export const pendingKey = ({ member }: Kind, name: string): string => `${member}/${encodeURIComponent(name)}`
+/** The label that a record is to have; null takes it away. */
+export interface Label {
+  readonly path: string
+  readonly id: string
+  readonly label: string | null
+}
 
-/** A value with the ids of records that have been made since. */
-export function withIds<Value>(value: Value, ids: ReadonlyMap<string, string>): Value {
-  const text = JSON.stringify(value)
-  if (text === undefined || !text.includes(pendingPrefix)) return value
-  return JSON.parse(text.replaceAll(pending, (whole, key: string) => ids.get(key) ?? whole))
+export interface Plan {
+  readonly steps: readonly Step[]
+  readonly labels: readonly Label[]
 }
 
 /** Everything that is to be done, in its order. Throws `usage` with every fault. */
 export async function planOf(
   { entries, kinds }: Wish,
   installation: Installation,
-  { prune, owned, secrets }: PlanOptions,
-): Promise<Step[]> {
-  await installation.load(kinds)
+  { prune, label, secrets }: PlanOptions,
+): Promise<Plan> {
+  await installation.load(prune && label !== null ? allKinds : kinds)
+  if (label !== null) await installation.loadLabels()
   const faults = new Faults()
   const ordered = inOrder(entries)
   for (const { kind, name } of ordered) {
     if (presentOf(kind, name, installation) === undefined) installation.plan(kind, name, pendingId(kind, name))
   }
   const steps = ordered.map((wanted) => stepOf(wanted, { installation, faults, secrets }))
+  if (label !== null) requireLabel(ordered, label, installation, faults)
   faults.end()
-  return [...steps, ...(prune ? deletions({ entries, kinds }, installation, owned) : [])]
+  const scope = label === null ? kinds : new Set(allKinds)
+  const gone = prune ? deletions({ entries, kinds: scope }, installation, label) : []
+  return {
+    steps: [...steps, ...gone],
+    labels: label === null ? [] : labelsOf([...steps, ...gone], label, installation),
+  }
 }
+
+/** A record belongs to the files of one label. */
+function requireLabel(ordered: readonly Wanted[], label: string, installation: Installation, faults: Faults): void {
+  for (const { kind, name, source, at } of ordered) {
+    const record = presentOf(kind, name, installation)
+    const other = record === undefined ? null : installation.labelOf(kind, kind.idOf(record))
+    if (other === null || other === label) continue
+    faults.add(
+      source,
+      at,
+      `The ${kind.one} "${name}" belongs to files with the label ${other}: take it out of one of both`,
+    )
+  }
+}
+
+const labelsOf = (steps: readonly Step[], label: string, installation: Installation): Label[] =>
+  steps.flatMap(({ action, kind, name, id }) => {
+    const wanted = action === 'delete' ? null : label
+    if (id !== null && installation.labelOf(kind, id) === wanted) return []
+    return [{ path: kind.path, id: id ?? pendingId(kind, name), label: wanted }]
+  })
 
 /** What others refer to comes first; otherwise the order of the files. */
 const inOrder = (entries: readonly Wanted[]): Wanted[] =>
@@ -86,7 +120,9 @@ function stepOf(wanted: Wanted, { installation, faults, secrets }: StepContext):
   const { kind, name, entry, source, at } = wanted
   const record = presentOf(kind, name, installation)
   requireReferences(wanted, installation, faults)
-  const common = { kind, name, changes: {}, made: null, later: [] }
+  const refused = (param: string | null, message: string) =>
+    faultLine(source, [...at, ...pathInFile(kind, pathOfParam(param))], message)
+  const common = { kind, name, changes: {}, made: null, later: [], refused }
   const deferred = deferredFields(wanted, installation)
   const deferredCalls = (id: string): Call[] =>
     deferred.length === 0 ? [] : [patchOf(kind, id, bodyNames(kind, partOf(kind, entry, deferred)))]
@@ -191,14 +227,23 @@ const partOf = (kind: Kind, entry: Entry, fields: readonly string[]): Entry =>
   Object.fromEntries(fields.map((field) => [field, entry[field] ?? kind.absent[field] ?? null]))
 
 /** The API's body of an entry or of a part of one, with ids and secrets. */
-async function bodyOf(part: Entry, { kind, entry, source }: Wanted, installation: Installation, reader: SecretReader) {
+async function bodyOf(
+  part: Entry,
+  { kind, entry, source, at }: Wanted,
+  installation: Installation,
+  reader: SecretReader,
+) {
   const secrets = new Map<unknown, string>()
   for (const { path, refersTo } of kind.places) {
     if (refersTo !== null) continue
-    const found: unknown[] = []
-    replaced(part, path, path, (reference) => found.push(reference))
-    for (const reference of found) {
-      secrets.set(JSON.stringify(reference), await reader.read(secretReference.parse(reference), source.name))
+    const found: [unknown, readonly string[]][] = []
+    replaced(part, path, path, (reference, where) => found.push([reference, where]))
+    for (const [reference, where] of found) {
+      const secret = await reader.read(secretReference.parse(reference), source.name).catch((thrown: unknown) => {
+        const { message } = asFailure(thrown)
+        throw new Failure('usage', { message: faultLine(source, [...at, ...where], message), cause: thrown })
+      })
+      secrets.set(JSON.stringify(reference), secret)
     }
   }
   let body: unknown = part
@@ -233,15 +278,16 @@ function requireReferences({ kind, entry, source, at }: Wanted, installation: In
 }
 
 /** In the opposite order: what refers to others goes first. */
-function deletions({ entries, kinds }: Wish, installation: Installation, owned: PlanOptions['owned']): Step[] {
+function deletions({ entries, kinds }: Wish, installation: Installation, label: string | null): Step[] {
   return [...kinds]
     .toSorted((one, other) => other.order - one.order)
     .flatMap((kind) => {
       const named = new Set(entries.filter((wanted) => wanted.kind === kind).map(({ name }) => name))
       const gone = installation.records(kind).flatMap((record) => {
         const id = kind.idOf(record)
-        const call = named.has(kind.nameOf(record)) || owned?.(kind, id) === false ? null : kind.remove(record, id)
-        return call === null ? [] : [{ record, id, call }]
+        const stays = named.has(kind.nameOf(record)) || (label !== null && installation.labelOf(kind, id) !== label)
+        const calls = stays ? [] : kind.remove(record, id)
+        return calls.length === 0 ? [] : [{ record, id, calls }]
       })
       // Records that name each other let go of each other first.
       const letGo = gone.flatMap(({ record, id }) =>
@@ -249,10 +295,22 @@ function deletions({ entries, kinds }: Wish, installation: Installation, owned: 
           .filter((field) => gone.length > 1 && namesIn(record[field]).length > 0)
           .map((field) => patchOf(kind, id, { [field]: kind.absent[field] ?? null })),
       )
-      return gone.map(({ record, id, call }, index): Step => {
+      return gone.map(({ record, id, calls: removing }, index): Step => {
         const version = letGo.length > 0 ? {} : { version: Number(record.version) }
-        const calls = async () => [...(index === 0 ? letGo : []), { ...call, ...version }]
-        return { action: 'delete', kind, name: kind.nameOf(record), id, changes: {}, made: null, calls, later: [] }
+        const last = removing.length - 1
+        const ofVersion = removing.map((call, place) => (place === last ? { ...call, ...version } : call))
+        const calls = async () => [...(index === 0 ? letGo : []), ...ofVersion]
+        return {
+          action: 'delete',
+          kind,
+          name: kind.nameOf(record),
+          id,
+          changes: {},
+          made: null,
+          calls,
+          later: [],
+          refused: () => null,
+        }
       })
     })
 }

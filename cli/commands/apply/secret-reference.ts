@@ -30,7 +30,7 @@ export const secretReference = z
       z.strictObject({ env: z.string().min(1) }),
       z.strictObject({ file: z.string().min(1) }),
       z.strictObject({ command: z.array(z.string()).min(1) }),
-      z.string().regex(vaultAddress),
+      z.string().regex(vaultAddress, hint),
     ],
     { error: hint },
   )

@@ -1,21 +1,47 @@
-/** Carries a plan out over the API. */
+/** Carries a plan out: all of it in one call of the API, which is done whole or not at all. */
+import { z } from 'zod'
+import { Failure } from '../../../src/failure.ts'
 import type { Api } from '../../command/api.ts'
 import { ApiRefusal } from '../../command/report.ts'
-import { type Call, entrySchema } from './kind.ts'
-import { pendingKey, type Step, withIds } from './plan.ts'
+import type { Call } from './kind.ts'
+import { type Label, pendingKey, type Step } from './plan.ts'
 
 export interface Prepared {
   readonly step: Step
   readonly calls: readonly Call[]
 }
 
-/** Makes the calls in their order. Throws the API's refusal with the record that it is about. */
-export async function send(api: Api, prepared: readonly Prepared[]): Promise<void> {
-  const ids = new Map<string, string>()
-  for (const { step, call, makes } of inOrder(prepared)) {
-    const answer = await one(api, step, withIds(call, ids))
-    if (makes) ids.set(pendingKey(step.kind, step.name), step.kind.idOf(answer))
+/** What the control plane takes at once (src/api/together). */
+const mostCalls = 500
+
+/** Throws the API's refusal with the record that it is about; then nothing has changed. */
+export async function send(api: Api, prepared: readonly Prepared[], labels: readonly Label[]): Promise<void> {
+  const ordered = inOrder(prepared)
+  if (ordered.length === 0 && labels.length === 0) return
+  if (ordered.length > mostCalls) {
+    const message = `That is ${ordered.length} calls, and ${mostCalls} at most are done together: apply the files one after another`
+    throw new Failure('usage', { message })
   }
+  const calls = ordered.map(({ step, call: { version, ...call }, makes }) => ({
+    ...call,
+    if_match: version,
+    creates: makes ? pendingKey(step.kind, step.name) : undefined,
+  }))
+  try {
+    await api.json({ method: 'POST', path: '/v1/together', body: { calls, labels } }, z.looseObject({}))
+  } catch (thrown) {
+    throw thrown instanceof ApiRefusal ? withRecord(thrown, ordered) : thrown
+  }
+}
+
+/** `calls.3.body.base_url` says the record and the field. */
+function withRecord({ status, code, message, param, requestId }: ApiRefusal, ordered: readonly Ordered[]): ApiRefusal {
+  const [, index, field] = /^calls\.(\d+)(?:\.body\.(.+))?$/.exec(param ?? '') ?? []
+  const step = index === undefined ? undefined : ordered[Number(index)]?.step
+  const which = step === undefined ? message : `${step.kind.one} "${step.name}": ${message}`
+  const located = step?.refused(field ?? null, message) ?? which
+  const said = { status, code, message: `${located}. Nothing was changed`, requestId }
+  return new ApiRefusal({ ...said, param: step === undefined ? param : (field ?? null) })
 }
 
 interface Ordered {
@@ -26,7 +52,7 @@ interface Ordered {
 }
 
 /** Deletions come last, after what refers to records of the same kind. */
-export function inOrder(prepared: readonly Prepared[]): Ordered[] {
+function inOrder(prepared: readonly Prepared[]): Ordered[] {
   const callsOf = (isDeletion: boolean) =>
     prepared
       .filter(({ step }) => (step.action === 'delete') === isDeletion)
@@ -35,15 +61,4 @@ export function inOrder(prepared: readonly Prepared[]): Ordered[] {
       )
   const later = prepared.flatMap(({ step }) => step.later.map((call) => ({ step, call, makes: false })))
   return [...callsOf(false), ...later, ...callsOf(true)]
-}
-
-async function one(api: Api, { kind, name }: Step, { method, path, body, version }: Call) {
-  const headers = version === undefined ? {} : { headers: { 'if-match': `"${version}"` } }
-  try {
-    return await api.json({ method, path, body, ...headers }, entrySchema)
-  } catch (thrown) {
-    if (!(thrown instanceof ApiRefusal)) throw thrown
-    const { status, code, message, param, requestId } = thrown
-    throw new ApiRefusal({ status, code, message: `${kind.one} "${name}": ${message}`, param, requestId })
-  }
 }

@@ -8,7 +8,7 @@ import { nearest } from '../../../src/lib/text/nearest.ts'
 import type { Path, Source } from './files.ts'
 import { entrySchema, type Kind } from './kind.ts'
 import { kinds } from './kinds/kinds.ts'
-import { type Entry, entryMember, replaced } from './places.ts'
+import { type Entry, entryMember, replaced, withoutId } from './places.ts'
 
 export interface Wanted {
   readonly kind: Kind
@@ -33,10 +33,7 @@ export class Faults {
   readonly #lines: string[] = []
 
   add(source: Source, path: Path, message: string, ofName = false): void {
-    const position = source.position(path, ofName)
-    const place = [source.name, ...(position === null ? [] : [position])].join(':')
-    const about = recordAt(source.content, path)
-    this.#lines.push(`${place}: ${path.length === 0 ? '' : `${written(path)}: `}${message}${about}`)
+    this.#lines.push(faultLine(source, path, message, ofName))
   }
 
   /** Throws `usage` with all of them, if there is any. */
@@ -46,6 +43,13 @@ export class Faults {
     const lines = [...this.#lines.slice(0, faultsShown), ...(more > 0 ? [`and ${more} more`] : [])]
     throw new Failure('usage', { message: lines.join('\n') })
   }
+}
+
+/** `FILE:LINE:COLUMN: PATH: MESSAGE`, and the record. */
+export function faultLine(source: Source, path: Path, message: string, ofName = false): string {
+  const position = source.position(path, ofName)
+  const place = [source.name, ...(position === null ? [] : [position])].join(':')
+  return `${place}: ${path.length === 0 ? '' : `${written(path)}: `}${message}${recordAt(source.content, path)}`
 }
 
 /** The record that a fault is in, as its file names it. */
@@ -127,8 +131,7 @@ function checkedEntry(kind: Kind, given: unknown, { source, at }: Where, faults:
     return [{ kind, name, entry, source, at }]
   } catch (thrown) {
     const { message, param } = asFailure(thrown)
-    const path = param === null ? [] : param.split('.').map((each) => (/^\d+$/.test(each) ? Number(each) : each))
-    faults.add(source, [...at, ...pathInFile(kind, path)], message)
+    faults.add(source, [...at, ...pathInFile(kind, pathOfParam(param))], message)
     return []
   }
 }
@@ -146,13 +149,15 @@ function standIn(kind: Kind, entry: Entry): Record<string, unknown> {
     body = replaced(body, path, apiPath, (found) => {
       const target = refersTo === null ? null : refersTo(entry, found)
       if (refersTo === null) return 'x'
-      return target === null ? found : (target.prefix ?? '') + noId
+      return target === null ? found : (target.prefix ?? '') + noId(String(found))
     })
   }
   return newBody(kind, bodyNames(kind, entrySchema.parse(body)))
 }
 
-const noId = '00000000-0000-4000-8000-000000000000'
+/** An id of no record, another one for each name. */
+const noId = (name: string): string =>
+  `00000000-0000-4000-8000-${new Bun.CryptoHasher('md5').update(name).digest('hex').slice(0, 12)}`
 
 /** With the API's names, and without fields that belong to other calls. */
 export const bodyNames = (kind: Kind, entry: Entry): Record<string, unknown> =>
@@ -168,8 +173,12 @@ export const bodyNames = (kind: Kind, entry: Entry): Record<string, unknown> =>
 export const newBody = ({ bodyFields }: Kind, body: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(body).filter(([name]) => bodyFields.has(name)))
 
+/** The path of a field that the API names: `targets.0.provider`. */
+export const pathOfParam = (param: string | null): (string | number)[] =>
+  param === null ? [] : param.split('.').map((each) => (/^\d+$/.test(each) ? Number(each) : each))
+
 /** A path of the API's body as it is in the file. */
-function pathInFile(kind: Kind, path: readonly PropertyKey[]): (string | number)[] {
+export function pathInFile(kind: Kind, path: readonly PropertyKey[]): (string | number)[] {
   const plain = path.map((name) => (typeof name === 'number' ? name : String(name)))
   const place = kind.places.find(({ apiPath }) =>
     apiPath.every((name, index) => index >= plain.length || name === '*' || name === plain[index]),
@@ -194,7 +203,7 @@ function addIssue(
   if (issue.code === 'unrecognized_keys') {
     for (const name of issue.keys) {
       const known = membersAt(kind.entry, path, given)
-      const meant = nearest(name, known)
+      const meant = known.find((each) => each === withoutId(name)) ?? nearest(name, known)
       const message =
         meant === null ? `is no field; there are ${known.join(', ')}` : `is no field: did you mean ${meant}?`
       faults.add(source, [...at, ...path, name], message, true)
@@ -211,8 +220,26 @@ function messageOf(issue: Issue, value: unknown, kind: Kind): string {
   if (issue.code === 'invalid_union' && issue.discriminator !== undefined) {
     return choices(discriminators(kind.entry, issue.discriminator), value)
   }
+  if (issue.code === 'invalid_type') return `Write ${article(issue.expected)}, not ${article(kindOf(value))}`
+  if (issue.code === 'too_small' && issue.origin === 'array') return `Write at least ${issue.minimum}`
+  if (issue.code === 'too_small' && issue.origin === 'number') {
+    return `Write a number ${issue.inclusive === false ? 'above' : 'from'} ${issue.minimum}`
+  }
   return issue.message
 }
+
+const article = (type: string): string =>
+  ({
+    string: 'a text',
+    number: 'a number',
+    int: 'a whole number',
+    boolean: 'true or false',
+    array: 'a list',
+    object: 'an object',
+    record: 'an object',
+  })[type] ?? type
+
+const kindOf = (value: unknown): string => (Array.isArray(value) ? 'array' : typeof value)
 
 function choices(values: readonly string[], value: unknown): string {
   const meant = nearest(String(value), values)

@@ -13,7 +13,7 @@ import { cellsOf, integerCell, named, readCells } from '../../store/damage/store
 import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { Statement } from '../../store/statement.ts'
-import { readHead } from '../change.ts'
+import { readHead } from '../change-statements.ts'
 import { chainStart } from '../log/chain.ts'
 import { digestAt, type OpenSegments, openSegments } from '../log/read-records.ts'
 import { openFloor, readStoredFloors } from '../retention/retention-floor.ts'

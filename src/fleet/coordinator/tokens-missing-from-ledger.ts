@@ -14,7 +14,7 @@
  * as the state, or more if the state was restored, but never fewer.
  */
 import { gt } from 'drizzle-orm'
-import { rememberStateHead } from '../../events/change.ts'
+import { rememberStateHead } from '../../events/change-statements.ts'
 import { Failure } from '../../failure.ts'
 import type { Head } from '../../store/propagation.ts'
 import { query } from '../../store/query.ts'

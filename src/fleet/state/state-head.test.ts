@@ -13,6 +13,7 @@ const unusedState: Omit<Database, 'read'> = {
   readValues: never,
   write: never,
   writeAndRead: never,
+  readAfter: never,
   flush: never,
   close: () => undefined,
 }

@@ -274,6 +274,7 @@ export class TemporaryFleet {
     return {
       write: () => Promise.reject(new RangeError('The fleet does not write the state')),
       writeAndRead: () => Promise.reject(new RangeError('The fleet does not write the state')),
+      readAfter: () => Promise.reject(new RangeError('The fleet does not write the state')),
       flush: () => Promise.resolve(),
       read: async <Row>(sql: string, args: (string | number | null)[] = []) =>
         this.#state.query<Row, (string | number | null)[]>(sql).all(...args),

@@ -20,7 +20,7 @@ import { workloadIdentities } from './workload-identities.ts'
 const defaultTeam = 'default'
 
 const teams = kindOf(teamResource, {
-  remove: ({ name }, id) => (name === defaultTeam ? null : { method: 'DELETE', path: `${teamResource.path}/${id}` }),
+  remove: ({ name }, id) => (name === defaultTeam ? [] : [{ method: 'DELETE', path: `${teamResource.path}/${id}` }]),
 })
 
 const inOrder: readonly KindAlone[] = [

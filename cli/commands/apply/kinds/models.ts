@@ -7,8 +7,12 @@ import type { Entry } from '../places.ts'
 const targetsSchema = z.array(z.looseObject({ upstream_model: z.string().optional() }))
 
 /** The model of a target is this one where the target does not say it. */
-const withModels = (targets: unknown, name: unknown) =>
-  targetsSchema.parse(targets ?? []).map((target) => ({ upstream_model: name, ...target }))
+function withModels(given: unknown, name: unknown) {
+  const targets = targetsSchema.parse(given ?? [])
+  // Of one target alone, weight and tier say nothing, and the control plane does not keep them.
+  const rest = targets.length === 1 ? { weight: 1, tier: 1 } : {}
+  return targets.map((target) => ({ upstream_model: name, ...target, ...rest }))
+}
 
 /** By the name that callers ask for. Who answers stands in `targets`. */
 export const models = kindOf(modelResource, {

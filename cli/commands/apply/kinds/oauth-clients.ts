@@ -22,5 +22,5 @@ export const oauthClients = kindOf(clientResource, {
   further: { status: statuses },
   absent: { redirect_uris: [], grant_types: ['authorization_code', 'refresh_token'], status: 'active' },
   more,
-  remove: ({ status }, id) => (status === 'deactivated' ? null : switched(id, 'deactivated')),
+  remove: ({ status }, id) => (status === 'deactivated' ? [] : [switched(id, 'deactivated')]),
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { refersTo } from '../../../../src/api/resource.ts'
 import { userResource } from '../../../../src/members/people/user-resource.ts'
-import { type Call, kindOf, type Situation } from '../kind.ts'
+import { type Call, kindOf, type Shown, type Situation } from '../kind.ts'
 
 const names = z.array(z.string())
 const teamIds = z.array(z.uuid()).describe('The teams they are in').meta(refersTo('/v1/teams')).optional()
@@ -24,8 +24,17 @@ function more({ wanted, present, id, idOf }: Situation): Call[] {
   }
 }
 
+/** Who is taken away leaves the teams, which could not be deleted otherwise. */
+function remove({ status, role, team_ids: teams }: Shown, id: string): Call[] {
+  if (role === 'owner') return []
+  const leaves = names.parse(teams).map((team): Call => ({ method: 'DELETE', path: `/v1/teams/${team}/members/${id}` }))
+  const disable: Call = { method: 'PATCH', path: `${userResource.path}/${id}`, body: { status: 'disabled' } }
+  return [...leaves, ...(status === 'disabled' ? [] : [disable])]
+}
+
 /**
- * By their e-mail address. A person without `teams` stays in those they are in; nobody is deleted, `--prune` disables.
+ * By their e-mail address. A person without `teams` stays in those they are in; nobody is deleted, `--prune` disables,
+ * owners excepted.
  * No file has a password: people are invited, or sign in at an identity provider.
  */
 export const users = kindOf(userResource, {
@@ -35,8 +44,5 @@ export const users = kindOf(userResource, {
   absent: { status: 'active' },
   kept: ['teams'],
   more,
-  remove: ({ status }, id) =>
-    status === 'disabled'
-      ? null
-      : { method: 'PATCH', path: `${userResource.path}/${id}`, body: { status: 'disabled' } },
+  remove,
 })

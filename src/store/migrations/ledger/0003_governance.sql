@@ -120,6 +120,14 @@ CREATE TABLE `sinks` (
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX `sinks_name_unique` ON `sinks` (`name`);--> statement-breakpoint
+CREATE TABLE `record_labels` (
+	`path` text NOT NULL,
+	`record_id` text NOT NULL,
+	`label` text NOT NULL,
+	PRIMARY KEY(`path`, `record_id`)
+);
+--> statement-breakpoint
+CREATE INDEX `record_labels_label` ON `record_labels` (`label`,`path`);--> statement-breakpoint
 ALTER TABLE `tokens` ADD `mcp_tools` text DEFAULT 'listed' NOT NULL;
 --> statement-breakpoint
 INSERT INTO `alerts` (`id`, `name`, `condition`, `config`, `created_at`) VALUES
