@@ -15,6 +15,7 @@ export const install = (terminal: Terminal) =>
       systemd: async () => (await import('./systemd.ts')).systemd(terminal),
       kubernetes: async () => (await import('./kubernetes.ts')).kubernetes(terminal),
       compose: async () => (await import('./compose.ts')).compose(terminal),
+      helm: async () => (await import('./helm/helm.ts')).helm(terminal),
       grafana: async () => (await import('./grafana/grafana.ts')).grafana(terminal),
       keys: async () => (await import('./keys.ts')).keys(terminal),
     },
