@@ -23,3 +23,11 @@ test('prints the result of the build without colour', async () => {
     rmSync(directory, { recursive: true, force: true })
   }
 }, 60_000)
+
+test('refuses a target that it does not know, and names those that it does', () => {
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, join(import.meta.dir, 'build.ts'), '--target', 'plan9'])
+  expect([exitCode, stderr.toString()]).toEqual([
+    1,
+    expect.stringMatching(/use one of linux-x64, .*darwin-arm64, darwin-x64, windows-x64/),
+  ])
+})

@@ -1,5 +1,6 @@
 /**
- * Makes the executable: `bun cli/build.ts [--target linux-x64] [--outfile dist/gatehouse]`.
+ * Makes the executable: `bun cli/build.ts [--target linux-x64] [--outfile dist/gatehouse]`. Targets for macOS and Windows
+ * are for developers' machines; what differs there is in `src/lib/host/platform.ts`.
  *
  * What is not plain about it: libSQL looks its native addon up by package name at run time, which finds nothing in a
  * compiled executable (oven-sh/bun#18909). So (1) the addon goes in as a file, which `src/store/open.ts` places in the
@@ -32,6 +33,10 @@ const targets: Readonly<Record<string, Target>> = {
   'linux-arm64': { bun: 'bun-linux-arm64', addon: '@libsql/linux-arm64-gnu' },
   'linux-x64-musl': { bun: 'bun-linux-x64-musl', addon: '@libsql/linux-x64-musl' },
   'linux-arm64-musl': { bun: 'bun-linux-arm64-musl', addon: '@libsql/linux-arm64-musl' },
+  // For developers' machines: see src/lib/host/platform.ts.
+  'darwin-arm64': { bun: 'bun-darwin-arm64', addon: '@libsql/darwin-arm64' },
+  'darwin-x64': { bun: 'bun-darwin-x64', addon: '@libsql/darwin-x64' },
+  'windows-x64': { bun: 'bun-windows-x64', addon: '@libsql/win32-x64-msvc' },
 }
 
 const root = resolve(import.meta.dir, '..')
@@ -133,7 +138,7 @@ async function findAddon(packageName: string): Promise<{ file: string; discard()
   const discard = () => rmSync(directory, { recursive: true, force: true })
   const wanted = `${packageName}@${await libsqlVersion()}`
   await Bun.write(join(directory, 'package.json'), '{"private":true}')
-  const fetching = Bun.spawn([process.execPath, 'add', '--exact', '--os', 'linux', '--cpu', '*', wanted], {
+  const fetching = Bun.spawn([process.execPath, 'add', '--exact', '--os', '*', '--cpu', '*', wanted], {
     cwd: directory,
     stdin: 'ignore',
     stdout: 'ignore',
@@ -143,7 +148,7 @@ async function findAddon(packageName: string): Promise<{ file: string; discard()
   if ((await fetching.exited) !== 0 || !existsSync(file)) {
     const reason = (await new Response(fetching.stderr).text()).trim()
     discard()
-    throw new BuildError(`${wanted} could not be fetched: run bun install --os linux --cpu '*' and retry\n${reason}`)
+    throw new BuildError(`${wanted} could not be fetched: run bun install --os '*' --cpu '*' and retry\n${reason}`)
   }
   return { file, discard }
 }
@@ -186,8 +191,10 @@ if (import.meta.main) {
     const { values } = parseArgs({
       options: { target: { type: 'string', default: 'linux-x64' }, outfile: { type: 'string' } },
     })
+    const ending = values.target.startsWith('windows') ? '.exe' : ''
     const suffix = values.target === 'linux-x64' ? '' : `-${values.target}`
-    const outfile = resolve(values.outfile ?? join(root, `dist/gatehouse${suffix}`))
+    const written = resolve(values.outfile ?? join(root, `dist/gatehouse${suffix}`))
+    const outfile = ending !== '' && !written.endsWith(ending) ? `${written}${ending}` : written
     await build(values.target, outfile)
     const megabytes = (Bun.file(outfile).size / 1e6).toFixed(1)
     // `console.error` makes a terminal show it in red, as if the build had failed.

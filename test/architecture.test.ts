@@ -235,7 +235,9 @@ test('SQL text stands where a header or this list says why; other queries are bu
 test('relative imports name an existing file with its extension', () => {
   const vague = [...sources, ...tests].flatMap(({ path, imports }) =>
     imports
-      .filter((found) => found.path.startsWith('.') && !/\.(tsx?|sql|json|css|html|node|js)$/.test(found.path))
+      .filter(
+        (found) => found.path.startsWith('.') && !/\.(tsx?|sql|json|yaml|tpl|txt|css|html|node|js)$/.test(found.path),
+      )
       .map((found) => `${path} -> ${found.path}`),
   )
   expect(vague).toEqual([])

@@ -5,11 +5,9 @@
  */
 
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { defineCommand } from 'citty'
-import { Failure } from '../../src/failure.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import { writeFiles } from './write-files.ts'
 
 export const keys = (terminal: Terminal) =>
   defineCommand({
@@ -22,21 +20,11 @@ export const keys = (terminal: Terminal) =>
       },
     },
     async run({ args: { directory } }) {
-      makeDirectory(directory)
-      for (const [name, content, mode] of keyFiles()) write(join(directory, name), content, mode)
+      writeFiles(directory, keyFiles())
       await terminal.write(`${directory}\n`)
       terminal.note('Keep a copy of control-plane.env apart from the databases: without its master key they are lost')
     },
   })
-
-function makeDirectory(directory: string): void {
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    const why = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    throw new Failure('usage', { message: `The directory "${directory}" cannot be created${why}`, cause: error })
-  }
-}
 
 /** Name, content and mode of each file. The public keys are for the servers, which may run as another user. */
 export function keyFiles(): [name: string, content: string, mode: number][] {
@@ -62,15 +50,4 @@ function writeToken(key: KeyObject): string {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${part({ alg: 'EdDSA', typ: 'JWT' })}.${part({ a: 'rw' })}`
   return `${signed}.${sign(null, Buffer.from(signed), key).toString('base64url')}`
-}
-
-function write(path: string, content: string, mode: number): void {
-  try {
-    writeFileSync(path, content, { mode, flag: 'wx' })
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
-      throw new Failure('conflict', { message: `${path} is there already: name another directory`, cause: error })
-    }
-    throw error
-  }
 }

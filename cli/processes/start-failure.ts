@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path'
 import { flagName, type Settings } from '../../src/config.ts'
 import { Failure, failures } from '../../src/failure.ts'
-import { lockHolder } from '../../src/lib/lock-holder.ts'
+import { lockHolder } from '../../src/lib/host/lock-holder.ts'
 
 type ListenSetting = 'control_plane_listen' | 'gateway_listen'
 

@@ -13,6 +13,7 @@ import { type AskControlPlane, answerMilliseconds } from '../gateway/agent-proto
 import { emptySpool } from '../gateway/batches/upload/spool.ts'
 import { createGateway } from '../gateway/server.ts'
 import type { Clock } from '../lib/clock.ts'
+import { canSharePort } from '../lib/host/platform.ts'
 import { listenOn, localUrl } from '../lib/http/listen.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -63,6 +64,7 @@ export async function gateway({
   // A gateway parses each form of message a few times a second at most. Compiled parsers, which zod makes at the first
   // use, would cost more at the start than they ever save.
   z.config({ jitless: true })
+  requireSharedPort(position.count)
   const apiUrl = required(settings, 'api_url')
   const apiToken = required(settings, 'api_token')
   const data = resolve(settings.data)
@@ -144,6 +146,14 @@ export async function gateway({
       await Promise.all([mcp.close(), worker.drain(), tracer.close(closeTracesMilliseconds)])
     },
   }
+}
+
+function requireSharedPort(workers: number): void {
+  if (workers === 1 || canSharePort) return
+  throw new Failure('invalid_parameter', {
+    param: 'gateway_workers',
+    message: 'More than one gateway worker needs Linux, where the kernel spreads connections over them: set it to 1',
+  })
 }
 
 const randomText = (bytes: number): string =>

@@ -16,6 +16,7 @@ import type { DirectoryFault } from '../doctor/host-facts.ts'
 import { readKeyRing, readSigningKey } from '../events/proof/checkpoint-key.ts'
 import { readKnownCheckpoint } from '../events/proof/known-checkpoint.ts'
 import { Failure } from '../failure.ts'
+import { filesHaveModes } from '../lib/host/platform.ts'
 import { requireSoundText } from '../store/damage/damaged-text.ts'
 import { requireMasterKey } from '../store/keys/load-master-key.ts'
 import type { Reader } from '../store/open.ts'
@@ -127,6 +128,7 @@ const ends = ['', '-wal', '-shm']
 
 /** Files of this directory that other users may read or write. */
 function exposed(data: string): DirectoryFault[] {
+  if (!filesHaveModes) return []
   return ownFiles
     .flatMap((name) => ends.map((end) => `${name}${end}`))
     .flatMap((name) => {

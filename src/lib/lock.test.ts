@@ -2,8 +2,8 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { lockHolder } from './host/lock-holder.ts'
 import { lockDirectory } from './lock.ts'
-import { lockHolder } from './lock-holder.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-lock-'))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

@@ -8,12 +8,12 @@
  * Longer than most: this is where the parts of a worker are connected, and it does little itself.
  */
 import { randomBytes as systemRandomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../../config.ts'
 import { asFailure, Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { hostTime } from '../../lib/host-time.ts'
+import { hostTime } from '../../lib/host/host-time.ts'
+import { readBootId } from '../../lib/host/platform.ts'
 import type { NewId } from '../../lib/ids.ts'
 import { lockDirectory } from '../../lib/lock.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -653,12 +653,5 @@ class RunningWorker implements StartedWorker {
 const hasCrashed = ({ dropped, closed, bootId: former }: Recovered): boolean =>
   dropped !== null || (former !== null && !closed && (former !== bootId() || former === unknownBoot))
 
-/** Identifies the host's present boot. */
-function bootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  } catch {
-    // Not Linux. This only tells a kill from a crash, and a crash is the safe assumption.
-    return unknownBoot
-  }
-}
+/** Without a boot's name a kill cannot be told from a crash of the host, and a crash is the safe assumption. */
+const bootId = (): string => readBootId() ?? unknownBoot

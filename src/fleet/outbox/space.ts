@@ -29,7 +29,7 @@ export interface SpaceOptions {
   /** How much space the disk of a directory has. */
   freeBytes(directory: string): number
   clock: Clock
-  /** Comparable across processes of one host (lib/host-time.ts). */
+  /** Comparable across processes of one host (lib/host/host-time.ts). */
   hostTime(): number
   log: Log
 }

@@ -1,5 +1,6 @@
 /** The resource that this host has run out of, from the error of a call that failed because of it. */
 import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
 
 type HostFault = 'disk_full' | 'file_descriptors_exhausted'
 
@@ -28,7 +29,7 @@ export function hostFaultOf(thrown: unknown): HostFault | null {
 /** Whether this process can open a file at all. */
 export function canOpenFiles(): boolean {
   try {
-    closeSync(openSync('/dev/null', 'r'))
+    closeSync(openSync(devNull, 'r'))
     return true
   } catch (error) {
     return hostFaultOf(error) !== 'file_descriptors_exhausted'

@@ -7,9 +7,10 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Failure } from '../../failure.ts'
+import { killWithParent } from '../../lib/host/kill-with-parent.ts'
+import { signalGroup } from '../../lib/host/platform.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Json } from '../connection.ts'
-import { killWithParent } from './kill-with-parent.ts'
 import type { Receiver, Transport } from './transport.ts'
 
 const endMilliseconds = 300
@@ -177,12 +178,7 @@ export class CommandTransport implements Transport {
 
   #signal(signal: NodeJS.Signals): void {
     const { pid } = this.#child
-    if (pid === undefined) return
-    try {
-      process.kill(-pid, signal)
-    } catch {
-      // The whole group has ended already.
-    }
+    if (pid !== undefined) signalGroup(pid, signal)
   }
 }
 

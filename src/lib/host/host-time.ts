@@ -2,8 +2,8 @@
  * Milliseconds by a clock of the host that never goes back while it runs. Unlike a process's monotonic clock it can be
  * compared with what a former process on the same host read. Sleep of the host counts.
  */
-import { readFileSync } from 'node:fs'
-import type { Clock } from './clock.ts'
+import type { Clock } from '../clock.ts'
+import { readUptime } from './platform.ts'
 
 /** How often the clocks are compared: the monotonic one stands still while the host sleeps. */
 const compareEveryMs = 1000
@@ -19,13 +19,5 @@ export function hostTime(clock: Clock, uptime: () => number | null = readUptime)
       offset = Math.max(offset, (uptime() ?? clock.now()) - monotonic)
     }
     return monotonic + offset
-  }
-}
-
-function readUptime(): number | null {
-  try {
-    return 1000 * Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0])
-  } catch {
-    return null
   }
 }

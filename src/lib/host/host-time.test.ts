@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { systemClock } from './clock.ts'
+import { systemClock } from '../clock.ts'
 import { hostTime } from './host-time.ts'
 
 test('two processes of one host read the same time, though each counts from its own start', () => {

@@ -2,7 +2,8 @@
  * Finds the process that holds the lock of a directory (lock.ts), in the kernel's own list: trying the lock would
  * take it from a process that is about to start.
  */
-import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
+import { openFilesOf, readLockTable } from './platform.ts'
 
 /** `unknown`: the system has no such list. */
 export type Holder = { kind: 'free' } | { kind: 'held'; pid: number } | { kind: 'unknown' }
@@ -11,7 +12,6 @@ export type Holder = { kind: 'free' } | { kind: 'held'; pid: number } | { kind: 
 export function lockHolder(path: string): Holder {
   let inode: number
   let real: string
-  let list: string
   try {
     inode = statSync(path).ino
     real = realpathSync(path)
@@ -19,12 +19,8 @@ export function lockHolder(path: string): Holder {
     // No process has ever started here, or the directory is not readable: there is no sign of a holder.
     return { kind: 'free' }
   }
-  try {
-    list = readFileSync('/proc/locks', 'latin1')
-  } catch {
-    // A system without /proc.
-    return { kind: 'unknown' }
-  }
+  const list = readLockTable()
+  if (list === null) return { kind: 'unknown' }
   const form = new RegExp(`^\\d+: POSIX +\\S+ +WRITE +(\\d+) +\\S+:${inode} `)
   const pids = list.split('\n').flatMap((line) => form.exec(line)?.[1] ?? [])
   const pid = pids.map(Number).find((each) => mayHold(each, real))
@@ -34,21 +30,4 @@ export function lockHolder(path: string): Holder {
 /**
  * Other file systems have files of the same number: if the process's files are visible, this one must be among them.
  */
-function mayHold(pid: number, path: string): boolean {
-  const directory = `/proc/${pid}/fd`
-  try {
-    return readdirSync(directory).some((name) => linkOf(`${directory}/${name}`) === path)
-  } catch {
-    // Another user's process.
-    return true
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    // Closed since it was listed.
-    return ''
-  }
-}
+const mayHold = (pid: number, path: string): boolean => openFilesOf(pid)?.includes(path) ?? true
