@@ -212,3 +212,12 @@ test('a sink that is disabled or deleted while it catches up gets nothing more',
   await sinks.deliver()
   expect(sinks.received).toHaveLength(0)
 })
+
+test('credentials that the master key does not open are a failure of the sink, with its pauses', async () => {
+  const id = await sinks.add({ kind: 'http', credentials: { token: 'abc' } })
+  await sinks.proof.shipEvents(1, 3)
+  await sinks.proof.run("update secrets set sealed = 'v1.AAAA.AAAA'")
+  await sinks.deliver(sinks.runner(), 3)
+  expect(await sinks.delivery(id)).toMatchObject({ position: 1, owner: null })
+  expect((await sinks.delivery(id)).failures).toBeGreaterThan(0)
+})

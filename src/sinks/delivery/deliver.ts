@@ -54,6 +54,8 @@ export function retryMilliseconds(failures: number, random: () => number): numbe
   return most / 2 + (most / 2) * random()
 }
 
+type Named = Pick<Sink, 'id' | 'name'>
+
 /** A receiver that is kept open from one parcel to the next. */
 interface Opened {
   sink: Sink
@@ -82,11 +84,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     for (const each of all) {
       const { sink } = each
       if (stopping.signal.aborted || running.has(sink.id) || !isDue(each, next)) continue
-      const work = deliver(sink.id)
-        .catch((error: unknown) =>
-          log.error({ sink: sink.name, error: String(error) }, 'A sink could not be delivered to'),
-        )
-        .finally(() => running.delete(sink.id))
+      const work = deliver(sink).finally(() => running.delete(sink.id))
       running.set(sink.id, work)
       waiting.delete(sink.id)
     }
@@ -106,13 +104,21 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     return clock.monotonic() - since >= kind.restMilliseconds(JSON.parse(sink.config))
   }
 
-  const deliver = async (sinkId: string) => {
-    const claimed = await claim(ledger, sinkId, owner, clock.now())
-    if (claimed === null) return
+  const deliver = async (sink: Named) => {
     try {
-      await deliverAll(claimed)
-    } finally {
-      await release(ledger, sinkId, owner)
+      const claimed = await claim(ledger, sink.id, owner, clock.now())
+      if (claimed === null) return
+      try {
+        await deliverAll(claimed)
+      } catch (error) {
+        // It did not come as far as the receiver: its credentials cannot be opened, or the log cannot be read.
+        const now = await readDeliveries(ledger, sink.id)
+        if (now[0] !== undefined) await noteFailure(sink, now[0].delivery, error)
+      } finally {
+        await release(ledger, sink.id, owner)
+      }
+    } catch (error) {
+      log.error({ sink: sink.name, error: String(error) }, 'A sink could not be delivered to')
     }
   }
 
@@ -212,7 +218,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     return true
   }
 
-  const noteFailure = async (sink: Sink, delivery: Delivery, thrown: unknown) => {
+  const noteFailure = async (sink: Named, delivery: Delivery, thrown: unknown) => {
     if (stopping.signal.aborted) return
     const failures = delivery.failures + 1
     const wait = (thrown instanceof ReceiverFailed ? thrown.wait : null) ?? retryMilliseconds(failures, options.random)
@@ -235,7 +241,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   }
 
   const tell = async (
-    sink: Sink,
+    sink: Named,
     type: Parameters<typeof sinkEvent>[1]['type'],
     details: Record<string, unknown>,
     reason?: string,
