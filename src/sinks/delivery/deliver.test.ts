@@ -221,3 +221,11 @@ test('credentials that the master key does not open are a failure of the sink, w
   expect(await sinks.delivery(id)).toMatchObject({ position: 1, owner: null })
   expect((await sinks.delivery(id)).failures).toBeGreaterThan(0)
 })
+
+test('every sink has its turn, however many there are', async () => {
+  await sinks.proof.shipEvents(1, 3)
+  const ids: string[] = []
+  for (let index = 0; index < 9; index += 1) ids.push(await sinks.add({ kind: 'http', name: `sink-${index}` }))
+  await sinks.deliver(sinks.runner(), 6)
+  for (const id of ids) expect((await sinks.delivery(id)).position).toBe(4)
+})

@@ -45,6 +45,11 @@ export interface SinkRunner {
 }
 
 const failuresUntilTold = 3
+/** Sinks that are delivered to at once; a parcel may take 100 MB while it is made. */
+const sinksAtOnce = 4
+/** For how long one of them is, before others have their turn. */
+const turnMilliseconds = 30_000
+const longestError = 500
 /** So many refused messages of one parcel are named by an event each; the log names all. */
 const refusalsNamed = 20
 
@@ -69,6 +74,8 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   const stopping = new AbortController()
   const running = new Map<string, Promise<void>>()
   const opened = new Map<string, Opened>()
+  /** When each sink had its last turn. */
+  const turns = new Map<string, number>()
   /** Since when a sink has waited for a full parcel, and at which position. */
   const waiting = new Map<string, { position: number; since: number }>()
 
@@ -81,12 +88,16 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     }
     if (all.length === 0) return
     const { next } = await readLogHead(ledger)
-    for (const each of all) {
+    // Those that have waited longest come first.
+    const inTurn = all.toSorted((one, other) => (turns.get(one.sink.id) ?? 0) - (turns.get(other.sink.id) ?? 0))
+    for (const each of inTurn) {
+      if (running.size >= sinksAtOnce) return
       const { sink } = each
       if (stopping.signal.aborted || running.has(sink.id) || !isDue(each, next)) continue
       const work = deliver(sink).finally(() => running.delete(sink.id))
       running.set(sink.id, work)
       waiting.delete(sink.id)
+      turns.set(sink.id, clock.monotonic())
     }
   }
 
@@ -144,6 +155,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   /** Parcel after parcel, until the sink has everything or cannot go on. */
   const deliverAll = async (claimed: Delivery) => {
     let delivery = claimed
+    const ends = clock.monotonic() + turnMilliseconds
     for (let parcels = 0; !stopping.signal.aborted; parcels += 1) {
       const open = await openOf(delivery.sinkId)
       if (open === null) return
@@ -166,6 +178,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
       if (!Array.isArray(refused)) return await noteFailure(open.sink, planned, refused)
       if (!(await noteDelivered(open, planned, drawn, refused))) return
       delivery = { ...planned, position: next, plannedEnd: null, failures: 0, told: 0 }
+      if (clock.monotonic() >= ends) return
       await yieldToEventLoop()
     }
   }
@@ -222,7 +235,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     if (stopping.signal.aborted) return
     const failures = delivery.failures + 1
     const wait = (thrown instanceof ReceiverFailed ? thrown.wait : null) ?? retryMilliseconds(failures, options.random)
-    const error = thrown instanceof Error ? thrown.message : String(thrown)
+    const error = (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, longestError)
     const isNews = failures >= failuresUntilTold && delivery.told === 0
     const failed = { failures, retryAt: clock.now() + Math.round(wait), error }
     if (!(await step(delivery, { failed, ...(isNews ? { told: true } : {}) }))) return
