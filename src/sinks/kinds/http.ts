@@ -108,7 +108,7 @@ export const clickhouse: SinkKind = {
   schemes: { tls: 'https', plain: 'http' },
   own: 'clickhouse',
   needs: [],
-  most: { items: 10_000, bytes: 8 * megabyte },
+  most: { items: 5000, bytes: 4 * megabyte },
   restMilliseconds: () => second,
   open(sink, tools) {
     const { database = 'default', table = 'gatehouse_events' } = sink.config.clickhouse ?? {}

@@ -34,7 +34,7 @@ export const s3: SinkKind = {
   schemes: { tls: 'https', plain: 'http' },
   own: 's3',
   needs: ['access_key_id', 'secret_access_key'],
-  most: { items: 20_000, bytes: 16 * megabyte },
+  most: { items: 10_000, bytes: 8 * megabyte },
   restMilliseconds: ({ s3: config }) => (config?.every_seconds ?? 60) * 1000,
   open(sink, tools) {
     const bucket = createBucket(sink, tools)
