@@ -15,7 +15,7 @@ import { type Finding, finding } from '../../events/verify/finding.ts'
 import type { VerifyLine } from '../../events/verify/verify.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import type { Proof } from '../formats/proof.ts'
+import { linesOfProof, type Proof } from '../formats/proof.ts'
 import type { Archive, Part } from './archive.ts'
 
 interface ArchiveOptions {
@@ -171,7 +171,7 @@ class ArchiveCheck {
     }
     const covered = proof.runs.reduce((sum, [, , records]) => sum + records, 0)
     const damaged = proof.damaged.reduce((sum, [, records]) => sum + records, 0)
-    if (covered + damaged !== next - first || texts.length !== covered - proof.left_out.length) {
+    if (covered + damaged !== next - first || texts.length !== linesOfProof(proof)) {
       return [...findings, finding('archive.lines', { from: first, to: next - 1 })]
     }
     if (isNew) this.lines += texts.length
