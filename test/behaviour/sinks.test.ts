@@ -7,7 +7,7 @@ import { FakeS3 } from '../../src/sinks/testing/fake-s3.ts'
 import { api, chat, createToken, expectAnswer } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
 import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../support/harness.ts'
-import { descendantsOf, signal } from '../support/processes.ts'
+import { descendantsOf, isAlive, signal } from '../support/processes.ts'
 import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(180_000)
@@ -75,7 +75,9 @@ const lagOf = async (id: string): Promise<number> =>
 /** Kills every process of the installation at once, and starts it again. */
 async function killEverything(): Promise<void> {
   const { dataDirectory, adminToken, supervisorPid } = gatehouse
-  for (const pid of [supervisorPid, ...descendantsOf(supervisorPid)]) signal(pid, 'SIGKILL')
+  const pids = [supervisorPid, ...descendantsOf(supervisorPid)]
+  for (const pid of pids) signal(pid, 'SIGKILL')
+  await until('all of it is gone', () => !pids.some(isAlive))
   gatehouse = await startGatehouse({ dataDirectory, adminToken })
 }
 
@@ -109,9 +111,12 @@ test('after kills of everything during delivery nothing is missing in the archiv
   for (let kill = 0; kill < 4; kill += 1) {
     const before = collector.lines.length
     await until('more was delivered', () => collector.lines.length >= before + 50, { withinMs: 60_000 })
-    // Once in the middle of a parcel that was read and not acknowledged.
+    // Every other time in the middle of a parcel that was read and not acknowledged.
     collector.diesAfterReading = kill % 2 === 1
-    if (collector.diesAfterReading) await Bun.sleep(1500)
+    if (collector.diesAfterReading) {
+      const read = collector.lines.length
+      await until('a parcel was read', () => collector.lines.length > read, { withinMs: 60_000 })
+    }
     await killEverything()
     await collector.restart()
   }

@@ -53,7 +53,16 @@ async function lookIntoDialogs(path: string) {
 test('axe finds nothing in the dialogs that create a record of each kind', async () => {
   await using dialogs = await lookIntoDialogs('/catalog')
   const { page } = dialogs
-  const catalog = ['providers', 'models', 'mcp-servers', 'gateways', 'budgets', 'consumer-groups', 'access-policies']
+  const catalog = [
+    'providers',
+    'models',
+    'mcp-servers',
+    'sinks',
+    'gateways',
+    'budgets',
+    'consumer-groups',
+    'access-policies',
+  ]
   const paths = [...catalog.map((kind) => `/catalog?kind=${kind}`), '/people?kind=people', '/people?kind=teams']
   for (const path of [...paths, '/applications?']) {
     await dialogs.within(`${path}&open=new`)

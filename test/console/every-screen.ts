@@ -48,6 +48,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/catalog', 'Catalog'],
     ['/catalog?kind=models', 'Catalog'],
     ['/catalog?kind=mcp-servers', 'Catalog'],
+    ['/catalog?kind=sinks', 'Catalog'],
     ['/catalog?kind=gateways', 'Catalog'],
     ['/catalog?kind=workload-identities', 'Catalog'],
     ['/catalog?kind=budgets', 'Catalog'],
@@ -105,6 +106,7 @@ const makeRecords = (): Promise<unknown> =>
       kind: 'bedrock',
       base_url: 'https://bedrock-runtime.eu-central-1.amazonaws.com',
     }),
+    make('/v1/sinks', { name: 'siem', kind: 'http', url: 'http://127.0.0.1:9/in' }),
     make('/v1/catalog/mcp-servers', { name: 'finder', url: 'https://mcp.example.com/mcp', approval: 'required' }),
     make('/v1/catalog/mcp-servers', { name: 'tracker', url: 'https://tracker.example.com/mcp', personal: true }),
     make('/v1/identity-providers', {

@@ -155,7 +155,15 @@ function describe({ what, message, chain, from, to, event_id: id, column }: z.in
   return printable(`${where.filter((part) => part !== null).join(' ')}: ${message} (${what})`)
 }
 
-export async function conclude(summary: Summary, pinned: boolean, terminal: Terminal): Promise<void> {
+const younger = 'altering them is found only where a gateway still has them'
+
+/** `ofYounger`: what holds for records that no checkpoint covers. */
+export async function conclude(
+  summary: Summary,
+  pinned: boolean,
+  terminal: Terminal,
+  ofYounger = younger,
+): Promise<void> {
   const { chains, records, events, findings, checkpoint, not_covered: uncovered, keys, sums_growing: growing } = summary
   await terminal.write(`${events} events in ${records} records of ${chains} chains, ${findings} findings\n`)
   if (checkpoint === null) terminal.note('There is no checkpoint yet: only the chains themselves were followed')
@@ -165,9 +173,7 @@ export async function conclude(summary: Summary, pinned: boolean, terminal: Term
     )
   if (growing) terminal.note(`The sums of ${growing} hours and days were not compared: too much came in`)
   if (uncovered > 0) {
-    terminal.note(
-      `${uncovered} records are younger than that: altering them is found only where a gateway still has them`,
-    )
+    terminal.note(`${uncovered} records are younger than that: ${ofYounger}`)
   }
   if (!pinned)
     for (const key of keys) terminal.note(`Compare with the id that you noted, or give it as --key: ${printable(key)}`)

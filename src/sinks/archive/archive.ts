@@ -1,6 +1,6 @@
 /** An archive of records as it is read for verification, wherever it is. */
 import { chainedText } from '../formats/items.ts'
-import { isProofLine, type Proof, readProof } from '../formats/proof.ts'
+import { isProofLine, linesOfProof, type Proof, readProof } from '../formats/proof.ts'
 
 /** The lines of one parcel, with their proof. */
 export interface Part {
@@ -24,7 +24,29 @@ export const linesOfText = (text: string): string[] => text.split('\n').filter((
 /** The texts that lines stand for. */
 export const textsOf = (lines: readonly string[]): string[] => lines.map(chainedText)
 
-/** An archive whose proofs are lines of the same stream: each proves the lines before it. `lines` begins anew each time. */
+/** A test event as a receiver got it; the record of the test says besides what the receiver answered. */
+function isTestLine(line: string): boolean {
+  if (!line.includes('"sink.tested"')) return false
+  try {
+    const { event_type: type, details }: { event_type?: unknown; details?: object } = JSON.parse(line)
+    return type === 'sink.tested' && !Object.hasOwn(details ?? {}, 'error')
+  } catch {
+    // An altered line is no test: its digest tells.
+    return false
+  }
+}
+
+/** Without lines of a parcel that broke off, which stand before it where it was sent again. */
+function withoutRepeated(texts: readonly string[], proof: Proof | null): readonly string[] {
+  const excess = proof === null ? 0 : texts.length - linesOfProof(proof)
+  const own = excess > 0 ? new Set(texts.slice(excess)) : null
+  return own !== null && texts.slice(0, excess).every((text) => own.has(text)) ? texts.slice(excess) : texts
+}
+
+/**
+ * An archive whose proofs are lines of the same stream: each proves the lines before it. Test events are none of it.
+ * `lines` begins anew each time.
+ */
 export const streamArchive = (lines: () => AsyncGenerator<string, void, undefined>): Archive => ({
   async *proofs() {
     for await (const line of lines()) {
@@ -39,10 +61,11 @@ export const streamArchive = (lines: () => AsyncGenerator<string, void, undefine
     for await (const line of lines()) {
       number += 1
       if (isProofLine(line)) {
-        yield { name: `line ${first}`, texts, proof: readProof(line) }
+        const proof = readProof(line)
+        yield { name: `line ${first}`, texts: withoutRepeated(texts, proof), proof }
         texts = []
         first = number + 1
-      } else texts.push(chainedText(line))
+      } else if (!isTestLine(line)) texts.push(chainedText(line))
     }
     if (texts.length > 0) yield { name: `line ${first}`, texts, proof: null }
   },

@@ -205,3 +205,16 @@ test('a bucket that refuses an object gets the same one again, and no part of it
   // Those that were shipped, and two events about the sink itself.
   expect((await report()).at(-1)).toMatchObject({ findings: 0, records: 7 })
 })
+
+test('names an object whose bytes are damaged, and a line that is none any more', async () => {
+  await archive()
+  const [key = ''] = [...s3.objects.keys()].filter((name) => name.includes(`${first}.ndjson`))
+  const stored = s3.objects.get(key)?.at(-1)
+  if (stored === undefined) throw new Error('There is no object')
+  const { bytes } = stored
+  stored.bytes = bytes.map((byte, at) => (at === 40 ? byte ^ 255 : byte))
+  expect((await findings()).map(([what]) => what)).toEqual(['archive.lines'])
+  stored.bytes = bytes
+  await alter(`${first}.ndjson`, (text) => text.replace('{', '{"gatehouse_quarantined":"sink.tested"'))
+  expect((await findings()).map(([what]) => what)).toEqual(['event.altered'])
+})

@@ -15,7 +15,7 @@ import { type Finding, finding } from '../../events/verify/finding.ts'
 import type { VerifyLine } from '../../events/verify/verify.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import type { Proof } from '../formats/proof.ts'
+import { linesOfProof, type Proof } from '../formats/proof.ts'
 import type { Archive, Part } from './archive.ts'
 
 interface ArchiveOptions {
@@ -86,12 +86,16 @@ interface ChainState {
   coveredTo: number
 }
 
-/** Findings come as they are found, then a line for each chain, then the summary. */
+const progressMilliseconds = 1000
+
+/** Findings come as they are found, with the progress at most once a second, then a line for each chain, then the summary. */
 export async function* verifyArchive(options: ArchiveOptions): AsyncGenerator<VerifyLine> {
   const known = new Map<string, { id: string; public_key: string }>()
   for (const key of options.keys ?? []) known.set(key.id, key)
   const checkpoints = [...options.witnesses]
-  for await (const { checkpoint, keys = [] } of options.archive.proofs()) {
+  let total = 0
+  for await (const { checkpoint, keys = [], first, next } of options.archive.proofs()) {
+    total += next - first
     if (options.keys === null) for (const key of keys) known.set(key.id, key)
     if (checkpoint !== undefined) checkpoints.push(checkpoint)
     if (checkpoints.length % recordsAtOnce === 0) await yieldToEventLoop()
@@ -108,7 +112,13 @@ export async function* verifyArchive(options: ArchiveOptions): AsyncGenerator<Ve
       yield line
     }
   }
-  for await (const part of options.archive.parts()) yield* found(await check.add(part))
+  let told = performance.now()
+  for await (const part of options.archive.parts()) {
+    yield* found(await check.add(part))
+    if (performance.now() - told < progressMilliseconds) continue
+    told = performance.now()
+    yield { kind: 'progress', done: check.records, of: total }
+  }
   yield* found(check.end(options.reaches))
   let records = 0
   let uncovered = 0
@@ -138,6 +148,8 @@ class ArchiveCheck {
   readonly chains = new Map<string, ChainState>()
   /** Texts that were read. */
   lines = 0
+  /** Records whose digests were walked. */
+  records = 0
   readonly #signed: SignedHeads
   #next: number | null = null
 
@@ -159,10 +171,11 @@ class ArchiveCheck {
     }
     const covered = proof.runs.reduce((sum, [, , records]) => sum + records, 0)
     const damaged = proof.damaged.reduce((sum, [, records]) => sum + records, 0)
-    if (covered + damaged !== next - first || texts.length !== covered - proof.left_out.length) {
+    if (covered + damaged !== next - first || texts.length !== linesOfProof(proof)) {
       return [...findings, finding('archive.lines', { from: first, to: next - 1 })]
     }
     if (isNew) this.lines += texts.length
+    this.records += covered
     return [...findings, ...(await this.#walk(proof, texts, isNew))]
   }
 

@@ -45,6 +45,11 @@ export interface SinkRunner {
 }
 
 const failuresUntilTold = 3
+/** Sinks that are delivered to at once; a parcel may take 100 MB while it is made. */
+const sinksAtOnce = 4
+/** For how long one of them is, before others have their turn. */
+const turnMilliseconds = 30_000
+const longestError = 500
 /** So many refused messages of one parcel are named by an event each; the log names all. */
 const refusalsNamed = 20
 
@@ -53,6 +58,8 @@ export function retryMilliseconds(failures: number, random: () => number): numbe
   const most = Math.min(300_000, 1000 * 2 ** Math.min(failures - 1, 10))
   return most / 2 + (most / 2) * random()
 }
+
+type Named = Pick<Sink, 'id' | 'name'>
 
 /** A receiver that is kept open from one parcel to the next. */
 interface Opened {
@@ -67,6 +74,8 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   const stopping = new AbortController()
   const running = new Map<string, Promise<void>>()
   const opened = new Map<string, Opened>()
+  /** When each sink had its last turn. */
+  const turns = new Map<string, number>()
   /** Since when a sink has waited for a full parcel, and at which position. */
   const waiting = new Map<string, { position: number; since: number }>()
 
@@ -79,16 +88,16 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     }
     if (all.length === 0) return
     const { next } = await readLogHead(ledger)
-    for (const each of all) {
+    // Those that have waited longest come first.
+    const inTurn = all.toSorted((one, other) => (turns.get(one.sink.id) ?? 0) - (turns.get(other.sink.id) ?? 0))
+    for (const each of inTurn) {
+      if (running.size >= sinksAtOnce) return
       const { sink } = each
       if (stopping.signal.aborted || running.has(sink.id) || !isDue(each, next)) continue
-      const work = deliver(sink.id)
-        .catch((error: unknown) =>
-          log.error({ sink: sink.name, error: String(error) }, 'A sink could not be delivered to'),
-        )
-        .finally(() => running.delete(sink.id))
+      const work = deliver(sink).finally(() => running.delete(sink.id))
       running.set(sink.id, work)
       waiting.delete(sink.id)
+      turns.set(sink.id, clock.monotonic())
     }
   }
 
@@ -106,13 +115,21 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     return clock.monotonic() - since >= kind.restMilliseconds(JSON.parse(sink.config))
   }
 
-  const deliver = async (sinkId: string) => {
-    const claimed = await claim(ledger, sinkId, owner, clock.now())
-    if (claimed === null) return
+  const deliver = async (sink: Named) => {
     try {
-      await deliverAll(claimed)
-    } finally {
-      await release(ledger, sinkId, owner)
+      const claimed = await claim(ledger, sink.id, owner, clock.now())
+      if (claimed === null) return
+      try {
+        await deliverAll(claimed)
+      } catch (error) {
+        // It did not come as far as the receiver: its credentials cannot be opened, or the log cannot be read.
+        const now = await readDeliveries(ledger, sink.id)
+        if (now[0] !== undefined) await noteFailure(sink, now[0].delivery, error)
+      } finally {
+        await release(ledger, sink.id, owner)
+      }
+    } catch (error) {
+      log.error({ sink: sink.name, error: String(error) }, 'A sink could not be delivered to')
     }
   }
 
@@ -138,6 +155,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   /** Parcel after parcel, until the sink has everything or cannot go on. */
   const deliverAll = async (claimed: Delivery) => {
     let delivery = claimed
+    const ends = clock.monotonic() + turnMilliseconds
     for (let parcels = 0; !stopping.signal.aborted; parcels += 1) {
       const open = await openOf(delivery.sinkId)
       if (open === null) return
@@ -160,6 +178,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
       if (!Array.isArray(refused)) return await noteFailure(open.sink, planned, refused)
       if (!(await noteDelivered(open, planned, drawn, refused))) return
       delivery = { ...planned, position: next, plannedEnd: null, failures: 0, told: 0 }
+      if (clock.monotonic() >= ends) return
       await yieldToEventLoop()
     }
   }
@@ -212,11 +231,11 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     return true
   }
 
-  const noteFailure = async (sink: Sink, delivery: Delivery, thrown: unknown) => {
+  const noteFailure = async (sink: Named, delivery: Delivery, thrown: unknown) => {
     if (stopping.signal.aborted) return
     const failures = delivery.failures + 1
     const wait = (thrown instanceof ReceiverFailed ? thrown.wait : null) ?? retryMilliseconds(failures, options.random)
-    const error = thrown instanceof Error ? thrown.message : String(thrown)
+    const error = (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, longestError)
     const isNews = failures >= failuresUntilTold && delivery.told === 0
     const failed = { failures, retryAt: clock.now() + Math.round(wait), error }
     if (!(await step(delivery, { failed, ...(isNews ? { told: true } : {}) }))) return
@@ -235,7 +254,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   }
 
   const tell = async (
-    sink: Sink,
+    sink: Named,
     type: Parameters<typeof sinkEvent>[1]['type'],
     details: Record<string, unknown>,
     reason?: string,

@@ -28,8 +28,13 @@ const lineOf = ({ text, quarantine }: ChainedRecord): string =>
 /** The text that was chained, of a line of an archive. */
 export function chainedText(line: string): string {
   if (!line.startsWith('{"gatehouse_quarantined":')) return line
-  const { gatehouse_quarantined: text } = JSON.parse(line)
-  return typeof text === 'string' ? text : line
+  try {
+    const { gatehouse_quarantined: text } = JSON.parse(line)
+    return typeof text === 'string' ? text : line
+  } catch {
+    // An altered line: its digest tells.
+    return line
+  }
 }
 
 const idMember = /"event_id":"([0-9a-f-]{36})"/

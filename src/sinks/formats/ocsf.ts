@@ -146,7 +146,7 @@ const partsOf = {
     src_endpoint: sourceOf(event),
   }),
   finding: (event: Event) => ({
-    actor: actorOf(event),
+    evidences: [{ actor: actorOf(event) }],
     finding_info: {
       uid: event.event_id,
       title: `${event.verdict}: ${event.reason_code}`,

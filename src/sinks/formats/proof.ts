@@ -37,6 +37,10 @@ const proofPrefix = `{"${member}":`
 
 export const isProofLine = (line: string): boolean => line.startsWith(proofPrefix)
 
+/** How many lines a proof is of. */
+export const linesOfProof = ({ runs, left_out }: Pick<Proof, 'runs' | 'left_out'>): number =>
+  runs.reduce((sum, [, , records]) => sum + records, 0) - left_out.length
+
 /** Null for a line that is no proof. */
 export function readProof(line: string): Proof | null {
   try {

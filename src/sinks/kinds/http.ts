@@ -4,7 +4,7 @@
  */
 import { clickhouseRow } from '../formats/rows.ts'
 import type { Item, Parcel, Receiver, ReceiverTools, Sink, SinkKind } from '../sink.ts'
-import { authorization, beginning, gzipped, post } from './post.ts'
+import { authorization, beginning, gzipped, joined, post } from './post.ts'
 
 const second = 1000
 const megabyte = 1_000_000
@@ -17,21 +17,18 @@ function receiver(
     url(parcel: Parcel): string
     contentType: string
     headers: Readonly<Record<string, string>>
-    body(parcel: Parcel): string
+    body(parcel: Parcel): Promise<string>
   },
 ): Receiver {
   return {
     async send(parcel, signal) {
       const headers = { 'content-type': form.contentType, 'content-encoding': 'gzip', ...form.headers }
-      const body = await gzipped(form.body(parcel))
+      const body = await gzipped(await form.body(parcel))
       await beginning(await post(sink, tools, { url: form.url(parcel), headers, body }, signal))
     },
     close: async () => undefined,
   }
 }
-
-const lines = (items: readonly Item[], line: (item: Item) => string): string =>
-  items.map((item) => `${line(item)}\n`).join('')
 
 export const http: SinkKind = {
   formats: ['records', 'events', 'ocsf'],
@@ -45,7 +42,10 @@ export const http: SinkKind = {
       url: () => sink.url,
       contentType: 'application/x-ndjson',
       headers: authorization(sink.credentials),
-      body: ({ items, proof }) => lines(items, ({ json }) => json) + (proof === null ? '' : `${proof}\n`),
+      async body({ items, proof }) {
+        const lines = await joined(items, ({ json }) => `${json}\n`, '')
+        return proof === null ? lines : `${lines}${proof}\n`
+      },
     }),
 }
 
@@ -66,7 +66,7 @@ export const splunk: SinkKind = {
       contentType: 'application/json',
       headers: { authorization: `Splunk ${sink.credentials.token ?? ''}` },
       body: ({ items }) =>
-        items.map(({ at, json }) => `{"time":${(at / second).toFixed(3)},${of},"event":${json}}`).join('\n'),
+        joined(items, ({ at, json }) => `{"time":${(at / second).toFixed(3)},${of},"event":${json}}`, '\n'),
     })
   },
 }
@@ -87,13 +87,13 @@ export const datadog: SinkKind = {
       url: () => sink.url,
       contentType: 'application/json',
       headers: { 'dd-api-key': sink.credentials.token ?? '' },
-      body: ({ items }) =>
-        `[${items
-          .map(({ at, json, verdict }) => {
-            const status = verdict === 'allow' ? 'info' : 'warn'
-            return `${of.slice(0, -1)},"timestamp":${at},"status":"${status}","message":${JSON.stringify(json)}}`
-          })
-          .join(',')}]`,
+      async body({ items }) {
+        const log = ({ at, json, verdict }: Item) => {
+          const status = verdict === 'allow' ? 'info' : 'warn'
+          return `${of.slice(0, -1)},"timestamp":${at},"status":"${status}","message":${JSON.stringify(json)}}`
+        }
+        return `[${await joined(items, log, ',')}]`
+      },
     })
   },
 }
@@ -108,7 +108,7 @@ export const clickhouse: SinkKind = {
   schemes: { tls: 'https', plain: 'http' },
   own: 'clickhouse',
   needs: [],
-  most: { items: 20_000, bytes: 16 * megabyte },
+  most: { items: 5000, bytes: 4 * megabyte },
   restMilliseconds: () => second,
   open(sink, tools) {
     const { database = 'default', table = 'gatehouse_events' } = sink.config.clickhouse ?? {}
@@ -128,7 +128,7 @@ export const clickhouse: SinkKind = {
         ...(username === undefined ? {} : { 'x-clickhouse-user': username }),
         ...(password === undefined ? {} : { 'x-clickhouse-key': password }),
       },
-      body: ({ items }) => lines(items, clickhouseRow),
+      body: ({ items }) => joined(items, clickhouseRow, '\n'),
     })
   },
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { version } from '../../version.ts'
 import { ContentRefused, type Item, type SinkKind } from '../sink.ts'
-import { authorization, beginning, gzipped, post } from './post.ts'
+import { authorization, beginning, gzipped, joined, post } from './post.ts'
 
 type Value = { stringValue: string } | { intValue: string } | { doubleValue: number }
 
@@ -45,7 +45,8 @@ export const otlp: SinkKind = {
   open(sink, tools) {
     const url = new URL(sink.url)
     if (url.pathname === '/') url.pathname = '/v1/logs'
-    const resource = { attributes: attributesOf({ 'service.name': 'gatehouse', 'service.version': version }) }
+    const attributes = attributesOf({ 'service.name': 'gatehouse', 'service.version': version })
+    const [resource, scope] = [JSON.stringify({ attributes }), JSON.stringify({ name: 'gatehouse', version })]
     const headers = {
       'content-type': 'application/json',
       'content-encoding': 'gzip',
@@ -53,8 +54,9 @@ export const otlp: SinkKind = {
     }
     return {
       async send({ items }, signal) {
-        const scopeLogs = [{ scope: { name: 'gatehouse', version }, logRecords: items.map(logRecord) }]
-        const body = await gzipped(JSON.stringify({ resourceLogs: [{ resource, scopeLogs }] }))
+        const records = await joined(items, (item) => JSON.stringify(logRecord(item)), ',')
+        const logs = `[{"scope":${scope},"logRecords":[${records}]}]`
+        const body = await gzipped(`{"resourceLogs":[{"resource":${resource},"scopeLogs":${logs}}]}`)
         const text = await beginning(await post(sink, tools, { url: url.href, headers, body }, signal))
         const rejected = readPartial(text)
         if (rejected !== null) throw new ContentRefused(`The receiver rejected log records: ${rejected}`)

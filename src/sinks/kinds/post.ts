@@ -3,7 +3,8 @@
  * says whether the content is at fault (400, 413, 422) or the moment.
  */
 import { callFailure } from '../../lib/http/call-failure.ts'
-import { ContentRefused, ReceiverFailed, type ReceiverTools, type Sink } from '../sink.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
+import { ContentRefused, type Item, ReceiverFailed, type ReceiverTools, type Sink } from '../sink.ts'
 
 export const timeoutMilliseconds = 30_000
 const longestAnswer = 64 * 1024
@@ -80,6 +81,25 @@ export function authorization({ token, username, password }: Sink['credentials']
   if (token !== undefined) return { authorization: `Bearer ${token}` }
   if (username === undefined) return {}
   return { authorization: `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}` }
+}
+
+/** Items that are written between two turns of other work: about a millisecond. */
+const itemsAtOnce = 128
+
+/** The texts of items, one after another; a control plane has more to do than this. */
+export async function joined(items: readonly Item[], write: (item: Item) => string, between: string): Promise<string> {
+  let text = ''
+  for (let from = 0; from < items.length; from += itemsAtOnce) {
+    if (from > 0) {
+      text += between
+      await yieldToEventLoop()
+    }
+    text += items
+      .slice(from, from + itemsAtOnce)
+      .map(write)
+      .join(between)
+  }
+  return text
 }
 
 /** A body compressed by gzip, off this thread. */

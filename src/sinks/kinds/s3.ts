@@ -6,7 +6,7 @@
 import { SignatureV4 } from '@smithy/signature-v4'
 import { Sha256 } from '../../providers/aws-signature.ts'
 import { ContentRefused, type Parcel, ReceiverFailed, type ReceiverTools, type Sink, type SinkKind } from '../sink.ts'
-import { post } from './post.ts'
+import { joined, post } from './post.ts'
 
 const megabyte = 1_000_000
 const dayMilliseconds = 86_400_000
@@ -34,7 +34,7 @@ export const s3: SinkKind = {
   schemes: { tls: 'https', plain: 'http' },
   own: 's3',
   needs: ['access_key_id', 'secret_access_key'],
-  most: { items: 20_000, bytes: 16 * megabyte },
+  most: { items: 10_000, bytes: 8 * megabyte },
   restMilliseconds: ({ s3: config }) => (config?.every_seconds ?? 60) * 1000,
   open(sink, tools) {
     const bucket = createBucket(sink, tools)
@@ -43,7 +43,7 @@ export const s3: SinkKind = {
         const { items, proof } = parcel
         const name = nameOf(parcel)
         if (items.length > 0) {
-          const body = await Bun.zstdCompress(Buffer.from(items.map(({ json }) => `${json}\n`).join('')))
+          const body = await Bun.zstdCompress(await joined(items, ({ json }) => `${json}\n`, ''))
           await bucket.put(`${name}${objectSuffix}`, new Uint8Array(body), signal)
         }
         // The proof comes last: an object that has one is whole.

@@ -9,6 +9,7 @@ import { connect as connectPlain, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { connect as connectTls } from 'node:tls'
 import { callFailure } from '../../lib/http/call-failure.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { version } from '../../version.ts'
 import { type Item, ReceiverFailed, type Sink, type SinkKind } from '../sink.ts'
 import { timeoutMilliseconds } from './post.ts'
@@ -119,7 +120,8 @@ async function writeAll(socket: Socket, items: readonly Item[], header: Header):
   const write = async () => {
     const isRoom = socket.write(piece)
     piece = ''
-    if (!isRoom) await Promise.race([new Promise((drained) => socket.once('drain', drained)), ended])
+    const drained = isRoom ? yieldToEventLoop() : new Promise((room) => socket.once('drain', room))
+    await Promise.race([drained, ended])
   }
   for (const item of items) {
     piece += framed(syslogMessage(item, header))
