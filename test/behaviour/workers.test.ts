@@ -174,6 +174,14 @@ test('a call of 2026-07-28 that asks its caller goes on wherever the caller retu
   expect(tools.called.slice(length)).toEqual(done.map(() => 'elicit'))
 })
 
+test('all calls of 2026-07-28 of one caller share a session with their server, whatever worker takes them', async () => {
+  const { token_value: token } = await createToken(gatehouse)
+  const before = tools.sessions
+  const answers = await Promise.all(Array.from({ length: 12 }, () => callModern(token, 'tools__echo')))
+  expect(answers).toMatchObject(answers.map(() => ({ content: [{ text: '{}' }] })))
+  expect(tools.sessions).toBe(before + 1)
+})
+
 test('the sessions of a killed worker go on at any other', async () => {
   const { token_value: token } = await createToken(gatehouse)
   const sessions = await Promise.all(Array.from({ length: 12 }, () => mcpSession(token)))
