@@ -59,6 +59,8 @@ export interface SessionOptions {
   readonly protocolVersion: string
   /** What the caller can do. */
   readonly capabilities: Json
+  /** It was begun elsewhere, where its caller may have missed something. */
+  readonly revived?: boolean
   readonly servers: McpServers
   readonly governor: SessionGovernor
   /** Told of each thing that a server said and that found no room. */
@@ -152,9 +154,12 @@ export class McpSession {
     return this.#subscriptions.add(id, filter, left)
   }
 
-  /** A stream that was broken off, from after the event of this id; null where it is not kept. */
+  /**
+   * A stream that was broken off, from after the event of this id; null where it is not kept. A session that was begun
+   * elsewhere has none of its old streams, so its caller listens anew.
+   */
   resume(lastEventId: string): ReadableStream<Uint8Array> | null {
-    return this.#streams.resume(lastEventId)
+    return this.#streams.resume(lastEventId) ?? (this.#options.revived === true ? this.listen() : null)
   }
 
   keepAlive(): void {
