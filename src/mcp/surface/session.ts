@@ -14,7 +14,7 @@
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { callerMethods, forwardedCapabilities, listChanges, logLevels, modernVersion } from '../protocol.ts'
+import { callerMethods, forwardedCapabilities, listChanges, modernVersion } from '../protocol.ts'
 import { CallerRequests } from './caller-requests.ts'
 import { HeldCall, HeldCalls } from './held-calls.ts'
 import { type Message, notificationText } from './json-rpc.ts'
@@ -303,7 +303,7 @@ export class McpSession {
         else this.#streams.notifications.send(text)
       })
     } else if (method === 'notifications/message') {
-      if (this.modern && !isWanted(params.level, this.#callOf(server, related))) return
+      if (this.modern && this.#callOf(server, related)?.wantsLog(params.level) !== true) return
       this.#tell(server, method, params, (text) => this.#sendFor(server, text, related))
     } else if (method === 'notifications/elicitation/complete' && !this.modern) {
       this.#tell(server, method, params, (text) => this.#sendFor(server, text, related))
@@ -344,7 +344,3 @@ interface Asked {
   readonly signal: AbortSignal
   readonly related: unknown
 }
-
-/** A request gets no log unless it asks for one (2026-07-28, Logging). */
-const isWanted = (level: unknown, call: RunningCall | null): boolean =>
-  typeof level === 'string' && call?.logLevel != null && logLevels.indexOf(level) >= logLevels.indexOf(call.logLevel)
