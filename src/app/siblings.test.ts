@@ -49,6 +49,26 @@ test('a worker takes session requests from its siblings only, and does not forwa
   expect((await fetch(`http://127.0.0.1:${port}/mcp`, guessed)).status).toBe(404)
 })
 
+test('every worker sends a caller to the same one, also after that has started again', async () => {
+  const callers = Array.from({ length: 40 }, (_, index) => `caller ${index}`)
+  const [one, two] = [
+    joinAs(0, 'first', async () => new Response('0')),
+    joinAs(1, 'second', async () => new Response('1')),
+  ]
+  const homes = async ({ homeOf }: Siblings, own: string) =>
+    await Promise.all(callers.map(async (caller) => (await homeOf(caller)?.(asked))?.text() ?? own))
+  const before = await homes(one, '0')
+  expect(new Set(before)).toEqual(new Set(['0', '1']))
+  expect(await homes(two, '1')).toEqual(before)
+  two.close()
+  const gone = callers[before.indexOf('1')] ?? ''
+  expect(one.homeOf(gone)?.(asked)).rejects.toThrow()
+  await Bun.sleep(10)
+  expect(one.homeOf(gone)).toBeNull()
+  joinAs(1, 'third', async () => new Response('1'))
+  expect(await homes(one, '0')).toEqual(before)
+})
+
 test('leaves sessions of an earlier start, of this worker or of no worker unanswered', () => {
   const one = joinAs(0, 'first', async () => new Response())
   joinAs(1, 'again', async () => new Response())

@@ -77,6 +77,22 @@ export function joinSiblings({ worker, directory, secret, start, own, answer }: 
       const address = addressOf(index, started)
       return address === null ? null : (request) => pass(address, request)
     },
+    homeOf(caller) {
+      const index = Number(BigInt(Bun.hash(caller)) % BigInt(worker.count))
+      if (index === worker.index) return null
+      const address = known.get(index) ?? readAddress(file(index))
+      if (address === null) return null
+      known.set(index, address)
+      return async (request) => {
+        try {
+          return await pass(address, request)
+        } catch (error) {
+          // The next request reads the address again.
+          known.delete(index)
+          throw error
+        }
+      }
+    },
     async metrics() {
       const workers = Array.from({ length: worker.count }, async (_, index) => {
         const figures = index === worker.index ? await own().getMetricsAsJSON() : await figuresOf(file(index))

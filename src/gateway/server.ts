@@ -285,7 +285,7 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     async answerMcp(request, server) {
       listeners.add(server)
       await gateway.jwtCallers.admit(request, gateway)
-      return await mcp.fetch(request, server, requestIdOf(request, newId))
+      return await mcp.fetch(request, server, requestIdOf(request, newId), true)
     },
     async warm() {
       gateway.batches.start()

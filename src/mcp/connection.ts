@@ -38,6 +38,8 @@ export interface McpServers {
    * open, or this installation does not allow local commands.
    */
   connect(record: McpServerRecord, caller: McpCaller): Promise<McpConnection>
+  /** Whether the server is known to have no sessions; false also before anyone has asked it. */
+  isModern(record: McpServerRecord): boolean
   /**
    * Returns the offers that may be shown: those with an approved definition. Others are reported to the control plane
    * once, which protects against definitions that change after approval.

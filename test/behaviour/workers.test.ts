@@ -147,6 +147,17 @@ test('an MCP session works through every worker, with streams, and a local comma
   expect(statuses).toEqual(statuses.map(() => 404))
 })
 
+/** A token, once every worker knows it and the servers. */
+async function tokenOfAll(): Promise<string> {
+  const { token_value: token } = await createToken(gatehouse)
+  const isKnown = async () => {
+    const calls = Array.from({ length: 8 }, () => callModern(token, 'tools__echo').then(Boolean, () => false))
+    return (await Promise.all(calls)).every(Boolean)
+  }
+  await until('every worker knows the servers', isKnown, { withinMs: 10_000 })
+  return token
+}
+
 /** One request of MCP 2026-07-28 for a tool, on a connection of its own. */
 async function callModern(token: string, name: string, more: object = {}) {
   const _meta = {
@@ -160,7 +171,7 @@ async function callModern(token: string, name: string, more: object = {}) {
 }
 
 test('a call of 2026-07-28 that asks its caller goes on wherever the caller returns', async () => {
-  const { token_value: token } = await createToken(gatehouse)
+  const token = await tokenOfAll()
   const input = z.looseObject({ inputRequests: z.record(z.string(), z.unknown()), requestState: z.string() })
   const { length } = tools.called
   const rounds = Array.from({ length: 8 }, async () => {
@@ -172,6 +183,14 @@ test('a call of 2026-07-28 that asks its caller goes on wherever the caller retu
   const done = await Promise.all(rounds)
   expect(done).toMatchObject(done.map(() => ({ content: [{ text: '{"city":"Turin"}' }] })))
   expect(tools.called.slice(length)).toEqual(done.map(() => 'elicit'))
+})
+
+test('all calls of 2026-07-28 of one caller share a session with their server, whatever worker takes them', async () => {
+  const before = tools.sessions
+  const token = await tokenOfAll()
+  const answers = await Promise.all(Array.from({ length: 12 }, () => callModern(token, 'tools__echo')))
+  expect(answers).toMatchObject(answers.map(() => ({ content: [{ text: '{}' }] })))
+  expect(tools.sessions).toBe(before + 1)
 })
 
 test('the sessions of a killed worker go on at any other', async () => {

@@ -31,6 +31,8 @@ export interface Arrival {
   readonly memory: BodyMemory
   readonly connection: Connection | null
   readonly requestId: string
+  /** Another worker has passed it on. */
+  readonly isForwarded: boolean
 }
 
 /** A request that passed authentication, with its exchange. */

@@ -85,12 +85,20 @@ const encoder = new TextEncoder()
 /** A longer name or address belongs to no offer, and no event records it. */
 const longestName = 8192
 
+const ownTarget = (method: string, params: Json): OwnName | null => routings.get(method)?.own(params) ?? null
+const serverNamed = (target: OwnName | null, { mcp }: Gateway): McpServerRecord | null =>
+  mcp.servers.list().find(({ name }) => name === target?.server) ?? null
+
+/** The server that a request goes to; null for none. */
+export const serverOf = (method: string, params: Json, gateway: Gateway): McpServerRecord | null =>
+  serverNamed(ownTarget(method, params), gateway)
+
 /** Sets what policies read of the request, and the server it goes to. Throws `mcp.unknown_name`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
   const mcp = required(exchange.mcp)
   if (mcp.method === 'tools/call') mcp.params = directCall(mcp.params)
-  const own = routings.get(mcp.method)?.own(mcp.params) ?? null
-  const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server) ?? null
+  const own = ownTarget(mcp.method, mcp.params)
+  const server = serverNamed(own, gateway)
   const isKnown = own !== null && server !== null && own.name.length <= longestName
   if (isKnown) {
     mcp.server = server

@@ -7,7 +7,8 @@
  *   capabilities and the label, sealed for the owner with the key that all gateways of the installation share. Its
  *   first part names the worker that began it. While that runs on this host it serves the session
  *   (`other-worker.ts`), because streams, running requests and connections to servers are there. Any other worker makes
- *   the session again from its id, without subscriptions, log level and events that were not read.
+ *   the session again from its id, without subscriptions, log level and events that were not read, and tells the caller to list
+ *   again.
  */
 import { z } from 'zod'
 import { sealSame, unsealSame } from '../../lib/seal.ts'
@@ -32,6 +33,7 @@ interface Described {
   readonly label: string | null
   readonly protocolVersion: string
   readonly capabilities: Json
+  readonly revived?: boolean
 }
 
 function make(caller: Caller, gateway: Gateway, described: Described): McpSession {
@@ -75,7 +77,10 @@ export function findSession(caller: Caller, gateway: Gateway, id: string): McpSe
   const described = plain === null ? null : sealedSchema.safeParse(JSON.parse(plain))
   if (described === null || !described.success) return null
   const [label, protocolVersion, capabilities] = described.data
-  return make(caller, gateway, { id, label, protocolVersion, capabilities })
+  const session = make(caller, gateway, { id, label, protocolVersion, capabilities, revived: true })
+  // It may have missed a change.
+  session.recordsChanged()
+  return session
 }
 
 /** What this process keeps for a caller of 2026-07-28. */

@@ -58,19 +58,20 @@ async function passWhole(
 /** The worker had ended before the request reached it. */
 class OwnerGone extends Error {}
 
-/** The answer of another worker to a message whose body was read. */
+/** The answer of another worker to a message whose body was read; null when it has just ended. */
 export async function forwardMessage(
   gateway: Gateway,
   asked: Asked,
   owner: Owner,
   message: Pick<RpcRequest, 'id' | 'method' | 'params'>,
-): Promise<Response> {
+): Promise<Response | null> {
   const { id, method, params } = message
   const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
   try {
     return await pass(asked, owner, gateway, body)
   } catch (thrown) {
-    throw thrown instanceof OwnerGone ? noSuchSession() : thrown
+    if (thrown instanceof OwnerGone) return null
+    throw thrown
   }
 }
 

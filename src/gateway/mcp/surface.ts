@@ -61,7 +61,8 @@ import { answerModern } from './modern/surface.ts'
 import { forwardToOwner } from './other-worker.ts'
 
 export interface McpSurface {
-  fetch(request: Request, connection: Connection | null, requestId: string): Promise<Response>
+  /** `isForwarded`: another worker has passed the request on. */
+  fetch(request: Request, connection: Connection | null, requestId: string, isForwarded?: boolean): Promise<Response>
   /** Ends the sessions of these tokens; `gateway/in-flight.ts` cuts their running exchanges. */
   endOf(tokenHashes: readonly string[]): void
   close(): void
@@ -83,14 +84,14 @@ export function createMcpSurface(gateway: Gateway): McpSurface {
     }
   }
   return {
-    async fetch(request, connection, requestId) {
+    async fetch(request, connection, requestId, isForwarded = false) {
       try {
         checkOrigin(request, gateway)
       } catch (thrown) {
         return named(refusalAnswer(thrown, requestId), requestId)
       }
       const memory = gateway.memory.forBody()
-      const arrival = { request, connection, requestId, memory }
+      const arrival = { request, connection, requestId, memory, isForwarded }
       const answering = answerOrRefuse(gateway, arrival).finally(() => memory.release())
       // A drain waits for a POST from its body on. A listening stream ends with its session.
       if (request.method === 'POST') gateway.running.waitFor(answering)

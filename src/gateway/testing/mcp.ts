@@ -62,6 +62,7 @@ export function testMcpServers(...servers: TestMcpServer[]): TestMcpServers {
       if (server === undefined || server.down) throw new Failure('dependency_unavailable')
       return await connect(server, caller)
     },
+    isModern: () => false,
     approved: (record, _kind, offers) => {
       const held = servers.find((each) => each.record.id === record.id)?.unapproved
       return offers.filter(({ name }) => held?.has(name) !== true)

@@ -76,6 +76,21 @@ test('logs only the length of a child’s standard error, at any level', async (
   expect(lines).toEqual([{ mcp_server: 'one', bytes: complaint.length }])
 })
 
+test('speaks 2026-07-28 with a command of that version, which asks a caller with a session by its results', async () => {
+  const modern = join(import.meta.dir, '../../../test/fakes/modern-mcp-command.ts')
+  const { connect } = gateway({ command: commandOf(modern) })
+  const caller = new TestCaller({ elicitation: {} })
+  caller.answer = () => ({ action: 'accept', content: { city: 'Turin' } })
+  const connection = await connect(caller)
+  expect(connection.modern).toBe(true)
+  const progress: unknown[] = []
+  const options = { signal: AbortSignal.timeout(10_000), onProgress: (told: object) => void progress.push(told) }
+  expect(await connection.request('tools/call', { name: 'city', arguments: {} }, options)).toMatchObject({
+    content: [{ type: 'text', text: '{"city":"Turin"}' }],
+  })
+  expect(progress).toMatchObject([{ progress: 1 }, { progress: 1 }])
+})
+
 test('kills a child that does not exit', async () => {
   const { connect } = gateway({ command: commandOf(program, 'stubborn') })
   const connection = await connect()

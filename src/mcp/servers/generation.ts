@@ -31,7 +31,7 @@ export const metadataOf = ({ capabilities }: Pick<McpCaller, 'capabilities'>): J
 })
 
 /** Null when the server has sessions. Rejects with a Failure when it cannot be reached or speaks no known version. */
-export async function discover(peer: Peer, milliseconds: number): Promise<Discovered | null> {
+export async function discover(peer: Peer, milliseconds: number, refused = false): Promise<Discovered | null> {
   const deadline = AbortSignal.timeout(milliseconds)
   try {
     const { supportedVersions, capabilities, instructions } = await peer.request(
@@ -44,6 +44,9 @@ export async function discover(peer: Peer, milliseconds: number): Promise<Discov
     return null
   } catch (error) {
     if (deadline.aborted || error instanceof SessionWanted) return null
+    // It may have changed its mind since: what it names now counts.
+    if (error instanceof McpError && !refused && supported(error).includes(modernVersion))
+      return await discover(peer, milliseconds, true)
     if (error instanceof McpError) return modernRefusal(error)
     // It answered what is neither a result nor an error of JSON-RPC.
     if (error instanceof Failure && error.code === 'mcp.server_error') return null
@@ -52,11 +55,15 @@ export async function discover(peer: Peer, milliseconds: number): Promise<Discov
 }
 
 /** Null for an error that a server with sessions may give. Throws a Failure when no version is shared. */
-function modernRefusal({ code, data }: McpError): null {
-  if (code !== mcpCodes.unsupportedVersion || !isJson(data) || !Array.isArray(data.supported)) return null
-  if (protocolVersions.some((known) => (data.supported as unknown[]).includes(known))) return null
+function modernRefusal(error: McpError): null {
+  const versions = supported(error)
+  if (versions.length === 0 || protocolVersions.some((known) => versions.includes(known))) return null
   throw new Failure('mcp.server_error', { message: 'The MCP server supports none of the known protocol versions' })
 }
+
+/** The versions that a server names in its refusal of another; empty for any other error. */
+const supported = ({ code, data }: McpError): readonly unknown[] =>
+  code === mcpCodes.unsupportedVersion && isJson(data) && Array.isArray(data.supported) ? data.supported : []
 
 /** Errors by which a server with sessions refuses a request without one; the request had no effect. */
 const sessionCodes: ReadonlySet<number> = new Set([-32_000, -32_001, -32_600])

@@ -118,6 +118,10 @@ export class GatewayMcpServers implements McpServers {
     return connection
   }
 
+  isModern(record: McpServerRecord): boolean {
+    return this.#generationOf(record).get() === 'modern'
+  }
+
   approved<Offer extends { name: string }>(
     record: McpServerRecord,
     kind: OfferKind,

@@ -36,6 +36,7 @@ function sessionWith(
         close: async () => undefined,
       }
     },
+    isModern: () => false,
     approved: (_server, _kind, offers) => [...offers],
     onChange: () => () => undefined,
     unsolicited: 0,

@@ -3,6 +3,7 @@
  * the caller takes nothing but a stream; from then on it is a stream, which survives the caller's connection.
  */
 import type { RpcId } from '../../lib/json/json-rpc.ts'
+import { logLevels } from '../protocol.ts'
 import type { EventStream } from './streams/event-stream.ts'
 
 /** What forms of an answer the caller takes (`Accept`). */
@@ -58,6 +59,12 @@ export class RunningCall {
     if (this.#options.form === 'json') return false
     this.#open().send(message)
     return true
+  }
+
+  /** A request gets no log unless it asks for one (2026-07-28, Logging). */
+  wantsLog(level: unknown): boolean {
+    if (this.logLevel === null || typeof level !== 'string') return false
+    return logLevels.indexOf(level) >= logLevels.indexOf(this.logLevel)
   }
 
   cancel(): void {

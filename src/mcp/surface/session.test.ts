@@ -11,6 +11,7 @@ function sessionWith(connect: (caller: McpCaller) => Promise<McpConnection>, cap
   const servers: McpServers = {
     list: () => [record],
     connect: (_, caller) => connect(caller),
+    isModern: () => false,
     approved: (_record, _kind, offers) => [...offers],
     onChange: () => () => undefined,
     unsolicited: 0,

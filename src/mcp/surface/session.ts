@@ -14,7 +14,7 @@
 import { isRpcId, type RpcId, rpcCodes, rpcKey } from '../../lib/json/json-rpc.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
-import { callerMethods, forwardedCapabilities, listChanges, logLevels, modernVersion } from '../protocol.ts'
+import { callerMethods, forwardedCapabilities, listChanges, modernVersion } from '../protocol.ts'
 import { CallerRequests } from './caller-requests.ts'
 import { HeldCall, HeldCalls } from './held-calls.ts'
 import { type Message, notificationText } from './json-rpc.ts'
@@ -61,6 +61,8 @@ export interface SessionOptions {
   readonly protocolVersion: string
   /** What the caller can do. */
   readonly capabilities: Json
+  /** It was begun elsewhere, where its caller may have missed something. */
+  readonly revived?: boolean
   readonly servers: McpServers
   readonly governor: SessionGovernor
   /** Told of each thing that a server said and that found no room. */
@@ -155,9 +157,12 @@ export class McpSession {
     return this.#subscriptions.add(id, filter, left)
   }
 
-  /** A stream that was broken off, from after the event of this id; null where it is not kept. */
+  /**
+   * A stream that was broken off, from after the event of this id; null where it is not kept. A session that was begun
+   * elsewhere has none of its old streams, so its caller listens anew.
+   */
   resume(lastEventId: string): ReadableStream<Uint8Array> | null {
-    return this.#streams.resume(lastEventId)
+    return this.#streams.resume(lastEventId) ?? (this.#options.revived === true ? this.listen() : null)
   }
 
   keepAlive(): void {
@@ -302,7 +307,7 @@ export class McpSession {
         else this.#streams.notifications.send(text)
       })
     } else if (method === 'notifications/message') {
-      if (this.modern && !isWanted(params.level, this.#callOf(server, related))) return
+      if (this.modern && this.#callOf(server, related)?.wantsLog(params.level) !== true) return
       this.#tell(server, method, params, (text) => this.#sendFor(server, text, related))
     } else if (method === 'notifications/elicitation/complete' && !this.modern) {
       this.#tell(server, method, params, (text) => this.#sendFor(server, text, related))
@@ -343,7 +348,3 @@ interface Asked {
   readonly signal: AbortSignal
   readonly related: unknown
 }
-
-/** A request gets no log unless it asks for one (2026-07-28, Logging). */
-const isWanted = (level: unknown, call: RunningCall | null): boolean =>
-  typeof level === 'string' && call?.logLevel != null && logLevels.indexOf(level) >= logLevels.indexOf(call.logLevel)

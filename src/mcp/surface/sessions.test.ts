@@ -5,10 +5,10 @@ import { McpSessions, type SessionStatus } from './sessions.ts'
 
 const idleMilliseconds = 1000
 
-function sessionOf(id: string, owner: string): McpSession {
+function sessionOf(id: string, owner: string, protocolVersion = '2025-11-25'): McpSession {
   return new McpSession({
     ...{ id, label: 'l', token: { id: 't', hash: 'h' }, owner, servers: noMcpServers },
-    protocolVersion: '2025-11-25',
+    protocolVersion,
     capabilities: {},
     governor: {
       ask: () => Promise.reject(new Error('unasked')),
@@ -24,6 +24,19 @@ test('gives a session only to its owner and limits an owner to a tenth of all se
   for (const id of ['a', 'b', 'c']) sessions.add(sessionOf(id, 'one'), 0)
   sessions.add(sessionOf('d', 'other'), 0)
   expect(['a', 'b', 'c', 'd'].map((id) => sessions.find(id, 'one', 0)?.id)).toEqual([undefined, 'b', 'c', undefined])
+  sessions.close()
+})
+
+test('makes room by what callers of 2026-07-28 do not miss, and refuses a session without any', () => {
+  const sessions = new McpSessions({ most: 3, idleMilliseconds })
+  sessions.add(sessionOf('old', 'one'), 0)
+  sessions.add(sessionOf('new 1', 'two', '2026-07-28'), 2)
+  sessions.add(sessionOf('new 2', 'three', '2026-07-28'), 1)
+  const listening = sessions.find('new 1', 'two', 2)?.subscribe(1, {}, () => undefined)
+  sessions.add(sessionOf('newer', 'four'), 3)
+  expect([sessions.find('new 2', 'three', 3), sessions.size]).toEqual([null, 3])
+  expect(() => sessions.add(sessionOf('newest', 'five'), 4)).toThrow('too many MCP sessions')
+  expect(listening).toBeDefined()
   sessions.close()
 })
 

@@ -44,17 +44,23 @@ export class McpSessions {
   }
 
   /**
-   * Adds a session. Of an owner that holds its share already the longest unused gives way; where there is no room at
-   * all, throws `mcp.too_many_sessions`. `now` is monotonic.
+   * Adds a session. Of an owner that holds its share already the longest unused gives way. Where there is no room at all,
+   * the longest unused of a caller of 2026-07-28 does, who misses nothing of it; without one, throws
+   * `mcp.too_many_sessions`. `now` is monotonic.
    */
   add(session: McpSession, now: number): void {
     const own = [...this.#kept.values()].filter((kept) => kept.session.owner === session.owner)
-    if (own.length >= Math.max(1, Math.floor(this.#limits.most / 10))) {
-      const oldest = own.reduce((one, other) => (other.usedAt < one.usedAt ? other : one))
-      this.end(oldest.session)
-    }
+    if (own.length >= Math.max(1, Math.floor(this.#limits.most / 10))) this.#endOldest(own)
+    if (this.#kept.size >= this.#limits.most)
+      this.#endOldest([...this.#kept.values()].filter((kept) => kept.session.modern && !kept.session.busy))
     if (this.#kept.size >= this.#limits.most) throw new Failure('mcp.too_many_sessions')
     this.#kept.set(session.id, { session, usedAt: now })
+  }
+
+  #endOldest(kept: readonly Kept[]): void {
+    const [first] = kept
+    if (first === undefined) return
+    this.end(kept.reduce((one, other) => (other.usedAt < one.usedAt ? other : one), first).session)
   }
 
   /** The session of this id and owner, which is thereby used; null where there is none. */

@@ -1,20 +1,24 @@
 /**
- * Requests of MCP 2026-07-28 (Streamable HTTP): each stands for itself, so any worker answers it. Only the retry of a
- * call that a server with sessions works on belongs to the worker that waits for it (`request-state.ts`), and is passed
- * on to it while it runs on this host.
+ * Requests of MCP 2026-07-28 (Streamable HTTP): each stands for itself, so any worker answers it. A server with sessions may
+ * keep something of its caller, so what goes to one is passed on to the same worker of this host each time, and the
+ * retry of a call to the worker that waits for it (`request-state.ts`). Where that worker does not run, any other answers.
  */
+import { McpError } from '../../../mcp/mcp-error.ts'
 import type { RpcRequest } from '../../../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../../../mcp/surface/running-call.ts'
 import type { McpSession } from '../../../mcp/surface/session.ts'
 import type { Gateway } from '../../context.ts'
+import type { Exchange } from '../../exchange.ts'
 import { liftIdleTimeout } from '../../idle-timeout.ts'
 import { mcpCallStages, mcpDiscoveryStages, mcpSubscriptionStages, type Stage } from '../../pipeline.ts'
 import { type Arrived, answerCall, mcpRequest, progressTokenOf, run } from '../answer-call.ts'
-import { isModernRouted } from '../call.ts'
+import { isModernRouted, serverOf } from '../call.ts'
 import { modernSession } from '../caller-session.ts'
 import { isModernDiscovery } from '../discovery.ts'
 import { eventStream, HttpRefusal } from '../http.ts'
 import { forwardMessage } from '../other-worker.ts'
+import { sessionOwner } from '../session-owner.ts'
+import { noSiblings, type SiblingWorkers } from '../sibling-workers.ts'
 import { type ModernRequest, unknownMethod } from './request.ts'
 import { openState } from './request-state.ts'
 
@@ -25,8 +29,11 @@ export async function answerModern(
   { message, original, capabilities, logLevel }: ModernRequest,
   form: AnswerForm,
 ): Promise<Response> {
-  const elsewhere = forwardToHolder(gateway, arrived, original)
-  if (elsewhere !== null) return await elsewhere
+  const other = arrived.isForwarded ? null : otherWorker(gateway, arrived, original)
+  if (other !== null) {
+    const answer = await forwardMessage(gateway, arrived, other, original)
+    if (answer !== null) return answer
+  }
   const session = modernSession(arrived.entered, gateway, capabilities)
   if (message.method === 'subscriptions/listen') return await subscribe(gateway, arrived, message, session, form)
   const stages = stagesOf(message)
@@ -58,11 +65,26 @@ async function subscribe(
   return eventStream(mcp.changes, session, { 'x-service-verdict': 'ALLOW' })
 }
 
-/** The answer of the worker that holds the call; null when the request is no retry, or that worker is this one or gone. */
-function forwardToHolder(gateway: Gateway, arrived: Arrived, message: RpcRequest): Promise<Response> | null {
-  if (message.params.requestState === undefined) return null
-  const { siblings } = gateway.mcp
-  const holder = openState(arrived.entered, gateway, message)?.holder ?? null
-  const owner = holder === null || holder === siblings.sessionPrefix ? null : siblings.ownerOf(holder)
-  return owner === null ? null : forwardMessage(gateway, arrived, owner, message)
+/** The worker that a request belongs to; null when that is this one, or does not matter. */
+function otherWorker(
+  gateway: Gateway,
+  { entered }: Arrived,
+  message: RpcRequest,
+): ReturnType<SiblingWorkers['ownerOf']> {
+  const { siblings, servers } = gateway.mcp
+  if (siblings === noSiblings) return null
+  const holder = holderOf(gateway, entered, message)
+  if (holder !== null) return holder === siblings.sessionPrefix ? null : siblings.ownerOf(holder)
+  const server = isModernRouted(message.method) ? serverOf(message.method, message.params, gateway) : null
+  return server === null || servers.isModern(server) ? null : siblings.homeOf(sessionOwner(entered))
+}
+
+/** A state that cannot be opened is refused with the request. */
+function holderOf(gateway: Gateway, entered: Exchange, message: RpcRequest): string | null {
+  try {
+    return openState(entered, gateway, message)?.holder ?? null
+  } catch (thrown) {
+    if (thrown instanceof McpError) return null
+    throw thrown
+  }
 }
