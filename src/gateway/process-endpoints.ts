@@ -1,9 +1,20 @@
-/** Serves the ungoverned endpoints of the process itself: liveness, readiness, metrics and the API description. */
+/**
+ * Serves the ungoverned endpoints of the process itself: liveness, readiness, metrics, the API description, and what
+ * clients read before they connect.
+ */
 
 import { asFailure } from '../failure.ts'
 import type { Readiness } from '../fleet/protocol/worker.ts'
 import { chat } from '../languages/chat/dialect.ts'
 import { forAnyOrigin, preflightAnswer } from '../lib/http/any-origin.ts'
+import {
+  cardCatalog,
+  catalogPath,
+  catalogType,
+  serverCard,
+  serverCardPath,
+  serverCardType,
+} from '../mcp/server-card.ts'
 import { type ProtectedResource, protectedResourcePath } from '../oauth/metadata/protected-resource.ts'
 import { version } from '../version.ts'
 import { failureResponse } from './error-response.ts'
@@ -17,12 +28,20 @@ export interface ProcessEndpoint {
    * The OAuth protected resource metadata of this gateway by path (RFC 9728); throws `not_ready` before its bootstrap.
    */
   resources(): Readonly<Record<string, ProtectedResource>>
+  /** The address of this gateway for callers; throws `not_ready` before its bootstrap. */
+  gatewayUrl(): string
 }
 
 const mcpResourcePath = `${protectedResourcePath}/mcp`
 
-/** A page that is an OAuth client reads where to get its token; all of it is public. */
-export const pageReadablePaths: readonly string[] = [protectedResourcePath, mcpResourcePath]
+/** A page reads where to connect, and where to get its token; all of it is public. */
+export const pageReadablePaths: readonly string[] = [
+  ...[protectedResourcePath, mcpResourcePath, serverCardPath, catalogPath],
+]
+
+/** A document that clients may keep for an hour (discovery of server cards, Caching). */
+const publicDocument = (document: object, type: string): Response =>
+  new Response(JSON.stringify(document), { headers: { 'content-type': type, 'cache-control': 'public, max-age=3600' } })
 
 const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Response> | Response>> = {
   '/healthz': () => Response.json({ status: 'ok', version }),
@@ -34,6 +53,8 @@ const answers: Readonly<Record<string, (itself: ProcessEndpoint) => Promise<Resp
     new Response(await metrics(), { headers: { 'content-type': 'text/plain; version=0.0.4' } }),
   [protectedResourcePath]: ({ resources }) => Response.json(resources()[protectedResourcePath]),
   [mcpResourcePath]: ({ resources }) => Response.json(resources()[mcpResourcePath]),
+  [serverCardPath]: ({ gatewayUrl }) => publicDocument(serverCard(gatewayUrl()), serverCardType),
+  [catalogPath]: ({ gatewayUrl }) => publicDocument(cardCatalog(gatewayUrl()), catalogType),
   '/v1/openapi.json': async ({ openapi }) => Response.json(await openapi()),
 }
 

@@ -121,6 +121,17 @@ test('answers /livez, /readyz, /openapi.json and /metrics itself', async () => {
   expect(text).not.toContain(running.secret)
 })
 
+test('serves a server card and the catalog that leads to it to pages of any origin', async () => {
+  const catalog = await get('/.well-known/ai-catalog.json')
+  expect(catalog.headers.get('content-type')).toBe('application/ai-catalog+json')
+  const { entries } = (await catalog.json()) as { entries: [{ url: string }] }
+  expect(entries[0].url).toBe('http://127.0.0.1:7080/mcp/server-card')
+  const card = await get('/mcp/server-card')
+  expect(card.headers.get('content-type')).toBe('application/mcp-server-card+json')
+  expect(card.headers.get('access-control-allow-origin')).toBe('*')
+  expect(await card.json()).toMatchObject({ remotes: [{ url: 'http://127.0.0.1:7080/mcp' }] })
+})
+
 test('serves exactly the described routes', async () => {
   for (const { method, path, permission, errorFrame } of gatewayRouteDescriptions) {
     const response = await fetch(running.url + path.replace('{model_id}', 'x'), { method })

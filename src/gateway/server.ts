@@ -231,6 +231,11 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       if (baseUrl === '') throw new Failure('not_ready')
       return gatewayResources(gatewayUrl, baseUrl)
     },
+    gatewayUrl() {
+      const { gatewayUrl, baseUrl } = worker.status
+      if (baseUrl === '') throw new Failure('not_ready')
+      return gatewayUrl
+    },
   }
 
   /** Requests that are answered without an exchange. */

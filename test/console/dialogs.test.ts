@@ -94,14 +94,14 @@ test('axe finds nothing in the dialogs that change and delete a record and deact
 test('axe finds nothing in the dialogs that compare and reject offers of an MCP server', async () => {
   const { id } = await make('/v1/catalog/mcp-servers', { name: 'asked-about', url: 'https://mcp.example.com/mcp' })
   const offer = (name: string, digest: string, fields: object) => ({
-    ...{ kind: 'tool', name, digest, status: 'held', approved_digest: 'former', misfit: null },
+    ...{ kind: 'tool', name, digest, status: 'held', approved_digest: 'former', misfit: null, changes: null },
     ...{ definition: { name, description: `as of ${digest}` }, gateway_id: null },
     ...{ first_seen_at: '2026-01-01T00:00:00Z', ...fields },
   })
   const offers = [
     offer('search', 'first', {}),
     offer('search', 'former', { status: 'approved' }),
-    offer('search', 'latest', {}),
+    offer('search', 'latest', { changes: [{ path: 'description', before: '"as was"', after: '"as is"' }] }),
     offer('broken', 'odd', { approved_digest: null, misfit: 'description is no text' }),
   ]
   await using dialogs = await lookIntoDialogs('/catalog?kind=mcp-servers')

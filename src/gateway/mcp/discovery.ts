@@ -101,7 +101,7 @@ async function list(exchange: Exchange, gateway: Gateway, method: string): Promi
     kind,
     of: searched.length === 0 ? usable : usable.filter((server) => !searched.includes(server)),
     cursor: params.cursor,
-    visible: visibility(exchange, gateway),
+    visible: visibility(exchange, gateway, kind.kind),
   })
   if (searched.length === 0 || !isFirst) return page
   const listed = Array.isArray(page.tools) ? page.tools : []

@@ -4,6 +4,7 @@ import type { GatewayRouteDescription } from '../../api/openapi/gateway-routes.t
 import { families, isPosted, modelFamilies, type PostedFamily } from '../../languages/families.ts'
 import { geminiModelsPath } from '../../languages/gemini/request-form.ts'
 import { countTokensPath } from '../../languages/messages/count-tokens.ts'
+import { catalogPath, serverCardPath } from '../../mcp/server-card.ts'
 import { protectedResourcePath } from '../../oauth/metadata/protected-resource.ts'
 import { agentRouteDescriptions } from './agent-routes.ts'
 import { batchRouteDescriptions } from './batch-routes.ts'
@@ -52,9 +53,23 @@ const resourceReply = z.object({
   bearer_methods_supported: z.array(z.string()),
 })
 
+const cardReply = z.object({
+  $schema: z.string(),
+  name: z.string(),
+  version: z.string(),
+  title: z.string(),
+  description: z.string(),
+  remotes: z.array(z.looseObject({ type: z.string(), url: z.string() })),
+})
+
+const catalogReply = z.object({
+  specVersion: z.string(),
+  entries: z.array(z.object({ identifier: z.string(), type: z.string(), url: z.string() })),
+})
+
 const ofProcess = { method: 'GET', permission: null, policyStages: [], failures: [503] } as const
 
-/** What a process answers about itself. The control plane serves all of these but the last. */
+/** What a process answers about itself. The last three are of the MCP surface, which the control plane does not have. */
 const aboutItself: readonly GatewayRouteDescription[] = [
   { ...ofProcess, path: '/healthz', summary: 'Says whether the process is alive' },
   { ...ofProcess, path: '/readyz', summary: 'Says whether the process is ready, and what is missing' },
@@ -72,6 +87,8 @@ const aboutItself: readonly GatewayRouteDescription[] = [
     summary: 'The MCP surface as a protected resource (RFC 9728)',
     reply: resourceReply,
   },
+  { ...ofProcess, path: serverCardPath, summary: 'The MCP surface as a server card (SEP-2127)', reply: cardReply },
+  { ...ofProcess, path: catalogPath, summary: 'The AI catalog that leads to the server card', reply: catalogReply },
 ]
 
 const { permission, policyStages } = families.gemini

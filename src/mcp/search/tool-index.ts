@@ -15,8 +15,11 @@ export type Tool = Json & { readonly name: string }
 /** UTF-16 units of a description that are indexed. */
 const indexedUnits = 1000
 const mostArguments = 50
-/** UTF-16 units of a query that are read. */
+/** UTF-16 units. */
 export const longestQuery = 500
+const mostQueryWords = 32
+/** Tools that are indexed at once, some 2 ms of work; then everything else has its turn. */
+const toolsAtOnce = 50
 
 interface Indexed {
   readonly id: number
@@ -34,21 +37,27 @@ export class ToolIndex {
   readonly tools: readonly Tool[]
   readonly #search: MiniSearch<Indexed>
 
-  constructor(tools: readonly Tool[]) {
+  private constructor(tools: readonly Tool[], search: MiniSearch<Indexed>) {
     this.tools = tools
+    this.#search = search
+  }
+
+  static async of(tools: readonly Tool[]): Promise<ToolIndex> {
     const Search = library()
-    this.#search = new Search<Indexed>({
+    const search = new Search<Indexed>({
       fields: ['name', 'description', 'parameters'],
       tokenize: wordsOf,
       processTerm: termOf,
     })
-    this.#search.addAll(tools.map(indexed))
+    await search.addAllAsync(tools.map(indexed), { chunkSize: toolsAtOnce })
+    return new ToolIndex(tools, search)
   }
 
   /** The tools that match, best first. */
   *find(query: string): Generator<Tool> {
     const options = { boost, prefix: (word: string) => word.length > 2 }
-    for (const { id } of this.#search.search(query.slice(0, longestQuery), options)) {
+    const words = wordsOf(query).slice(0, mostQueryWords).join(' ')
+    for (const { id } of this.#search.search(words, options)) {
       const tool = this.tools[id]
       if (tool !== undefined) yield tool
     }

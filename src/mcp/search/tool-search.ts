@@ -7,11 +7,12 @@ import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../lib/clock.ts'
 import { type Tool, ToolIndex } from './tool-index.ts'
 
-/** More tools than that are not found: nobody could approve them. */
-export const mostTools = 5000
-const mostIndexes = 32
+/** More tools of a caller are not found. */
+export const mostTools = 2000
+/** UTF-16 units of the definitions of all indexes; an index takes some six times that. */
+const mostUnits = 16 * 1024 * 1024
 /** For servers that do not tell that their lists changed. */
-const freshMilliseconds = 60_000
+const freshMilliseconds = 300_000
 
 /** A session, as far as its lists go. */
 interface Session {
@@ -28,7 +29,7 @@ interface Known {
 
 export class ToolSearch {
   readonly #clock: Pick<Clock, 'monotonic'>
-  readonly #indexes = new LRUCache<string, ToolIndex>({ max: mostIndexes })
+  readonly #indexes = new LRUCache<string, ToolIndex>({ maxSize: mostUnits })
   readonly #known = new WeakMap<Session, Known>()
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
@@ -49,7 +50,9 @@ export class ToolSearch {
       known.servers === named &&
       this.#clock.monotonic() < known.until
     if (isFresh) {
-      const index = this.#indexes.get(await known.key)
+      // Who listed them may have left; then they are listed for this caller.
+      const key = await known.key.catch(() => null)
+      const index = key === null ? undefined : this.#indexes.get(key)
       if (index !== undefined) return index
     }
     // A change while they are listed makes the next search list them again.
@@ -61,12 +64,13 @@ export class ToolSearch {
     return (await indexing)[1]
   }
 
-  #indexed(tools: readonly Tool[]): [key: string, index: ToolIndex] {
-    const key = createHash('sha256').update(JSON.stringify(tools)).digest('base64')
+  async #indexed(tools: readonly Tool[]): Promise<[key: string, index: ToolIndex]> {
+    const text = JSON.stringify(tools)
+    const key = createHash('sha256').update(text).digest('base64')
     const known = this.#indexes.get(key)
     if (known !== undefined) return [key, known]
-    const index = new ToolIndex(tools)
-    this.#indexes.set(key, index)
+    const index = await ToolIndex.of(tools)
+    this.#indexes.set(key, index, { size: text.length })
     return [key, index]
   }
 }

@@ -19,6 +19,7 @@ import type { SinkConfig, SinkFormat, SinkKindName } from '../../../src/sinks/si
 import { addSink, setCredentials } from '../../../src/sinks/stored-sink.ts'
 import { openDatabase } from '../../../src/store/open.ts'
 import { migrateState } from '../../../src/store/schema/migrate.ts'
+import { testMasterKey } from '../../../src/store/testing/master-key.ts'
 import { openLedger } from './events-at-scale.ts'
 import { fill } from './scale-ingest.ts'
 
@@ -31,7 +32,7 @@ const { values } = parseArgs({
   },
 })
 const megabyte = 1024 * 1024
-const masterKey = new Uint8Array(32)
+const masterKey = testMasterKey()
 
 /** Takes bodies by HTTP and lines by TCP; prints the two ports. */
 async function receive(): Promise<void> {

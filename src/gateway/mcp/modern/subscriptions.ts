@@ -67,7 +67,8 @@ async function watchResource(exchange: Exchange, gateway: Gateway, uri: string, 
   const own = ownUri(uri)
   const server = gateway.mcp.servers.list().find(({ name }) => name === own?.server)
   if (own === null || server === undefined || server.quarantined) return false
-  if (!mayUseServer(exchange, gateway, server) || !visibility(exchange, gateway)(server, own.name)) return false
+  if (!mayUseServer(exchange, gateway, server) || !visibility(exchange, gateway, 'resource')(server, own.name))
+    return false
   const connection = await required(required(exchange.mcp).session).connection(server)
   const { capabilities } = connection
   if (!isObject(capabilities.resources) || capabilities.resources.subscribe === undefined) return false

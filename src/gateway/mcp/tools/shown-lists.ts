@@ -2,7 +2,7 @@
  * What a caller is shown of the merged lists: servers by its token's bindings, names by the `tool-access` policies that
  * would apply to a call.
  */
-import type { Json, McpServerRecord } from '../../../mcp/connection.ts'
+import type { Json, McpServerRecord, OfferKind } from '../../../mcp/connection.ts'
 import { McpError } from '../../../mcp/mcp-error.ts'
 import { type ListKind, listPage } from '../../../mcp/surface/lists.ts'
 import { publishedName } from '../../../mcp/surface/names.ts'
@@ -67,7 +67,11 @@ export async function shownPage(
 const shownError = (error: unknown): string => (error instanceof McpError ? `MCP error ${error.code}` : String(error))
 
 /** Whether a call of this name would pass the tool-access policies. */
-export function visibility(exchange: Exchange, gateway: Gateway): (server: McpServerRecord, name: string) => boolean {
+export function visibility(
+  exchange: Exchange,
+  gateway: Gateway,
+  kind: OfferKind,
+): (server: McpServerRecord, name: string) => boolean {
   const context = requestContext(exchange, gateway)
   return (server, name) => {
     const published = publishedName(server.name, name)
@@ -82,7 +86,7 @@ export function visibility(exchange: Exchange, gateway: Gateway): (server: McpSe
         stream: false,
         sessionId: exchange.sessionId,
         texts: () => [],
-        body: { tools: [{ name: published }] },
+        body: { ...(kind === 'tool' ? { method: 'tools/call' } : {}), tools: [{ name: published }] },
         headers: exchange.request.headers,
       }),
     }

@@ -139,6 +139,24 @@ test('lists the servers once for many searches, and again after a change of thei
   expect(lists()).toBe(4)
 })
 
+test('lists the tools for a search whose session had one that was cancelled while they were listed', async () => {
+  const slow = serverOf('github')
+  const listing = Promise.withResolvers<void>()
+  const list = slow.handlers['tools/list']
+  slow.handlers['tools/list'] = async (working) => {
+    await listing.promise
+    return (await list?.(working)) ?? {}
+  }
+  const { caller, found } = await start([slow])
+  const first = caller.ask('tools/call', { name: 'search_tools', arguments: { query: 'issue' } }, 'first')
+  const second = found('merge')
+  await Bun.sleep(50)
+  await caller.post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'first' } })
+  expect(await first).toEqual({})
+  listing.resolve()
+  expect(await second).toEqual(['github__merge_pull_request'])
+})
+
 test('finds nothing of a server that does not answer, and finds the tools of the others', async () => {
   const broken = testMcpServer('broken', {})
   broken.down = true

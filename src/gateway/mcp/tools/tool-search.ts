@@ -40,7 +40,7 @@ export async function searchTools(exchange: Exchange, gateway: Gateway): Promise
     searched.map(({ id }) => id),
     () => toolsOf(exchange, gateway, searched),
   )
-  const visible = visibility(exchange, gateway)
+  const visible = visibility(exchange, gateway, 'tool')
   const servers = new Map(searched.map((server) => [server.name, server]))
   const found: Json[] = []
   for (const tool of index.find(query)) {
