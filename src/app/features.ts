@@ -27,6 +27,8 @@ import { excessRoutes } from '../usage/api/excess-routes.ts'
 import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
+import { costRoutes } from '../usage/reports/cost-routes.ts'
+import { reconciliationRoute } from '../usage/reports/reconciliation-route.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
@@ -57,6 +59,8 @@ export async function features(parts: Parts, onRuntimeToken: (secret: string) =>
     rateRoutes(shared),
     usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
     excessRoutes(shared),
+    costRoutes(shared),
+    reconciliationRoute(shared),
     alertRoutes(alerts),
     firingRoutes(alerts),
     channelRoutes(alerts),

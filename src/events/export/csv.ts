@@ -60,7 +60,7 @@ export const csvRow = (event: Event, columns: readonly ExtraColumn[]): string =>
   csvLine([...usualColumns.map((name) => event[name]), ...cellsOf(columns).map(([, cell]) => cell(event))])
 
 /** One record. A field that a spreadsheet would take for a formula gets an apostrophe before it. */
-const csvLine = (fields: readonly Cell[]): string => `${fields.map(csvField).join(',')}\r\n`
+export const csvLine = (fields: readonly Cell[]): string => `${fields.map(csvField).join(',')}\r\n`
 
 function csvField(value: Cell): string {
   if (value == null) return ''

@@ -9,6 +9,7 @@
  *  reason   its code    its team                        minute, hour, day; no sketches
  *  token    its id      its team                        hour, day
  *  provider its name    its team, '*'                   minute, hour, day; no sketches
+ *  cost     all of it   its team                        day; no sketches; only what used tokens or money
  *
  * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events queues what is to be
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
@@ -23,7 +24,7 @@ export type Step = keyof typeof stepMilliseconds
 /** How long minutes are kept. Hours and days are kept as long as events. */
 export const minutesKeptMilliseconds = 48 * 3_600_000
 
-export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider'
+export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider' | 'cost'
 
 /** The scope of all teams together, and that of no team. */
 export const everyTeam = '*'
@@ -46,6 +47,7 @@ export const rollupShapes: readonly {
   { kind: 'reason', steps: ['minute', 'hour', 'day'], everyTeam: false, sketched: false },
   { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
   { kind: 'provider', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: false },
+  { kind: 'cost', steps: ['day'], everyTeam: false, sketched: false },
 ]
 
 /** Whether a kind has rows for all teams together. */
@@ -83,6 +85,7 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
       token: clipped(who.token_id),
       reason: clipped(event.reason_code),
       provider: typeof details?.provider === 'string' ? clipped(details.provider) : '',
+      cost: cost === undefined ? '' : costKey({ ...who, provider: cost.provider, model: cost.model }),
     },
     inputTokens: amount(cost?.input_tokens) ?? 0,
     outputTokens: amount(cost?.output_tokens) ?? 0,
@@ -90,6 +93,21 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
     latency: amount(details?.latency_ms),
     firstToken: amount(details?.first_token_ms),
   }
+}
+
+/** What a sum of the kind `cost` is of, in the order of its key. */
+export const costDimensions = ['provider', 'model', 'token_id', 'gateway_id', 'user_id'] as const
+export type CostDimension = (typeof costDimensions)[number]
+
+const unitSeparator = '\u001f'
+
+/** Events of gateways may hold anything, as far as their types say. */
+const costKey = (of: Readonly<Record<CostDimension, string | null>>): string =>
+  costDimensions.map((name) => clipped(String(of[name] ?? '')).replaceAll(unitSeparator, '')).join(unitSeparator)
+
+export function readCostKey(key: string): Record<CostDimension, string> {
+  const [provider = '', model = '', token_id = '', gateway_id = '', user_id = ''] = key.split(unitSeparator)
+  return { provider, model, token_id, gateway_id, user_id }
 }
 
 /**

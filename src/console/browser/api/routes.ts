@@ -18,17 +18,21 @@ import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
+import type { CostReport } from '../../../usage/reports/cost-routes.ts'
+import type { ReconciliationReport } from '../../../usage/reports/reconciliation-route.ts'
 import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
 export type {
   AgentSession,
   Alert,
+  CostReport,
   CreatePolicyBody,
   Event,
   EventType,
   PolicyRecord,
   ProgramPreview,
+  ReconciliationReport,
   ReviewedToken,
   SignInWays,
   TokenRecord,
