@@ -77,6 +77,7 @@ test('refuses what does not fit a condition, and names the field', async () => {
     'scope.kind',
   ])
   expect(await fault(path, { ...good, scope: { kind: 'team' } })).toEqual([422, 'scope.id'])
+  expect(await fault(path, { ...good, scope: { kind: 'team', id: 'x' } })).toEqual([422, 'scope.id'])
   expect(await fault(path, { ...good, condition: 'error_rate', reasons: ['policy.*'] })).toEqual([422, 'reasons'])
   expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
   expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])

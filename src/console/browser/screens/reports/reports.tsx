@@ -124,7 +124,7 @@ function Costs({ report: { by, rows, totals, left_out } }: { report: CostReport 
 }
 
 const Figure = ({ name, value }: { name: string; value: string }) => (
-  <div class="card">
+  <div class="card figure-of">
     <span class="quiet">{name}</span>
     <span class="figure">{value}</span>
   </div>
