@@ -8,10 +8,10 @@
  *  gateway  its id      its team, '*'                   minute, hour, day
  *  reason   its code    its team                        minute, hour, day; no sketches
  *  token    its id      its team                        hour, day
- *  provider its name    its team, '*'                   minute, hour, day; no sketches
+ *  provider its name    '*'                             minute, hour; no sketches
  *  cost     all of it   its team                        day; no sketches; only what used tokens or money
  *
- * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events queues what is to be
+ * `*` is the sum of all teams, without what belongs to none; of providers with it. The transaction that ingests events queues what is to be
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
  * outcome once, before a chart is read and every few seconds.
  */
@@ -39,6 +39,8 @@ export const rollupShapes: readonly {
   kind: RollupKind
   steps: readonly Step[]
   everyTeam: boolean
+  /** Has rows for all teams together and no others. */
+  ofTeams?: false
   sketched: boolean
 }[] = [
   { kind: 'all', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
@@ -46,7 +48,7 @@ export const rollupShapes: readonly {
   { kind: 'gateway', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
   { kind: 'reason', steps: ['minute', 'hour', 'day'], everyTeam: false, sketched: false },
   { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
-  { kind: 'provider', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: false },
+  { kind: 'provider', steps: ['minute', 'hour'], everyTeam: true, ofTeams: false, sketched: false },
   { kind: 'cost', steps: ['day'], everyTeam: false, sketched: false },
 ]
 
@@ -54,12 +56,15 @@ export const rollupShapes: readonly {
 export const hasEveryTeam = (kind: RollupKind): boolean =>
   rollupShapes.find((shape) => shape.kind === kind)?.everyTeam ?? false
 
+/** By which rows are told apart. The key of `cost` is made of the others when it is needed. */
+export type OutcomeKeys = Record<Exclude<RollupKind, 'cost'> | 'user', string>
+
 /** The counted values of one outcome. `at` in milliseconds since the epoch, cost in nano-dollars. */
 export interface CountedOutcome {
   at: number
   verdict: string
   scope: string
-  keys: Record<RollupKind, string>
+  keys: OutcomeKeys
   inputTokens: number
   outputTokens: number
   cost: number
@@ -84,8 +89,8 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
       gateway: clipped(who.gateway_id),
       token: clipped(who.token_id),
       reason: clipped(event.reason_code),
-      provider: typeof details?.provider === 'string' ? clipped(details.provider) : '',
-      cost: cost === undefined ? '' : costKey({ ...who, provider: cost.provider, model: cost.model }),
+      provider: typeof details?.provider === 'string' ? clipped(details.provider) : clipped(cost?.provider ?? ''),
+      user: clipped(who.user_id),
     },
     inputTokens: amount(cost?.input_tokens) ?? 0,
     outputTokens: amount(cost?.output_tokens) ?? 0,
@@ -101,9 +106,15 @@ export type CostDimension = (typeof costDimensions)[number]
 
 const unitSeparator = '\u001f'
 
-/** Events of gateways may hold anything, as far as their types say. */
-const costKey = (of: Readonly<Record<CostDimension, string | null>>): string =>
-  costDimensions.map((name) => clipped(String(of[name] ?? '')).replaceAll(unitSeparator, '')).join(unitSeparator)
+/** The key of a kind. A gateway may have written anything, as far as its type says. */
+export function keyOf(kind: RollupKind, keys: OutcomeKeys): string {
+  if (kind !== 'cost') return keys[kind]
+  const { provider, model, token, gateway, user } = keys
+  return [provider, model, token, gateway, user].map(withoutSeparator).join(unitSeparator)
+}
+
+const withoutSeparator = (text: string): string =>
+  text.includes(unitSeparator) ? text.replaceAll(unitSeparator, '') : text
 
 export function readCostKey(key: string): Record<CostDimension, string> {
   const [provider = '', model = '', token_id = '', gateway_id = '', user_id = ''] = key.split(unitSeparator)
