@@ -157,6 +157,8 @@ test('a trial measures and sends nothing; the history shows what fired with its 
     },
   ])
   expect((await asAdmin('GET', `/v1/alerts/${alert.json.id}`)).json.open).toBe(1)
+  const off = await asAdmin('PATCH', `/v1/alert-channels/${channel.json.id}`, { enabled: false })
+  expect(off.json).toMatchObject({ enabled: false, waiting: 0 })
   await asAdmin('PATCH', `/v1/alerts/${alert.json.id}`, { enabled: false })
   expect((await asAdmin('GET', '/v1/alert-firings?state=open')).json.alert_firings).toEqual([])
 })
