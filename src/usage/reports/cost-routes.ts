@@ -26,7 +26,7 @@ import {
   windowsOf,
 } from './month-report.ts'
 import { type NamedDimension, namedDimensions, readRecordNames } from './names.ts'
-import { costsByDay, readCosts } from './read-costs.ts'
+import { costsByDay } from './read-costs.ts'
 
 interface CostDependencies {
   ledger: Database
@@ -154,13 +154,10 @@ interface Asked {
   now: number
 }
 
-async function reportRows(ledger: Database, { month: text, dimensions, visibility, now }: Asked): Promise<ReportRow[]> {
-  const { month, before, sameDays, trend, daysLeft } = windowsOf(text, now)
-  const read = (window: { from: number; until: number }) => readCosts(ledger, { ...window, visibility })
-  return monthReport({
-    ...{ by: dimensions, daysLeft, month: await read(month), before: await read(before) },
-    ...{ sameDays: await read(sameDays), trend: trend === null ? [] : await read(trend) },
-  })
+async function reportRows(ledger: Database, { month, dimensions, visibility, now }: Asked): Promise<ReportRow[]> {
+  const windows = windowsOf(month, now)
+  const days = costsByDay(ledger, { from: windows.before.from, until: windows.month.until, visibility })
+  return await monthReport({ by: dimensions, windows, days })
 }
 
 const shownSums = ({ requests, input_tokens, output_tokens, ...money }: Omit<ReportRow, 'group'>) => ({

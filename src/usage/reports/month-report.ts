@@ -2,7 +2,7 @@
  * A month's cost by one or two dimensions, beside the month before, with what it will be at its end: what was spent, and
  * for each day that is left the mean of the seven full days before today.
  */
-import type { CostRow } from './read-costs.ts'
+import type { CostDay, CostRow } from './read-costs.ts'
 
 export const reportDimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
 export type ReportDimension = (typeof reportDimensions)[number]
@@ -24,6 +24,8 @@ export interface Month {
   from: number
   until: number
 }
+
+const isIn = ({ from, until }: Month, at: number): boolean => at >= from && at < until
 
 /** `2026-11`, in UTC. */
 export function monthAt(text: string, by = 0): Month {
@@ -64,40 +66,49 @@ export interface ReportRow {
 
 interface Sources {
   by: readonly ReportDimension[]
-  month: readonly CostRow[]
-  before: readonly CostRow[]
-  sameDays: readonly CostRow[]
-  trend: readonly CostRow[]
-  daysLeft: number
+  windows: ReturnType<typeof windowsOf>
+  /** Of the month and the month before. */
+  days: Iterable<CostDay> | AsyncIterable<CostDay>
 }
 
 /** The dearest rows first; one of the month before alone is a row too. */
-export function monthReport({ by, month, before, sameDays, trend, daysLeft }: Sources): ReportRow[] {
+export async function monthReport({ by, windows, days }: Sources): Promise<ReportRow[]> {
   const rows = new Map<string, ReportRow>()
-  const rowOf = (row: CostRow): ReportRow => {
-    const values = by.map((dimension) => row[columnOf[dimension]])
-    const name = JSON.stringify(values)
-    const known = rows.get(name)
-    if (known !== undefined) return known
-    const made: ReportRow = {
-      group: Object.fromEntries(by.map((dimension, index) => [dimension, values[index] ?? ''])),
-      ...{ requests: 0, input_tokens: 0, output_tokens: 0, cost: 0, previous: 0, previousToDate: 0, forecast: 0 },
-    }
-    rows.set(name, made)
-    return made
+  for await (const { at, rows: charged } of days) {
+    for (const each of charged) addTo(rowOf(rows, by, each), each, windows, at)
   }
-  for (const each of month) {
-    const row = rowOf(each)
-    row.requests += each.requests
-    row.input_tokens += each.input_tokens
-    row.output_tokens += each.output_tokens
-    row.cost += each.cost
-    row.forecast += each.cost
-  }
-  for (const each of before) rowOf(each).previous += each.cost
-  for (const each of sameDays) rowOf(each).previousToDate += each.cost
-  for (const each of trend) rowOf(each).forecast += (each.cost / trendDays) * daysLeft
   return [...rows.values()].toSorted((left, right) => right.cost - left.cost || right.previous - left.previous)
+}
+
+function rowOf(rows: Map<string, ReportRow>, by: readonly ReportDimension[], of: CostRow): ReportRow {
+  const values = by.map((dimension) => of[columnOf[dimension]])
+  const name = JSON.stringify(values)
+  const known = rows.get(name)
+  if (known !== undefined) return known
+  const made: ReportRow = {
+    group: Object.fromEntries(by.map((dimension, index) => [dimension, values[index] ?? ''])),
+    ...{ requests: 0, input_tokens: 0, output_tokens: 0, cost: 0, previous: 0, previousToDate: 0, forecast: 0 },
+  }
+  rows.set(name, made)
+  return made
+}
+
+function addTo(
+  row: ReportRow,
+  of: CostRow,
+  { month, before, sameDays, trend, daysLeft }: Sources['windows'],
+  at: number,
+) {
+  if (isIn(month, at)) {
+    row.requests += of.requests
+    row.input_tokens += of.input_tokens
+    row.output_tokens += of.output_tokens
+    row.cost += of.cost
+    row.forecast += of.cost
+  }
+  if (isIn(before, at)) row.previous += of.cost
+  if (isIn(sameDays, at)) row.previousToDate += of.cost
+  if (trend !== null && isIn(trend, at)) row.forecast += (of.cost / trendDays) * daysLeft
 }
 
 /** The sums of rows. */
