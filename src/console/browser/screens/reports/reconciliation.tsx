@@ -5,17 +5,26 @@ import type { ReconciliationReport } from '../../api/routes.ts'
 import { money, number } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { SelectField } from '../../parts/field.tsx'
-import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
+import type { Options } from '../../parts/schema-form.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
 import { recordOptions } from '../catalog/record-options.ts'
 
 export function Reconciliation({ months }: { months: readonly string[] }) {
+  const providers = useLoaded('providers', () => recordOptions('/v1/catalog/providers', 'name'))
+  return (
+    <Show of={providers} rows={4}>
+      {(known) => <Comparison months={months} providers={known} />}
+    </Show>
+  )
+}
+
+function Comparison({ months, providers }: { months: readonly string[]; providers: Options }) {
   const [month, setMonth] = useState(months[1] ?? '')
   const [provider, setProvider] = useState('')
   const [file, setFile] = useState<File | null>(null)
   const [report, setReport] = useState<ReconciliationReport | null>(null)
-  const providers = useLoaded('providers', () => recordOptions('/v1/catalog/providers', 'name'))
   const { run, busy, refusal } = useAction(async () => {
     const csv = (await file?.text()) ?? ''
     return await request<ReconciliationReport>('POST', '/v1/usage/reconciliation', { body: { month, provider, csv } })
@@ -38,7 +47,7 @@ export function Reconciliation({ months }: { months: readonly string[] }) {
           label="Provider"
           value={provider}
           set={setProvider}
-          options={providers.value === undefined ? null : [['', 'Choose…'], ...providers.value]}
+          options={[['', 'Choose…'], ...providers.map(([name, label]) => [name, label] as const)]}
           required
         />
         <label class="field" for="invoice">
@@ -50,7 +59,6 @@ export function Reconciliation({ months }: { months: readonly string[] }) {
             onChange={(event) => setFile(event.currentTarget.files?.[0] ?? null)}
           />
         </label>
-        {providers.refusal !== null && <ErrorNote refusal={providers.refusal} retry={providers.reload} />}
         {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row">
           <button type="submit" class="primary" disabled={busy || file === null || provider === ''}>
