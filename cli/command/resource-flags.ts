@@ -10,7 +10,16 @@ import type { Input } from '../terminal/input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 import type { Api } from './api.ts'
 import { idOf, type References } from './record-names.ts'
-import { fromEnvironment, linesOf, pairsFromEnvironment, readAmount, readCount, readJson, readList } from './values.ts'
+import {
+  fromEnvironment,
+  linesOf,
+  pairsFromEnvironment,
+  readAmount,
+  readCount,
+  readJson,
+  readList,
+  readNumber,
+} from './values.ts'
 
 /** As much of JSON Schema as fields use. */
 interface JsonSchema {
@@ -200,7 +209,7 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
   if (options.words) return linesOf(given)?.join(' ')
   if (schema.type === 'array') {
     const texts = options.commas ? linesOf(given) : readList(flag, given)
-    return schema.items?.type === 'number' ? texts?.map((text) => readAmount(flag, text)) : texts
+    return schema.items?.type === 'number' ? texts?.map((text) => readNumber(flag, text)) : texts
   }
   if (schema.type === 'integer') return readCount(flag, given)
   return schema.type === 'number' ? readAmount(flag, given) : given

@@ -26,6 +26,12 @@ export function readAmount(flag: string, text: string): number {
   throw new Failure('usage', { message: `${flag} takes an amount in US dollars, for example 2.50` })
 }
 
+/** A number, with a fraction or without. Throws `usage`. */
+export function readNumber(flag: string, text: string): number {
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text)
+  throw new Failure('usage', { message: `${flag} takes a number, for example 50 or 2.5` })
+}
+
 /** The values of a flag that was repeated. */
 export const linesOf = (text: string | undefined): string[] | undefined => text?.split('\n')
 

@@ -77,6 +77,7 @@ test('refuses what does not fit a condition, and names the field', async () => {
     'scope.kind',
   ])
   expect(await fault(path, { ...good, scope: { kind: 'team' } })).toEqual([422, 'scope.id'])
+  expect(await fault(path, { ...good, scope: { kind: 'team', id: 'x' } })).toEqual([422, 'scope.id'])
   expect(await fault(path, { ...good, condition: 'error_rate', reasons: ['policy.*'] })).toEqual([422, 'reasons'])
   expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
   expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])
@@ -156,6 +157,8 @@ test('a trial measures and sends nothing; the history shows what fired with its 
     },
   ])
   expect((await asAdmin('GET', `/v1/alerts/${alert.json.id}`)).json.open).toBe(1)
+  const off = await asAdmin('PATCH', `/v1/alert-channels/${channel.json.id}`, { enabled: false })
+  expect(off.json).toMatchObject({ enabled: false, waiting: 0 })
   await asAdmin('PATCH', `/v1/alerts/${alert.json.id}`, { enabled: false })
   expect((await asAdmin('GET', '/v1/alert-firings?state=open')).json.alert_firings).toEqual([])
 })

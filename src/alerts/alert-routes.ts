@@ -11,6 +11,7 @@ import { foldRollups } from '../events/rollups/fold.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { recordChange } from '../members/member-event.ts'
+import { findTeam } from '../members/teams/stored-team.ts'
 import { alertEvent, given } from './alert-event.ts'
 import { type AlertRecord, alertConfig, alertResource } from './alert-resource.ts'
 import { conditionRow } from './conditions/condition-table.ts'
@@ -111,6 +112,9 @@ async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promis
       param: 'reasons',
       message: 'Reasons can be chosen for refusals of the organization or a team',
     })
+  }
+  if (kind === 'team' && (await findTeam(ledger, alert.scope.id ?? '')) === null) {
+    throw new Failure('invalid_parameter', { param: 'scope.id', message: 'There is no such team' })
   }
   const known = new Set((await knownChannels(ledger, alert.channelIds)).map(({ id }) => id))
   const missing = alert.channelIds.findIndex((id) => !known.has(id))

@@ -83,7 +83,7 @@ test('tells of a provider that fails, and not of what policies refused', async (
   await made.alert('error_rate')
   await made.traffic({ count: 60, provider: 'anthropic' })
   await made.traffic({ count: 20, verdict: 'error', provider: 'anthropic', reason: 'upstream.error' })
-  await made.traffic({ count: 90, verdict: 'block', provider: 'openai' })
+  await made.traffic({ count: 90, verdict: 'block', provider: 'openai', team: null })
   await evaluate()
   expect(await told()).toEqual([['20 of 80 requests to anthropic failed within 10 minutes (25 %).', false]])
 })

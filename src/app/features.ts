@@ -32,6 +32,8 @@ import { excessRoutes } from '../usage/api/excess-routes.ts'
 import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
+import { costRoutes } from '../usage/reports/cost-routes.ts'
+import { reconciliationRoute } from '../usage/reports/reconciliation-route.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
@@ -74,6 +76,8 @@ export async function features(
     excessRoutes(shared),
     findingsRoutes(shared),
     masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
+    costRoutes(shared),
+    reconciliationRoute(shared),
     alertRoutes(alerts),
     firingRoutes(alerts),
     channelRoutes(alerts),

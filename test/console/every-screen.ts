@@ -45,6 +45,8 @@ export async function makeScreens(): Promise<Screens> {
     ['/policies/new?kind=pattern-filter', 'New policy'],
     [`/policies/${policy.id}`, 'looked at'],
     ['/spend', 'Spend'],
+    ['/reports', 'Reports'],
+    ['/reports?kind=invoice', 'Reports'],
     ['/catalog', 'Catalog'],
     ['/catalog?kind=models', 'Catalog'],
     ['/catalog?kind=mcp-servers', 'Catalog'],

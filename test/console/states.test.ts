@@ -46,7 +46,7 @@ const shown = (page: Page, what: string): Promise<number> => page.locator(what).
 async function emptied(route: Route): Promise<void> {
   const response = await route.fetch()
   const body = z.record(z.string(), z.unknown()).parse(await response.json())
-  const isPage = 'next_cursor' in body || 'series' in body || Object.keys(body).length === 1
+  const isPage = ['next_cursor', 'series', 'rows'].some((name) => name in body) || Object.keys(body).length === 1
   const members = Object.entries(body).map(([name, value]) => [name, Array.isArray(value) ? [] : value])
   await route.fulfill({ response, json: isPage ? { ...Object.fromEntries(members), next_cursor: null } : body })
 }
@@ -75,8 +75,12 @@ const nothing: Readonly<Record<string, string>> = {
   '/traffic': 'No request in this time range',
   '/tokens': 'No token yet',
   '/escalations': 'No request is waiting',
+  '/alerts': 'Nothing was found yet',
+  '/alerts?kind=alerts': 'No alerts yet',
+  '/alerts?kind=channels': 'No channels yet',
   '/policies': 'No policy yet',
   '/spend': 'No spend in this time range',
+  '/reports': 'Nothing was spent in this month',
   '/catalog': 'No providers yet',
   '/catalog?kind=models': 'No models yet',
   '/catalog?kind=mcp-servers': 'No MCP servers yet',

@@ -2,7 +2,6 @@
  * Sends one notice to one channel. Throws a `SendFailure` that says why in words, without an address or a secret.
  * Redirects are not followed. Addresses are checked each time (policies/checked-target.ts), those of mail servers too.
  */
-import nodemailer from 'nodemailer'
 import { callFailure } from '../../lib/http/call-failure.ts'
 import { checkedAddress, checkedTarget, type OutboundRules } from '../../policies/checked-target.ts'
 import { httpForms } from './http-forms.ts'
@@ -72,7 +71,9 @@ async function sendMail({ id, config, secrets }: Channel, notice: Notice, tools:
   if (host === null || from === null || to.length === 0) throw new SendFailure('It has no server, sender or receiver')
   let timer: Timer | undefined
   try {
-    const transport = nodemailer.createTransport({
+    // Loaded with the first mail: no other call waits for it.
+    const { createTransport } = await import('nodemailer')
+    const transport = createTransport({
       // The address that was checked; the certificate must still be the host's.
       ...{ host: await checkedAddress(host, tools), port, secure: tls === 'implicit', requireTLS: tls === 'starttls' },
       ...{ ignoreTLS: tls === 'none', tls: { servername: host } },

@@ -84,7 +84,7 @@ export const keepSecrets = (masterKey: MasterKey, id: string, secrets: ChannelSe
 const isUnchanged = ({ id, version }: ChannelRow): Statement =>
   guard(hasRow(alertChannels, and(eq(alertChannels.id, id), eq(alertChannels.version, version))))
 
-/** Changes a channel that is still as it was read; it is tried again at once. */
+/** Changes a channel that is still as it was read; it is tried again at once. One that is switched off gets nothing. */
 export const changeChannel = (
   before: ChannelRow,
   after: Pick<ChannelRow, 'name' | 'enabled' | 'config'>,
@@ -98,18 +98,22 @@ export const changeChannel = (
       })
       .where(eq(alertChannels.id, before.id)),
   ),
+  ...(after.enabled === 1 ? [] : [dropWaiting(before.id, 'The channel was switched off')]),
 ]
 
 export const deleteChannel = (before: ChannelRow): Statement[] => [
   isUnchanged(before),
   statement(remove(alertChannels).where(eq(alertChannels.id, before.id))),
-  statement(
-    update(alertDeliveries)
-      .set({ state: 'failed', error: 'The channel was deleted' })
-      .where(and(eq(alertDeliveries.channelId, before.id), eq(alertDeliveries.state, 'pending'))),
-  ),
+  dropWaiting(before.id, 'The channel was deleted'),
   forgetSecret(secretName(before.id)),
 ]
+
+const dropWaiting = (channelId: string, error: string): Statement =>
+  statement(
+    update(alertDeliveries)
+      .set({ state: 'failed', error })
+      .where(and(eq(alertDeliveries.channelId, channelId), eq(alertDeliveries.state, 'pending'))),
+  )
 
 /** Enabled channels for which notices wait, and which may be tried now. */
 export async function dueChannels(ledger: Reader): Promise<string[]> {

@@ -71,6 +71,8 @@ const abbreviations: Readonly<Record<string, string>> = {
   uris: 'URIs',
   api: 'API',
   mcp: 'MCP',
+  smtp: 'SMTP',
+  tls: 'TLS',
   oauth: 'OAuth',
 }
 

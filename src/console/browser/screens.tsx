@@ -14,6 +14,7 @@ import { Escalations } from './screens/escalations/escalations.tsx'
 import { People } from './screens/people.tsx'
 import { Policies } from './screens/policies/policies.tsx'
 import { NewPolicy, PolicyScreen } from './screens/policies/policy.tsx'
+import { Reports } from './screens/reports/reports.tsx'
 import { Search } from './screens/search.tsx'
 import { SessionScreen } from './screens/sessions/session.tsx'
 import { Sessions } from './screens/sessions/sessions.tsx'
@@ -50,6 +51,7 @@ const lines: readonly Line[] = [
   ['/policies/new', 'New policy', 'policies:write', () => <NewPolicy />],
   ['/policies/{id}', 'Policy', 'policies:read', ({ id }) => <PolicyScreen id={id} />],
   ['/spend', 'Spend', 'events:read', () => <Spend />, 'spend', 's'],
+  ['/reports', 'Reports', 'events:read', () => <Reports />, 'reports', 'r'],
   ['/catalog', 'Catalog', 'catalog:read', () => <Catalog />, 'catalog', 'c'],
   ['/connections', 'Connections', 'mcp:invoke', () => <Connections />, 'connections', 'i'],
   ['/applications', 'Applications', 'oauth-clients:read', () => <Applications />, 'applications', 'a'],

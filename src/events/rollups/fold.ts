@@ -13,7 +13,16 @@ import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
 import { brokenConstraint } from '../log/append.ts'
 import type { LatencySketch } from './latency-sketch.ts'
-import { everyTeam, noTeam, otherKey, type RollupKind, rollupShapes, type Step, stepMilliseconds } from './rollup.ts'
+import {
+  everyTeam,
+  keyOf,
+  noTeam,
+  otherKey,
+  type RollupKind,
+  rollupShapes,
+  type Step,
+  stepMilliseconds,
+} from './rollup.ts'
 import { addCounts, type Counts, noCounts, type Tally } from './tally.ts'
 
 export const keysAtMost = 500
@@ -124,12 +133,14 @@ function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, re
 
 /** Adds outcomes with equal keys to the rows of one kind and step. */
 export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): void {
-  const { kind, step, everyTeam: together, sketched } = stage
+  const { kind, step, everyTeam: together, ofTeams = true, sketched } = stage
   if (step === 'minute' && !alike.inMinutes) return
+  // Callers can invent models, but what they invent costs nothing.
+  if (kind === 'cost' && alike.cost + alike.inputTokens + alike.outputTokens === 0) return
   const { scope, verdict } = alike
   const at = alike.at - (alike.at % stepMilliseconds[step])
-  const key = alike.keys[kind]
-  for (const each of together && scope !== noTeam ? [scope, everyTeam] : [scope]) {
+  const key = keyOf(kind, alike.keys)
+  for (const each of scopesOf(scope, together, ofTeams)) {
     const id = `${each}\0${at}\0${key}\0${verdict}`
     let row = sums.get(id)
     if (row === undefined) {
@@ -139,6 +150,12 @@ export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): v
     addCounts(row, alike, sketched)
   }
 }
+
+function scopesOf(scope: string, together: boolean, ofTeams: boolean): readonly string[] {
+  if (!ofTeams) return onlyEveryTeam
+  return together && scope !== noTeam ? [scope, everyTeam] : [scope]
+}
+const onlyEveryTeam = [everyTeam]
 
 const addStatements = (sums: readonly Sums[]): Statement[] =>
   sums.length === 0 ? [] : [{ sql: addSums, args: [wellFormedJson(sums.map(asRow))] }]

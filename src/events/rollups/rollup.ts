@@ -8,9 +8,10 @@
  *  gateway  its id      its team, '*'                   minute, hour, day
  *  reason   its code    its team                        minute, hour, day; no sketches
  *  token    its id      its team                        hour, day
- *  provider its name    its team, '*'                   minute, hour, day; no sketches
+ *  provider its name    '*'                             minute, hour; no sketches
+ *  cost     all of it   its team                        day; no sketches; only what used tokens or money
  *
- * `*` is the sum of all teams, without what belongs to none. The transaction that ingests events queues what is to be
+ * `*` is the sum of all teams, without what belongs to none; of providers with it. The transaction that ingests events queues what is to be
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
  * outcome once, before a chart is read and every few seconds.
  */
@@ -23,7 +24,7 @@ export type Step = keyof typeof stepMilliseconds
 /** How long minutes are kept. Hours and days are kept as long as events. */
 export const minutesKeptMilliseconds = 48 * 3_600_000
 
-export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider'
+export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider' | 'cost'
 
 /** The scope of all teams together, and that of no team. */
 export const everyTeam = '*'
@@ -38,6 +39,8 @@ export const rollupShapes: readonly {
   kind: RollupKind
   steps: readonly Step[]
   everyTeam: boolean
+  /** Has rows for all teams together and no others. */
+  ofTeams?: false
   sketched: boolean
 }[] = [
   { kind: 'all', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
@@ -45,19 +48,23 @@ export const rollupShapes: readonly {
   { kind: 'gateway', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: true },
   { kind: 'reason', steps: ['minute', 'hour', 'day'], everyTeam: false, sketched: false },
   { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
-  { kind: 'provider', steps: ['minute', 'hour', 'day'], everyTeam: true, sketched: false },
+  { kind: 'provider', steps: ['minute', 'hour'], everyTeam: true, ofTeams: false, sketched: false },
+  { kind: 'cost', steps: ['day'], everyTeam: false, sketched: false },
 ]
 
 /** Whether a kind has rows for all teams together. */
 export const hasEveryTeam = (kind: RollupKind): boolean =>
   rollupShapes.find((shape) => shape.kind === kind)?.everyTeam ?? false
 
+/** By which rows are told apart. The key of `cost` is made of the others when it is needed. */
+export type OutcomeKeys = Record<Exclude<RollupKind, 'cost'> | 'user', string>
+
 /** The counted values of one outcome. `at` in milliseconds since the epoch, cost in nano-dollars. */
 export interface CountedOutcome {
   at: number
   verdict: string
   scope: string
-  keys: Record<RollupKind, string>
+  keys: OutcomeKeys
   inputTokens: number
   outputTokens: number
   cost: number
@@ -82,7 +89,8 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
       gateway: clipped(who.gateway_id),
       token: clipped(who.token_id),
       reason: clipped(event.reason_code),
-      provider: typeof details?.provider === 'string' ? clipped(details.provider) : '',
+      provider: typeof details?.provider === 'string' ? clipped(details.provider) : clipped(cost?.provider ?? ''),
+      user: clipped(who.user_id),
     },
     inputTokens: amount(cost?.input_tokens) ?? 0,
     outputTokens: amount(cost?.output_tokens) ?? 0,
@@ -90,6 +98,27 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
     latency: amount(details?.latency_ms),
     firstToken: amount(details?.first_token_ms),
   }
+}
+
+/** What a sum of the kind `cost` is of, in the order of its key. */
+export const costDimensions = ['provider', 'model', 'token_id', 'gateway_id', 'user_id'] as const
+export type CostDimension = (typeof costDimensions)[number]
+
+const unitSeparator = '\u001f'
+
+/** The key of a kind. A gateway may have written anything, as far as its type says. */
+export function keyOf(kind: RollupKind, keys: OutcomeKeys): string {
+  if (kind !== 'cost') return keys[kind]
+  const { provider, model, token, gateway, user } = keys
+  return [provider, model, token, gateway, user].map(withoutSeparator).join(unitSeparator)
+}
+
+const withoutSeparator = (text: string): string =>
+  text.includes(unitSeparator) ? text.replaceAll(unitSeparator, '') : text
+
+export function readCostKey(key: string): Record<CostDimension, string> {
+  const [provider = '', model = '', token_id = '', gateway_id = '', user_id = ''] = key.split(unitSeparator)
+  return { provider, model, token_id, gateway_id, user_id }
 }
 
 /**

@@ -14,7 +14,15 @@ const outcome: fc.Arbitrary<CountedOutcome> = fc.record({
     .map(([before, by]) => receivedAt - before + by * 5000),
   verdict: fc.constantFrom('allow', 'block'),
   scope: fc.constantFrom('', 'team-a', 'team-b'),
-  keys: fc.record({ all: fc.constant(''), model: key, gateway: key, reason: key, token: key, provider: key }),
+  keys: fc.record({
+    all: fc.constant(''),
+    model: key,
+    gateway: key,
+    reason: key,
+    token: key,
+    provider: key,
+    user: key,
+  }),
   ...{ inputTokens: fc.nat(100), outputTokens: fc.nat(100), cost: fc.nat(1_000_000) },
   ...{ latency: duration, firstToken: duration },
 })
@@ -57,10 +65,12 @@ test('combines outcomes that count in minutes with those that do not as if talli
 
 test('counts an outcome once for each kind, step and scope, and in minutes only while they are stored', () => {
   const [old, fresh] = [receivedAt - minutesKeptMilliseconds - 1, receivedAt - minutesKeptMilliseconds]
-  const keys = { all: '', model: 'm', gateway: 'g', reason: 'ok', token: 't', provider: 'p' }
-  const none = { inputTokens: 0, outputTokens: 0, cost: 0, latency: 5, firstToken: null }
+  const keys = { all: '', model: 'm', gateway: 'g', reason: 'ok', token: 't', provider: 'p', user: 'u' }
+  const none = { inputTokens: 1, outputTokens: 0, cost: 0, latency: 5, firstToken: null }
   const [late, kept] = [old, fresh].map((at) => rowsOf([[{ at, verdict: 'allow', scope: 'team-a', keys, ...none }]]))
-  expect(kept?.map((rows) => rows.length)).toEqual(stages.map(({ everyTeam }) => (everyTeam ? 2 : 1)))
+  expect(kept?.map((rows) => rows.length)).toEqual(
+    stages.map(({ everyTeam, ofTeams = true }) => (everyTeam && ofTeams ? 2 : 1)),
+  )
   for (const [index, { step, sketched }] of stages.entries()) {
     expect(late?.[index]?.length === 0).toBe(step === 'minute')
     for (const row of kept?.[index] ?? []) expect(Object.keys(row.latency)).toHaveLength(sketched ? 1 : 0)

@@ -3,7 +3,7 @@
  * and keys are in the same rows of every kind and step, so the dozens of rows are touched once for all of them.
  */
 import { bucketOf, countBuckets, type LatencySketch } from './latency-sketch.ts'
-import { type CountedOutcome, minutesKeptMilliseconds, rollupShapes, stepMilliseconds } from './rollup.ts'
+import { type CountedOutcome, minutesKeptMilliseconds, type OutcomeKeys, stepMilliseconds } from './rollup.ts'
 
 /** What rows of the sums, and tallies, add up. Cost in nano-dollars. */
 interface Amounts {
@@ -33,7 +33,15 @@ const nothing = (): Amounts => ({ requests: 0, inputTokens: 0, outputTokens: 0, 
 
 export const noCounts = (): Counts => ({ ...nothing(), latency: {}, firstToken: {} })
 
-const kinds = rollupShapes.map(({ kind }) => kind)
+const names = [
+  'all',
+  'model',
+  'gateway',
+  'reason',
+  'token',
+  'provider',
+  'user',
+] as const satisfies readonly (keyof OutcomeKeys)[]
 
 /** The tallies of outcomes that were received together, in the order of first appearance. */
 export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): Tally[] {
@@ -48,7 +56,7 @@ export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome,
   const { verdict, scope, keys } = outcome
   const at = outcome.at - (outcome.at % stepMilliseconds.minute)
   let name = `${at}\0${inMinutes}\0${verdict}\0${scope}`
-  for (const kind of kinds) name += `\0${keys[kind]}`
+  for (const each of names) name += `\0${keys[each]}`
   let alike = tallies.get(name)
   if (alike === undefined) {
     alike = { at, inMinutes, verdict, scope, keys, ...nothing(), latencies: [], firstTokens: [] }

@@ -59,7 +59,6 @@ export interface SessionOptions {
   /** Whose it is: stays the same when the token is refreshed or rotated. */
   readonly owner: string
   readonly protocolVersion: string
-  /** What the caller can do. */
   readonly capabilities: Json
   /** It was begun elsewhere, where its caller may have missed something. */
   readonly revived?: boolean

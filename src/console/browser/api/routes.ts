@@ -20,6 +20,8 @@ import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
+import type { CostReport } from '../../../usage/reports/cost-routes.ts'
+import type { ReconciliationReport } from '../../../usage/reports/reconciliation-route.ts'
 import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
@@ -27,12 +29,14 @@ export type {
   AgentSession,
   Alert,
   ConnectionRecord as Connection,
+  CostReport,
   CreatePolicyBody,
   Event,
   EventType,
   FoundByDoctor,
   PolicyRecord,
   ProgramPreview,
+  ReconciliationReport,
   ReviewedToken,
   SignInWays,
   TokenRecord,

@@ -1,0 +1,138 @@
+/** What a month costs by two dimensions, beside the month before; and a provider's invoice beside what was booked. */
+import { href, queryValue } from '../../address.ts'
+import { request } from '../../api/request.ts'
+import type { CostReport } from '../../api/routes.ts'
+import { humanize, money, number } from '../../formats.ts'
+import { Filters } from '../../parts/filters.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
+import { Show, useLoaded } from '../../parts/loaded.tsx'
+import { Empty, TableCard } from '../../parts/table.tsx'
+import { Tabs } from '../../parts/tabs.tsx'
+import { showInvisible } from '../../parts/user-text.tsx'
+import { Reconciliation } from './reconciliation.tsx'
+
+const tabs = [
+  ['month', 'Month'],
+  ['invoice', 'Invoice'],
+] as const
+
+export function Reports() {
+  const shown = queryValue('kind') === 'invoice' ? 'invoice' : 'month'
+  return (
+    <>
+      <PageHeader title="Reports" />
+      <Tabs label="Reports" path="/reports" name="kind" tabs={tabs} shown={shown} />
+      {shown === 'month' ? <MonthReport /> : <Reconciliation months={months()} />}
+    </>
+  )
+}
+
+const monthsShown = 4
+
+/** This month and those before, as the API writes them; older ones may be gone with their events. */
+function months(): string[] {
+  const now = new Date()
+  return Array.from({ length: monthsShown }, (_, back) =>
+    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back)).toISOString().slice(0, 7),
+  )
+}
+
+const dimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
+
+function MonthReport() {
+  const known = months()
+  const month = queryValue('month') ?? known[0] ?? ''
+  const [first, second] = [queryValue('by') ?? 'team', queryValue('and') ?? 'model']
+  const by = second === 'nothing' || second === first ? first : `${first},${second}`
+  const found = useLoaded(`costs ${month} ${by}`, (signal) =>
+    request<CostReport>('GET', '/v1/usage/costs', { query: { month, by }, signal }),
+  )
+  const file = (format: string) => `/v1/usage/costs/export?${new URLSearchParams({ month, by, format })}`
+  return (
+    <section class="stack">
+      <div class="head">
+        <Filters
+          filters={[
+            {
+              name: 'month',
+              label: 'Month',
+              usual: known[0] ?? '',
+              options: known.map((name) => [name, name] as const),
+            },
+            { name: 'by', label: 'By', usual: 'team', options: dimensions },
+            { name: 'and', label: 'And by', usual: 'model', options: [...dimensions, 'nothing'] },
+          ]}
+        />
+        <div class="row">
+          <a class="button" href={file('csv')} download={`costs-${month}.csv`}>
+            CSV
+          </a>
+          <a class="button" href={file('focus')} download={`focus-${month}.csv`}>
+            FOCUS
+          </a>
+        </div>
+      </div>
+      <Show of={found} rows={8}>
+        {(report) => <Costs report={report} />}
+      </Show>
+    </section>
+  )
+}
+
+function Costs({ report: { by, rows, totals, left_out } }: { report: CostReport }) {
+  const isRunning = totals.forecast > totals.cost
+  return (
+    <>
+      <div class="cards figures">
+        <Figure name="Spent" value={money(totals.cost)} />
+        <Figure name="Month before, to the same day" value={money(totals.previous_cost_to_date)} />
+        <Figure name="Month before" value={money(totals.previous_cost)} />
+        <Figure name={isRunning ? 'Forecast' : 'At its end'} value={money(totals.forecast)} />
+      </div>
+      <TableCard
+        label={`Costs by ${by.join(' and ')}`}
+        rows={rows}
+        keyOf={({ group }) => JSON.stringify(group)}
+        columns={[
+          ...by.map((dimension) => ({
+            title: humanize(dimension),
+            cell: ({ names }: CostReport['rows'][number]) => showInvisible(names[dimension] ?? 'None'),
+          })),
+          { title: 'Cost', right: true, cell: ({ cost }) => money(cost) },
+          {
+            title: 'Change',
+            right: true,
+            cell: ({ cost, previous_cost_to_date: before }) => changeOf(cost, before),
+          },
+          { title: 'Month before', right: true, from: 'wide', cell: ({ previous_cost }) => money(previous_cost) },
+          { title: 'Forecast', right: true, from: 'wide', cell: ({ forecast }) => money(forecast) },
+          { title: 'Requests', right: true, from: 'wide', cell: ({ requests }) => number(requests) },
+          { title: 'Tokens in', right: true, from: 'wider', cell: ({ input_tokens }) => number(input_tokens) },
+          { title: 'Tokens out', right: true, from: 'wider', cell: ({ output_tokens }) => number(output_tokens) },
+        ]}
+        empty={
+          <Empty title="Nothing was spent in this month">
+            <p>
+              <a href={href('/spend')}>Spend</a> shows other times. Sums are kept as long as events.
+            </p>
+          </Empty>
+        }
+      />
+      {left_out > 0 && <p class="quiet">{number(left_out)} more rows are in the CSV.</p>}
+    </>
+  )
+}
+
+const Figure = ({ name, value }: { name: string; value: string }) => (
+  <div class="card figure-of">
+    <span class="quiet">{name}</span>
+    <span class="figure">{value}</span>
+  </div>
+)
+
+/** Against the month before up to the same day. */
+function changeOf(cost: number, before: number): string {
+  if (before === 0) return cost === 0 ? '–' : 'New'
+  const share = Math.round((100 * (cost - before)) / before)
+  return `${share > 0 ? '+' : ''}${share} %`
+}

@@ -1,0 +1,70 @@
+/**
+ * What requests cost, day by day, from the daily sums of the kind `cost` (events/rollups/rollup.ts). They are kept as
+ * long as events.
+ *
+ * SQL text: look-ups by the primary key of the sums, a day at a time.
+ */
+import { type CostDimension, readCostKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
+import type { Visibility } from '../../events/visibility.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
+import type { Database } from '../../store/open.ts'
+
+/** Cost in nano-dollars. */
+export interface CostSums {
+  requests: number
+  input_tokens: number
+  output_tokens: number
+  cost: number
+}
+
+export interface CostRow extends CostSums, Record<CostDimension, string> {
+  team_id: string
+}
+
+interface Window {
+  /** Whole days, in milliseconds since the epoch; `until` is not part of it. */
+  from: number
+  until: number
+  visibility: Visibility
+}
+
+interface StoredSums extends CostSums {
+  scope: string
+  key: string
+}
+
+export interface CostDay {
+  /** When it began, in milliseconds since the epoch. */
+  at: number
+  /** One for each combination of dimensions. */
+  rows: CostRow[]
+}
+
+/** Each team that has sums, by one look-up each: a scan would read every row of every day. */
+const everyScope = `with recursive scopes (scope) as (
+    select min(scope) from event_rollups where kind = 'cost' and step = 'day'
+    union all
+    select (select min(scope) from event_rollups where kind = 'cost' and step = 'day' and scope > scopes.scope)
+      from scopes where scopes.scope is not null
+  ) select scope from scopes where scope is not null`
+
+/** Day by day, oldest first, with other work in between. Days without costs are left out. */
+export async function* costsByDay(ledger: Database, { from, until, visibility }: Window): AsyncGenerator<CostDay> {
+  const { teams, ownTokens } = visibility
+  const all = teams === 'every' || ownTokens.length > 0
+  const scopes = all ? (await ledger.read<{ scope: string }>(everyScope)).map(({ scope }) => scope) : teams
+  const own = teams === 'every' || ownTokens.length === 0 ? null : new Set(ownTokens)
+  for (let at = from; at < until; at += stepMilliseconds.day) {
+    const rows = await ledger.read<StoredSums>(
+      `select scope, key, total(requests) as requests, total(input_tokens) as input_tokens,
+        total(output_tokens) as output_tokens, total(cost) as cost from event_rollups
+        where kind = 'cost' and step = 'day' and scope in (select value from json_each(?)) and at = ?
+        group by scope, key`,
+      [JSON.stringify(scopes), at],
+    )
+    if (rows.length === 0) continue
+    const read = rows.map(({ scope, key, ...sums }) => ({ team_id: scope, ...readCostKey(key), ...sums }))
+    yield { at, rows: own === null ? read : read.filter(({ token_id }) => own.has(token_id)) }
+    await yieldToEventLoop()
+  }
+}
