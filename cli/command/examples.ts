@@ -44,6 +44,8 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   ],
   'mcp-server update': ['tickets --url https://mcp.example.com/v2/mcp'],
   'mcp-server tools': ['tickets'],
+  'mcp-server import': ['claude_desktop_config.json --dry-run', '.mcp.json'],
+  'mcp-server changes': ['tickets'],
   'mcp-server approve': ['tickets --held', 'tickets --digest 5f1d7a84db00'],
   'mcp-server withdraw': ['tickets --digest 5f1d7a84db00'],
 
@@ -59,6 +61,37 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     '01990000-0000-7000-8000-000000000001 --allow --note "Checked with legal" --grant-once 15m',
     '01990000-0000-7000-8000-000000000001 --block',
   ],
+
+  export: ['', '--only providers,models,budgets'],
+  'import litellm': ['config.yaml'],
+  'import portkey': ['config.json --model gpt-4o'],
+  'import bifrost': ['config.json'],
+  'connection disconnect': ['tracker'],
+
+  'alert create': [
+    '--name "Team budget" --condition budget_share --scope team --scope-id research --threshold 80 --threshold 100',
+    '--name Refusals --condition refusals --threshold 20 --at-least 50 --severity critical',
+  ],
+  'alert update': ['Refusals --quiet-minutes 60', 'Refusals --no-enabled'],
+  'alert history': ['', '--state open'],
+  'alert test': ['Refusals'],
+  'alert-channel create': [
+    '--name on-call --kind pagerduty --routing-key-env PAGERDUTY_KEY',
+    '--name hook --kind webhook --url-env HOOK_URL --signing-secret-env HOOK_SECRET',
+  ],
+  'alert-channel update': ['on-call --no-enabled'],
+  'alert-channel test': ['on-call'],
+  'sink create': [
+    '--name siem --kind splunk --url https://splunk.example.com:8088 --token-env SPLUNK_TOKEN',
+    '--name archive --kind s3 --url https://s3.eu-central-1.amazonaws.com --s3-bucket audit --s3-region eu-central-1',
+  ],
+  'sink update': ['siem --format ocsf', 'siem --no-enabled'],
+  'sink test': ['siem'],
+  'sink verify': ['archive', '--from ./audit'],
+  'master-key rotate': [''],
+  'master-key status': [''],
+  'install helm': ['./chart'],
+  'install grafana': ['./monitoring'],
 
   'team create': ['--name research'],
   'team update': ['research --name science'],

@@ -13,7 +13,7 @@ export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as
 /** Which settings stand together in the help of what serves. */
 const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
   ['ADDRESSES', /_listen$|^(base|gateway|console|api|peer)_url$|^gateway_workers$/],
-  ['DATA AND EVENTS', /^(data$|environment$|checkpoint_|event_|state_|ledger_|outbox_|export_)/],
+  ['DATA AND EVENTS', /^(data$|environment$|checkpoint_|event_|state_|ledger_|outbox_|export_|sink_|master_key)/],
   ['SIGN-IN AND OAUTH', /^(session_|break_glass_|oauth_)/],
   ['REQUESTS', /^(drain|max_staleness|usage_wait|body|upload|batch|memory|answer|stream_hold|capture_prompt|webhook)_/],
   ['PROVIDERS AND CACHE', /^(connect|first_byte|idle|total|plain_http|path|retry|circuit|cache)_/],
@@ -42,10 +42,10 @@ const groupTitles = ['OPTIONS', ...settingGroups.map(([title]) => title), 'OTHER
 const commandGroups: readonly (readonly [title: string, names: readonly string[]])[] = [
   ['SERVE', ['up', 'control-plane', 'gateway']],
   ['CALLERS', ['token', 'connect', 'workload-identity', 'oauth-client']],
-  ['MODELS AND TOOLS', ['provider', 'model', 'cache', 'mcp-server']],
+  ['MODELS AND TOOLS', ['provider', 'model', 'cache', 'mcp-server', 'connection']],
   ['RULES AND LIMITS', ['policy', 'escalation', 'budget', 'consumer-group', 'access-policy', 'managed-settings']],
   ['PEOPLE', ['user', 'team', 'identity-provider', 'scim-token', 'access-review', 'auth']],
-  ['WATCH', ['events', 'usage', 'top', 'logs', 'doctor']],
+  ['WATCH', ['events', 'usage', 'top', 'logs', 'doctor', 'alert', 'alert-channel', 'sink']],
 ]
 
 const groupOfCommand = new Map(commandGroups.flatMap(([title, names]) => names.map((name) => [name, title] as const)))

@@ -68,7 +68,11 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
     budget('scope: { kind: organization }').replace('1,', '-1,'),
     'f.yaml:2:28: budgets[0].max_budget: Write a number above 0',
   ],
-  ['a scope without its team', budget('scope: { kind: team }'), 'budgets[0].scope.name: is given for a team or a user'],
+  [
+    'a scope without its team',
+    budget('scope: { kind: team }'),
+    'budgets[0].scope.name: Name the team, the user or the MCP server',
+  ],
   [
     'a mistyped team',
     budget('scope: { kind: team, name: defautl }'),

@@ -10,7 +10,8 @@ import { applyCommand } from './apply.ts'
 
 const present = (name: string, fields: object) => ({
   ...{ id: `id-${name}`, name, version: 3, url: null, header_names: [], oauth: null, command: null },
-  ...{ environment_names: [], timeouts: null, approval: 'first_use', enabled: true, tools: 'listed', ...fields },
+  ...{ environment_names: [], timeouts: null, approval: 'first_use', enabled: true },
+  ...{ tools: 'listed', personal: false, personal_oauth: null, quarantined: false, ...fields },
 })
 const oauth = { token_url: 'https://l.example.com/t', client_id: 'gate' }
 const there = [
@@ -110,6 +111,7 @@ test('apply makes MCP servers match a file, with secrets from variables, and sho
         name: 'local',
         command: { program: 'npx', args: ['server'] },
         environment: { API_KEY: 'environment-secret' },
+        ...{ personal: false, quarantined: false, tools: 'listed' },
         approval: 'first_use',
         enabled: true,
       },

@@ -34,5 +34,7 @@ function check(body: unknown): void {
 export const mcpServers = kindOf(mcpServerResource, {
   normalised,
   check,
-  secretsWith: ['url', 'command', 'headers', 'oauth', 'environment'],
+  secretsWith: ['url', 'command', 'headers', 'oauth', 'environment', 'personal_oauth'],
+  // A quarantine ends by a decision of its own, not because a file does not name it.
+  kept: ['quarantined'],
 })
