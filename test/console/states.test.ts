@@ -185,6 +185,6 @@ test('a screen names its permission to a person who has none', async () => {
     await allThere(page)
     const open = path === '/settings' || path.startsWith('/search')
     expect([path, await page.getByText('Permission missing').count()]).toEqual([path, open ? 0 : 1])
-    if (!open) expect(await page.locator('main code').textContent()).toMatch(/^[a-z-]+:(read|write)$/)
+    if (!open) expect(await page.locator('main code').textContent()).toMatch(/^[a-z-]+:(read|write|invoke)$/)
   })
 })

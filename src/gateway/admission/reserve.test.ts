@@ -358,7 +358,11 @@ describe('books or releases every reservation exactly once, however the exchange
       false,
       (usageLimits) => {
         usageLimits.delay = 20
-        setTimeout(() => running.worker.tokens.clear(), 5)
+        const reserve = usageLimits.reserve.bind(usageLimits)
+        usageLimits.reserve = (demands, signal) => {
+          running.worker.tokens.clear()
+          return reserve(demands, signal)
+        }
       },
     ],
   ]
