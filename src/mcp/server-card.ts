@@ -5,7 +5,7 @@
  */
 import { isIP } from 'node:net'
 import { version } from '../version.ts'
-import { protocolVersions } from './protocol.ts'
+import { supportedVersions } from './protocol.ts'
 
 export const serverCardPath = '/mcp/server-card'
 export const catalogPath = '/.well-known/ai-catalog.json'
@@ -25,7 +25,7 @@ export const serverCard = (gatewayUrl: string) => ({
     {
       type: 'streamable-http',
       url: `${gatewayUrl}/mcp`,
-      supportedProtocolVersions: protocolVersions,
+      supportedProtocolVersions: supportedVersions,
       headers: [
         {
           name: 'Authorization',

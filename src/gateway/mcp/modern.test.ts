@@ -47,6 +47,18 @@ test('answers each request by itself, without a session', async () => {
   expect(sent?.params).toEqual({ name: 'read', arguments: { path: 'a' } })
 })
 
+test("its own refusals are results of the form that the version's official client reads", async () => {
+  await start()
+  const refused = { isError: true, content: [{ text: expect.stringContaining('no such tool') }] }
+  expect(await modernCaller(gateway).call('files__nothing')).toMatchObject({
+    result: { resultType: 'complete', ...refused },
+  })
+  const older = await gateway.caller()
+  const { result } = await older.call('files__nothing')
+  expect(result).toMatchObject(refused)
+  expect(result).not.toHaveProperty('resultType')
+})
+
 test('says in server/discover what it supports', async () => {
   await start()
   expect((await modernCaller(gateway).ask('server/discover')).result).toMatchObject({

@@ -45,6 +45,7 @@ interface Asked {
   readonly method: string
   /** Whether the server was called: a person then decides about its answer. */
   readonly sent: boolean
+  readonly session?: { readonly modern: boolean } | null
 }
 
 /**
@@ -56,7 +57,8 @@ export const answering = (asked: Asked): Dialect =>
   // Created twice for each request, so the common members are not copied.
   Object.assign<Dialect, Pick<Dialect, 'errorBody' | 'escalation'>>(Object.create(mcp), {
     errorBody(failure, requestId) {
-      const result = failure.code === 'mcp.unknown_tool' ? failedResult(failure.message) : neededInput(failure, asked)
+      const result =
+        failure.code === 'mcp.unknown_tool' ? failedResult(failure.message, asked) : neededInput(failure, asked)
       return result === null
         ? rpcFailure(asked.id, failure, requestId, waitingMessage(failure, asked))
         : { jsonrpc: '2.0', id: asked.id, result }
@@ -145,12 +147,17 @@ const waitingText = (sent: boolean, verdictan: Verdictan): string =>
     : `It was not done. ${waitingWords(verdictan)}`
 
 /** The text for the model if a person has to decide (gateway/README.md, Escalations). */
-const waitingResult = ({ sent }: Asked, verdictan: Verdictan): JsonObject => ({
-  ...failedResult(waitingText(sent, verdictan)),
+const waitingResult = (asked: Asked, verdictan: Verdictan): JsonObject => ({
+  ...failedResult(waitingText(asked.sent, verdictan), asked),
   verdictan,
 })
 
-const failedResult = (text: string): JsonObject => ({ content: [{ type: 'text', text }], isError: true })
+/** Clients of 2026-07-28 take no result without a type. */
+const failedResult = (text: string, { session }: Asked): JsonObject => ({
+  content: [{ type: 'text', text }],
+  isError: true,
+  ...(session?.modern === true && { resultType: 'complete' }),
+})
 
 /** Members whose shape the protocol defines: each of their strings is a text of its own. */
 const shaped: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'roots'])
