@@ -22,6 +22,7 @@ function sessionWith(
   answers: Record<string, Answer>,
   { opening = async () => undefined, patienceMilliseconds = 5000 }: Slow = {},
 ) {
+  const looked: string[] = []
   const servers: McpServers = {
     list: () => Object.keys(answers).map(record),
     async connect(server): Promise<McpConnection> {
@@ -37,7 +38,10 @@ function sessionWith(
       }
     },
     isModern: () => false,
-    approved: (_server, _kind, offers) => [...offers],
+    approved: ({ name }, _kind, offers) => {
+      looked.push(name)
+      return [...offers]
+    },
     onChange: () => () => undefined,
     unsolicited: 0,
   }
@@ -75,7 +79,7 @@ function sessionWith(
     } while (cursor !== undefined && pages < 1000)
     return { names, pages }
   }
-  return { page, all, missing, repeating, session }
+  return { page, all, missing, repeating, looked, session }
 }
 
 const tools = (count: number, start = 0): Json[] =>
@@ -91,6 +95,18 @@ test('lists the pages of all servers without a gap or a duplicate', async () => 
   expect(new Set(names).size).toBe(2400)
   expect(names).toHaveLength(2400)
   expect(pages).toBe(4)
+})
+
+test('takes nothing for the offers of a server that does not answer, so that its first use begins later', async () => {
+  const down: Answer = () => Promise.reject(new Error('down'))
+  const { all, missing, looked } = sessionWith({
+    down,
+    empty: () => ({ tools: [] }),
+    good: () => ({ tools: tools(1) }),
+  })
+  expect((await all()).names).toEqual(['good__t0'])
+  expect(missing).toEqual(['down'])
+  expect(looked).toEqual(['empty', 'good'])
 })
 
 test('moves on from a server whose pages never end', async () => {

@@ -118,11 +118,12 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
     const asked = pages.get(server) ?? pageOf({ list, session, signal }, position)
     pages.delete(server)
     const page = await pageOrMissing(listing, server, asked)
-    const shown = servers
-      .approved(server, list.kind, page.offers)
-      .filter((offer) => listing.mayUse(server, offer) && taken.isNew(String(offer[list.named])))
+    // A server that did not answer has not said that it offers nothing.
+    const approved = page === null ? [] : servers.approved(server, list.kind, page.offers)
+    const shown = approved.filter((offer) => listing.mayUse(server, offer) && taken.isNew(String(offer[list.named])))
     offers.push(...shown.map((offer) => publishedOffer(server.name, offer)))
-    position = nextPosition(records, position, taken.isNewCursor(page.next) ? page.next : null)
+    const next = page?.next ?? null
+    position = nextPosition(records, position, taken.isNewCursor(next) ? next : null)
     if (position?.server === server) continue
     if (taken.repeats) listing.repeats(server)
     taken = new ServerPages(position)
@@ -169,13 +170,14 @@ interface Page {
   readonly next: string | null
 }
 
-async function pageOrMissing(listing: Listing, server: McpServerRecord, asked: Promise<Page>): Promise<Page> {
+/** Null where the server could not be asked. */
+async function pageOrMissing(listing: Listing, server: McpServerRecord, asked: Promise<Page>): Promise<Page | null> {
   try {
     return await asked
   } catch (error) {
     if (listing.signal.aborted) throw error
     listing.missing(server, error)
-    return { offers: [], next: null }
+    return null
   }
 }
 
