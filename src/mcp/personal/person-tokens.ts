@@ -44,6 +44,8 @@ interface Shown {
 interface Server {
   readonly id: string
   readonly name: string
+  /** Where the tokens are sent. */
+  readonly url: string
 }
 
 export class PersonTokens {
@@ -118,6 +120,7 @@ export class PersonTokens {
   async #ask(server: Server, key: string, credential: string, refused: string | null): Promise<Kept> {
     const reply = await this.#options.ask({
       server_id: server.id,
+      server_url: server.url,
       credential,
       refused: refused === null ? null : createHash('sha256').update(refused).digest('hex'),
     })
@@ -140,7 +143,8 @@ export class PersonTokens {
   }
 }
 
-const keyOf = ({ id }: Server, hash: string): string => `${id} ${hash}`
+/** A token that was given for one address is never sent to another. */
+const keyOf = ({ id, url }: Server, hash: string): string => `${id} ${hash} ${url}`
 
 /** No token for now is no reason: the stream may go on. */
 const isAccountGone = (error: unknown): boolean =>
