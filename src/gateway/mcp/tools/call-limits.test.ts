@@ -6,6 +6,7 @@ import { type Budget, noLimits } from '../../../usage/limits.ts'
 import { type RateDemand, RateRefused } from '../../../usage/rate/rates.ts'
 import { InMemoryLimits } from '../../../usage/testing/in-memory-limits.ts'
 import { startMcpGateway, type TestMcpServer, testMcpServer } from '../../testing/mcp.ts'
+import { modernCaller } from '../../testing/modern-mcp.ts'
 
 let stop: (() => Promise<void>) | null = null
 afterEach(async () => {
@@ -63,6 +64,17 @@ async function startWithBudgets(balances: Record<string, number>) {
   Object.assign(gateway.worker, { usageLimits })
   return { ...made, usageLimits }
 }
+
+test('takes no price for a requestState that is of no call', async () => {
+  const { gateway, shop, usageLimits } = await startWithBudgets({
+    'budget/whole': 100 * cent,
+    'budget/buys': 60 * cent,
+  })
+  const refused = await modernCaller(gateway).call('shop__buy', {}, { requestState: 'made up' })
+  expect(refused).toMatchObject({ error: { code: -32_602 } })
+  expect(Object.fromEntries(usageLimits.balances)).toEqual({ 'budget/whole': 100 * cent, 'budget/buys': 60 * cent })
+  expect(shop.requests.some(({ method }) => method === 'tools/call')).toBe(false)
+})
 
 test('books the price of a call on the budgets of its server and its tool, and records what it cost', async () => {
   const { gateway, usageLimits } = await startWithBudgets({ 'budget/whole': 100 * cent, 'budget/buys': 60 * cent })
