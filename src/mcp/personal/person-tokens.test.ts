@@ -81,6 +81,17 @@ test('asks at once for a token that the server has refused, and names it by its 
   expect(asked.at(-1)?.refused).toBe(new Bun.CryptoHasher('sha256').update('first').digest('hex'))
 })
 
+test('asks again for a refused token that another call was just given', async () => {
+  const caller = callerOf()
+  const first = await caller.token()
+  now = 5000
+  const recheck = caller.token()
+  const instead = caller.token(first)
+  reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'second', expires_in: null }
+  expect([await recheck, await instead]).toEqual(['first', 'second'])
+  expect(asked.map(({ refused }) => refused === null)).toEqual([true, true, false])
+})
+
 test('goes on with the token that is there while the control plane is away, until it expires', async () => {
   const caller = callerOf()
   await caller.token()

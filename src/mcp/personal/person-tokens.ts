@@ -104,10 +104,14 @@ export class PersonTokens {
     if (kept !== undefined && !isRefused && now - kept.askedAt < recheckMilliseconds && !hasExpired(kept, now)) {
       return kept
     }
-    const asking = this.#asking.get(key) ?? this.#ask(server, key, secret, isRefused ? refused : null)
+    const shared = this.#asking.get(key)
+    const asking = shared ?? this.#ask(server, key, secret, isRefused ? refused : null)
     this.#asking.set(key, asking)
     try {
-      return await asking
+      const given = await asking
+      // Whoever asked did not know that the server refuses it.
+      const isOld = shared !== undefined && given.access_token === refused
+      return isOld ? await this.#token(server, { hash, secret }, refused) : given
     } catch (error) {
       const isUnreachable = error instanceof Failure && error.code === 'dependency_unavailable'
       if (isUnreachable && kept !== undefined && !isRefused && !hasExpired(kept, now)) return kept
