@@ -15,16 +15,15 @@ import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { type ConnectionRecord, connectionSchema } from '../mcp/personal/connection-record.ts'
 import { ProviderRefusal, type RefusalReason } from '../members/identity-providers/provider-refusal.ts'
-import { recordChange } from '../members/member-event.ts'
 import { sessionOf, sessionPrincipal } from '../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../members/sessions/session.ts'
 import { beginConnection, finishConnection } from './connect.ts'
 import { attemptOf, forgetAttempt } from './connection-attempt.ts'
 import { connectionEvent } from './connection-event.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
-import { finishEnded } from './end-connections.ts'
+import { disconnectOwner } from './end-connections.ts'
 import { findPersonalServer, type PersonalServer, personalServers } from './personal-server.ts'
-import { type ConnectionRow, connectionsOf, endConnection, findConnection } from './stored-connection.ts'
+import { type ConnectionRow, connectionsOf, findConnection } from './stored-connection.ts'
 import { clientDocument } from './upstream-client.ts'
 
 const tag = 'Connections'
@@ -176,15 +175,13 @@ async function disconnect(
   session: LiveSession,
   requestId: string,
 ): Promise<ConnectionRecord> {
-  const { ledger, clock, recorder } = dependencies
-  const row = await findConnection(ledger, { userId: session.userId, serverId: server.id })
-  if (row !== null) {
+  const owner = { userId: session.userId, serverId: server.id }
+  if ((await findConnection(dependencies.ledger, owner)) !== null) {
     const event = await connectionEvent(dependencies, {
       ...{ type: 'mcp_connection.ended', principal: sessionPrincipal(session), requestId },
       ...{ userId: session.userId, server },
     })
-    await recordChange(recorder, { event, ledger: [endConnection(row, clock.now())] })
-    await finishEnded(dependencies, row)
+    await disconnectOwner(dependencies, owner, event)
   }
   return shown(dependencies, server, null)
 }

@@ -1,11 +1,14 @@
 /** The access tokens of connections: refresh once over all control planes, and what ends a connection. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { recordedEvents } from '../events/testing/recorded.ts'
+import { anonymous } from '../identity/principal.ts'
 import { silentLog } from '../lib/log/log.ts'
 import type { MemberDependencies } from '../members/dependencies.ts'
 import { temporaryControlPlane, testOrigin } from '../members/testing/temporary-control-plane.ts'
+import { connectionEvent } from './connection-event.ts'
 import { createCurrentTokens } from './current-token.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
+import { disconnectOwner } from './end-connections.ts'
 import type { PersonalServer } from './personal-server.ts'
 import { endConnectionsOf, findConnection, keepConnection, openSecrets, sealSecrets } from './stored-connection.ts'
 
@@ -57,8 +60,15 @@ beforeEach(async () => {
   await connect({ expiresIn: 30 })
 })
 
+interface Connected {
+  expiresIn: number
+  refreshToken?: string | null
+  /** Milliseconds by which it was made after now. */
+  later?: number
+}
+
 /** A connection whose access token has so many seconds left. */
-async function connect({ expiresIn, refreshToken = 'r1' }: { expiresIn: number; refreshToken?: string | null }) {
+async function connect({ expiresIn, refreshToken = 'r1', later = 0 }: Connected) {
   const { ledger, masterKey, clock } = dependencies
   const owner = { userId, serverId: server.id }
   const sealed = sealSecrets(masterKey, owner, {
@@ -68,7 +78,7 @@ async function connect({ expiresIn, refreshToken = 'r1' }: { expiresIn: number; 
   const now = clock.now()
   const never = { scope: 'read', refreshedAt: null, refreshingUntil: null, endedAt: null }
   await ledger.write([
-    keepConnection({ ...owner, sealed, issuer, connectedAt: now, expiresAt: now + 1000 * expiresIn, ...never }),
+    keepConnection({ ...owner, sealed, issuer, connectedAt: now + later, expiresAt: now + 1000 * expiresIn, ...never }),
   ])
 }
 
@@ -158,3 +168,49 @@ test('gives nothing once the connection has ended, or the server has moved', asy
   expect(await current(tokens)).toBe(null)
   expect(calls).toEqual([])
 })
+
+test('gives no token of a connection that its person ends while it is refreshed, and revokes what was given', async () => {
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+  const { promise: refreshing, resolve: refreshBegan } = Promise.withResolvers<void>()
+  answer = async () => {
+    refreshBegan()
+    await ended
+    return fresh()
+  }
+  const given = current()
+  await refreshing
+  await disconnectOwner(dependencies, { userId, serverId: server.id }, await endEvent())
+  end()
+  expect(await given).toBe(null)
+  expect(calls.slice(1).map(({ path, form }) => [path, form.get('token')])).toEqual(
+    ['r1', 'first', 'r2', 'second'].map((token) => ['/revoke', token]),
+  )
+})
+
+test('gives the token of the account that its person connects while another is refreshed', async () => {
+  answer = async () => {
+    await connect({ expiresIn: 3600, later: 1 })
+    return fresh()
+  }
+  expect(await current()).toMatchObject({ accessToken: 'first' })
+  expect(calls.slice(1).map(({ form }) => form.get('token'))).toEqual(['r2', 'second'])
+})
+
+test('ends a connection whose tokens were refreshed while its person disconnected', async () => {
+  const { recorder } = dependencies
+  const refreshFirst: Pick<typeof recorder, 'change'> = {
+    async change(change) {
+      await current()
+      return await recorder.change(change)
+    },
+  }
+  const racing = { ...dependencies, recorder: Object.setPrototypeOf(refreshFirst, recorder) }
+  await disconnectOwner(racing, { userId, serverId: server.id }, await endEvent())
+  expect(await findConnection(dependencies.ledger, { userId, serverId: server.id })).toBe(null)
+  expect(calls.slice(1).map(({ form }) => form.get('token'))).toEqual(['r2', 'second'])
+})
+
+const endEvent = () =>
+  connectionEvent(dependencies, {
+    ...{ type: 'mcp_connection.ended', principal: anonymous, requestId: dependencies.newId(), userId, server },
+  })

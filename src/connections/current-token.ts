@@ -23,7 +23,7 @@ import {
   sealSecrets,
 } from './stored-connection.ts'
 import { upstreamFetch } from './upstream-fetch.ts'
-import { refresh, type Tokens } from './upstream-oauth.ts'
+import { refresh, revoke, type Tokens, type Upstream } from './upstream-oauth.ts'
 
 /** So long before its end a token is refreshed. */
 const shortlyMilliseconds = 60_000
@@ -90,7 +90,11 @@ async function refreshed(dependencies: ConnectionDependencies, refreshing: Refre
     const client = await clientOf(dependencies, server, secrets)
     const tokens = await refresh({ authorizationServer, client, fetch }, secrets.refresh_token, secrets.resource)
     if (tokens === null) return await lose(dependencies, server, row, 'withdrawn')
-    return await keep(dependencies, refreshing, tokens)
+    const isKept = await keep(dependencies, refreshing, tokens)
+    if (!isKept) await revokeNew(dependencies, refreshing, { authorizationServer, client, fetch }, tokens)
+    // The person may have disconnected, been disabled or connected another account meanwhile.
+    const inForce = await findConnection(ledger, row)
+    return inForce === null ? null : tokenOf(dependencies, inForce)
   } catch (error) {
     dependencies.log.warn(
       { mcp_server_id: server.id, user_id: row.userId, error: String(error) },
@@ -108,11 +112,12 @@ async function clientOf(dependencies: ConnectionDependencies, server: PersonalSe
   return { clientId: secrets.client_id, clientSecret: secrets.client_secret }
 }
 
+/** False where the connection is no longer the one that was read. */
 async function keep(
   { ledger, masterKey, clock }: ConnectionDependencies,
   { row, secrets }: Refreshing,
   tokens: Tokens,
-): Promise<CurrentToken> {
+): Promise<boolean> {
   const now = clock.now()
   const expiresAt = tokens.expiresIn === null ? null : now + 1000 * tokens.expiresIn
   const renewed: ConnectionSecrets = {
@@ -122,9 +127,32 @@ async function keep(
   }
   const sealed = sealSecrets(masterKey, row, renewed)
   const scope = tokens.scope ?? row.scope
-  await ledger.write([renewConnection(row, { sealed, scope, expiresAt, refreshedAt: now, refreshingUntil: null })])
-  return { accessToken: tokens.accessToken, expiresAt }
+  const changes = { sealed, scope, expiresAt, refreshedAt: now, refreshingUntil: null }
+  return (await ledger.writeAndRead([renewConnection(row, changes)])).length > 0
 }
+
+/** Revokes tokens that belong to no connection any more, as far as that is possible: nobody else knows them. */
+async function revokeNew(
+  { log }: ConnectionDependencies,
+  { server, row }: Refreshing,
+  upstream: Upstream,
+  { refreshToken, accessToken }: Tokens,
+): Promise<void> {
+  try {
+    if (refreshToken !== null) await revoke(upstream, refreshToken)
+    await revoke(upstream, accessToken)
+  } catch (error) {
+    log.warn(
+      { mcp_server_id: server.id, user_id: row.userId, error: String(error) },
+      'The new tokens of a connection that has ended could not be revoked at the authorization server',
+    )
+  }
+}
+
+const tokenOf = ({ masterKey }: ConnectionDependencies, row: ConnectionRow): CurrentToken => ({
+  accessToken: openSecrets(masterKey, row).access_token,
+  expiresAt: row.expiresAt,
+})
 
 async function withoutRefreshToken(dependencies: ConnectionDependencies, refreshing: Refreshing): Promise<TokenAnswer> {
   const good = stillGood(dependencies, refreshing)
@@ -140,14 +168,12 @@ function stillGood({ clock }: ConnectionDependencies, { row, secrets, isRefused 
 
 /** Waits for the refresh of another control plane. */
 async function otherProcess(dependencies: ConnectionDependencies, before: ConnectionRow): Promise<TokenAnswer> {
-  const { ledger, masterKey, clock } = dependencies
+  const { ledger, clock } = dependencies
   const until = clock.monotonic() + claimMilliseconds
   for (;;) {
     const row = await findConnection(ledger, before)
     if (row === null) return null
-    if (!isSameMade(row, before)) {
-      return { accessToken: openSecrets(masterKey, row).access_token, expiresAt: row.expiresAt }
-    }
+    if (!isSameMade(row, before)) return tokenOf(dependencies, row)
     if (row.refreshingUntil === null || clock.monotonic() > until) return 'unavailable'
     await Bun.sleep(pollMilliseconds)
   }

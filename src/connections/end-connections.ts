@@ -3,13 +3,35 @@
  * authorization server where that takes revocations (RFC 7009), and the row is removed whether it does or not. What a
  * process did not finish, the next round does.
  */
+import type { Event } from '../events/event.ts'
+import { recordChange } from '../members/member-event.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
 import { authorizationServerOf } from './discovery.ts'
-import { type ConnectionRow, endedConnections, openSecrets, removeEnded } from './stored-connection.ts'
+import {
+  type ConnectionOwner,
+  type ConnectionRow,
+  endConnectionOf,
+  endedConnections,
+  findEnded,
+  openSecrets,
+  removeEnded,
+} from './stored-connection.ts'
 import { upstreamFetch } from './upstream-fetch.ts'
 import { revoke } from './upstream-oauth.ts'
 
 const inOneRound = 20
+
+/** Records that a person disconnects a server, and ends the connection with the newest tokens that it has. */
+export async function disconnectOwner(
+  dependencies: ConnectionDependencies,
+  owner: ConnectionOwner,
+  event: Event,
+): Promise<void> {
+  const { recorder, ledger, clock } = dependencies
+  await recordChange(recorder, { event, ledger: [endConnectionOf(owner, clock.now())] })
+  const ended = await findEnded(ledger, owner)
+  if (ended !== null) await finishEnded(dependencies, ended)
+}
 
 /** One round over what has ended. */
 export async function finishEndedConnections(dependencies: ConnectionDependencies): Promise<void> {

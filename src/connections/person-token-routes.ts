@@ -44,10 +44,11 @@ async function personToken(
   dependencies: ConnectionDependencies,
   currentTokens: CurrentTokens,
   gatewayId: string | null,
-  { server_id: serverId, credential, refused }: PersonTokenRequest,
+  { server_id: serverId, server_url: url, credential, refused }: PersonTokenRequest,
 ): Promise<PersonTokenReply> {
   const server = await findPersonalServer(dependencies, serverId)
-  if (server === null) return { status: 'unavailable' }
+  // A gateway may know the record as it was, or as this control plane does not know it yet.
+  if (server === null || server.url !== url) return { status: 'unavailable' }
   const userId = await personOf(dependencies, { hash: hashSecret(credential), gatewayId, server })
   if (userId === null) return { status: 'no_person' }
   const token = await currentTokens.of(server, userId, refused)

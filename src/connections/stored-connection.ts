@@ -8,7 +8,7 @@ import { mcpConnections } from '../store/schema/ledger/oauth.ts'
 import type { Statement } from '../store/statement.ts'
 
 export type ConnectionRow = typeof mcpConnections.$inferSelect
-type Owner = Pick<ConnectionRow, 'userId' | 'serverId'>
+export type ConnectionOwner = Pick<ConnectionRow, 'userId' | 'serverId'>
 
 const secretsSchema = z.object({
   /** The address that the access token is sent to, and no other. */
@@ -23,15 +23,15 @@ const secretsSchema = z.object({
 })
 export type ConnectionSecrets = z.infer<typeof secretsSchema>
 
-const idOf = ({ userId, serverId }: Owner): string => `${userId}:${serverId}`
+const idOf = ({ userId, serverId }: ConnectionOwner): string => `${userId}:${serverId}`
 
-export const sealSecrets = (masterKey: MasterKey, owner: Owner, secrets: ConnectionSecrets): string =>
+export const sealSecrets = (masterKey: MasterKey, owner: ConnectionOwner, secrets: ConnectionSecrets): string =>
   masterKey.seal('mcp_connection', idOf(owner), JSON.stringify(secrets))
 
 export const openSecrets = (masterKey: MasterKey, row: ConnectionRow): ConnectionSecrets =>
   secretsSchema.parse(JSON.parse(masterKey.open('mcp_connection', idOf(row), row.sealed)))
 
-const of = ({ userId, serverId }: Owner): SQL | undefined =>
+const of = ({ userId, serverId }: ConnectionOwner): SQL | undefined =>
   and(eq(mcpConnections.userId, userId), eq(mcpConnections.serverId, serverId))
 
 type Made = Pick<ConnectionRow, 'connectedAt' | 'refreshedAt'>
@@ -48,7 +48,7 @@ const asRead = (row: ConnectionRow): SQL | undefined => {
 }
 
 /** The connection that is in force, or null. */
-export const findConnection = async (ledger: Database, owner: Owner): Promise<ConnectionRow | null> =>
+export const findConnection = async (ledger: Database, owner: ConnectionOwner): Promise<ConnectionRow | null> =>
   (await query(ledger)
     .select()
     .from(mcpConnections)
@@ -70,9 +70,9 @@ export const keepConnection = (row: ConnectionRow): Statement =>
       .onConflictDoUpdate({ target: [mcpConnections.userId, mcpConnections.serverId], set: row }),
   )
 
-/** What a refresh brought, for the connection that is still the one that was read. */
+/** What a refresh brought; changes and returns nothing where the connection is no longer the one that was read. */
 export const renewConnection = (row: ConnectionRow, changes: Partial<ConnectionRow>): Statement =>
-  statement(update(mcpConnections).set(changes).where(asRead(row)))
+  statement(update(mcpConnections).set(changes).where(asRead(row)).returning({ userId: mcpConnections.userId }))
 
 /** Takes the refresh of a connection for this process; nothing is returned where another one has it. */
 export const claimRefresh = (row: ConnectionRow, now: number, until: number): Statement =>
@@ -92,6 +92,14 @@ export const claimRefresh = (row: ConnectionRow, now: number, until: number): St
 /** From now on nobody gets the tokens of a connection that is still the one that was read. */
 export const endConnection = (row: ConnectionRow, now: number): Statement => renewConnection(row, { endedAt: now })
 
+/** From now on nobody gets the tokens of a person for a server, whether or not they were refreshed since they were read. */
+export const endConnectionOf = (owner: ConnectionOwner, now: number): Statement =>
+  statement(
+    update(mcpConnections)
+      .set({ endedAt: now })
+      .where(and(of(owner), isNull(mcpConnections.endedAt))),
+  )
+
 /** From now on nobody gets the tokens of a person. */
 export const endConnectionsOf = (userId: string, now: number): Statement =>
   statement(
@@ -103,6 +111,14 @@ export const endConnectionsOf = (userId: string, now: number): Statement =>
 /** Those that ended and whose tokens are not removed yet. */
 export const endedConnections = (ledger: Database, count: number): Promise<ConnectionRow[]> =>
   query(ledger).select().from(mcpConnections).where(isNotNull(mcpConnections.endedAt)).limit(count)
+
+/** The connection of a person to a server that ended and whose tokens are not removed yet, or null. */
+export const findEnded = async (ledger: Database, owner: ConnectionOwner): Promise<ConnectionRow | null> =>
+  (await query(ledger)
+    .select()
+    .from(mcpConnections)
+    .where(and(of(owner), isNotNull(mcpConnections.endedAt)))
+    .get()) ?? null
 
 /** Removes the tokens of an ended connection, unless the person has connected again. */
 export const removeEnded = (row: ConnectionRow): Statement => statement(remove(mcpConnections).where(asRead(row)))

@@ -236,5 +236,6 @@ export const mcpSubscriptionStages: readonly Stage[] = [
   takeRates,
   limitRequestTexts,
   evaluateRequest,
+  openRecord,
   openSubscription,
 ]

@@ -48,6 +48,10 @@ export const logLevels: readonly string[] = [
   'emergency',
 ]
 
+/** What a request is about: the address of a resource, otherwise the name of a tool or prompt. */
+export const requestedName = (method: string, params: Json): unknown =>
+  method === 'resources/read' ? params.uri : params.name
+
 /** The requests that may be answered by what the server needs first (Multi Round-Trip Requests). */
 export const inputMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 

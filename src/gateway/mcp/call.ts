@@ -207,6 +207,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const { signal } = exchange.call.abort
   const params = governedParams(exchange)
   const own = required(routing.own(params))
+  const state = session.modern ? openState(exchange, gateway, mcp) : null
   const connection = await session.connection(server)
   const marks = await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
   if (session.modern) checkArgumentHeaders(marks, mcp, exchange.request)
@@ -216,7 +217,6 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   mcp.sent = true
   const trace = beginCallSpan(exchange, gateway, own.name)
   const { inputResponses: answers, ...asked } = params
-  const state = session.modern ? openState(exchange, gateway, mcp) : null
   try {
     const result = await session.send(connection, call, {
       ...{ method: mcp.method, signal },

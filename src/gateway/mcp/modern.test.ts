@@ -6,6 +6,7 @@ import type { Json } from '../../mcp/connection.ts'
 import { mcpCodes, metaKeys, modernVersion } from '../../mcp/protocol.ts'
 import { eventsOf, type Handler, messagesOf, startMcpGateway, testMcpServer } from '../testing/mcp.ts'
 import { modernCaller } from '../testing/modern-mcp.ts'
+import type { SiblingWorkers } from './sibling-workers.ts'
 
 let gateway: Awaited<ReturnType<typeof startMcpGateway>>
 afterEach(() => gateway.stop())
@@ -15,7 +16,7 @@ const tools = (...names: string[]) => ({
   tools: names.map((name) => ({ name, description: name, inputSchema: { type: 'object' } })),
 })
 
-async function start(handlers: Record<string, Handler> = {}) {
+async function start(handlers: Record<string, Handler> = {}, siblings?: SiblingWorkers) {
   const files = testMcpServer('files', {
     'tools/list': () => tools('read', 'ask', 'wait'),
     'tools/call': ({ params }) => said(JSON.stringify(params.arguments)),
@@ -25,7 +26,7 @@ async function start(handlers: Record<string, Handler> = {}) {
     'logging/setLevel': () => ({}),
     ...handlers,
   })
-  gateway = await startMcpGateway([files])
+  gateway = await startMcpGateway([files], {}, siblings)
   return files
 }
 
@@ -162,6 +163,44 @@ test('refuses a requestState that was changed, of another name, or of another ca
   expect(await caller.call('files__read', {}, { requestState })).toMatchObject(refused)
   const other = modernCaller(gateway, { secret: gateway.worker.addToken() })
   expect(await other.call('files__ask', {}, { requestState })).toMatchObject(refused)
+})
+
+test('refuses the requestState of another resource, also where the request has a name besides', async () => {
+  await start({ 'resources/read': elicit })
+  const caller = modernCaller(gateway)
+  const read = (path: string, more: Json = {}) =>
+    caller.ask('resources/read', { name: 'same', uri: `mcp://files/file:///${path}`, ...more })
+  const { requestState } = questionOf(await read('one'))
+  expect(await read('two', { requestState })).toMatchObject({ error: { code: -32_602 } })
+})
+
+test('passes the retry of a call by call_tool on to the worker that waits for it', async () => {
+  const asked: string[] = []
+  const siblings = {
+    sessionPrefix: '0.a.',
+    homeOf: () => null,
+    ownerOf(id: string) {
+      asked.push(id)
+      return async () => Response.json({ jsonrpc: '2.0', id: 'm2', result: 'of the other worker' })
+    },
+  }
+  await start({ 'tools/call': elicit }, siblings)
+  const caller = modernCaller(gateway)
+  const { requestState } = questionOf(await caller.call('call_tool', { name: 'files__ask' }))
+  siblings.sessionPrefix = '1.b.'
+  const retried = await caller.call('call_tool', { name: 'files__ask' }, { requestState })
+  expect([asked, retried]).toMatchObject([['0.a.'], { result: 'of the other worker' }])
+})
+
+test('calls by call_tool a tool whose arguments headers repeat', async () => {
+  const properties = { region: { type: 'string', 'x-mcp-header': 'Region' } }
+  await start({ 'tools/list': () => ({ tools: [{ name: 'read', inputSchema: { type: 'object', properties } }] }) })
+  const caller = modernCaller(gateway)
+  const args = { region: 'eu' }
+  expect(await caller.call('files__read', args)).toMatchObject({ error: { code: mcpCodes.headerMismatch } })
+  expect(await caller.call('call_tool', { name: 'files__read', arguments: args })).toMatchObject({
+    result: { content: [{ text: '{"region":"eu"}' }] },
+  })
 })
 
 test('tells a server that a caller cannot be asked what it did not declare', async () => {

@@ -7,6 +7,7 @@ import type { McpServers } from '../../mcp/connection.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
 import { noTracer, type Tracer } from '../../telemetry/tracer.ts'
 import type { TokenCounter } from '../../usage/pricing/token-counter.ts'
+import { noSiblings, type SiblingWorkers } from '../mcp/sibling-workers.ts'
 import { createGateway, type GatewayServer } from '../server.ts'
 import { createTestWorker, type TestWorker, testProvider, testSettings } from './worker.ts'
 
@@ -36,6 +37,7 @@ export async function startTestGateway(
   mcpServers: McpServers = noMcpServers,
   log: Log = silentLog,
   tokenCounter: TokenCounter = { count: async () => null },
+  siblings: SiblingWorkers = noSiblings,
 ): Promise<TestGateway> {
   const seen: TestGateway['seen'] = []
   let aborted = 0
@@ -64,6 +66,7 @@ export async function startTestGateway(
     tracer,
     tokenCounter,
     mcp: mcpServers,
+    siblings,
     documents: { openapi: async () => ({ openapi: '3.1.0' }) },
   })
   const server = Bun.serve({

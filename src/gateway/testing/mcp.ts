@@ -9,6 +9,7 @@ import { Failure } from '../../failure.ts'
 import { SseSplitter } from '../../lib/http/sse.ts'
 import type { Json, McpCaller, McpConnection, McpServerRecord, McpServers } from '../../mcp/connection.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
+import type { SiblingWorkers } from '../mcp/sibling-workers.ts'
 import { startTestGateway, type TestGateway } from './gateway.ts'
 
 const anything = z.looseObject({})
@@ -155,9 +156,11 @@ export const jsonHeaders = { 'content-type': 'application/json', accept: 'applic
 export async function startMcpGateway(
   servers: readonly TestMcpServer[],
   settings: Partial<Settings> = {},
+  siblings?: SiblingWorkers,
 ): Promise<TestGateway & { servers: TestMcpServers; caller(options?: McpCallerOptions): Promise<TestCaller> }> {
   const behind = testMcpServers(...servers)
-  const gateway = await startTestGateway(() => Response.json({}), settings, undefined, behind)
+  const provider = () => Response.json({})
+  const gateway = await startTestGateway(provider, settings, undefined, behind, undefined, undefined, siblings)
   return { ...gateway, servers: behind, caller: (options) => openCaller(gateway, options) }
 }
 

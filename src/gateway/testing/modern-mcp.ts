@@ -1,6 +1,6 @@
 /** A caller of MCP 2026-07-28 that speaks plain HTTP, for the tests of this folder. */
 import type { Json } from '../../mcp/connection.ts'
-import { metaKeys, modernVersion } from '../../mcp/protocol.ts'
+import { metaKeys, modernVersion, requestedName } from '../../mcp/protocol.ts'
 import type { TestGateway } from './gateway.ts'
 import { jsonHeaders, messagesOf } from './mcp.ts'
 
@@ -30,7 +30,7 @@ export function modernCaller(
       count += 1
       const said = { [metaKeys.version]: modernVersion, [metaKeys.capabilities]: capabilities }
       const _meta = { ...said, ...meta, ...(params._meta as Json | undefined) }
-      const name = params.name ?? params.uri
+      const name = requestedName(method, params)
       const headers = new Headers({
         ...jsonHeaders,
         authorization: `Bearer ${secret}`,

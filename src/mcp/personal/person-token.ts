@@ -11,6 +11,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 
 export const personTokenRequestSchema = z.strictObject({
   server_id: z.uuid(),
+  server_url: z.string().max(2048).describe('Where the gateway sends the token: it gets none for another address'),
   credential: z.string().max(512).describe('What the caller showed'),
   refused: sha256.nullable().describe('SHA-256 of an access token that the server has refused'),
 })

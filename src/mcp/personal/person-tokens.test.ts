@@ -4,7 +4,7 @@ import { answering } from '../../languages/mcp/dialect.ts'
 import type { PersonTokenReply, PersonTokenRequest } from './person-token.ts'
 import { PersonTokens } from './person-tokens.ts'
 
-const server = { id: '01990000-0000-7000-8000-00000000000a', name: 'tracker' }
+const server = { id: '01990000-0000-7000-8000-00000000000a', name: 'tracker', url: 'https://mcp.test/mcp' }
 const url = 'https://console.test/connections?server=tracker'
 
 let now: number
@@ -29,17 +29,24 @@ beforeEach(() => {
 })
 
 const hash = 'a'.repeat(64)
-const callerOf = (
-  credential: { hash: string; secret?: string } = { hash, secret: 'secret of a' },
+interface Credential {
+  hash: string
+  secret?: string
+}
+const callerFor = (
+  credential: Credential,
   protocolVersion = '2025-11-25',
   capabilities: Record<string, unknown> = {},
-) =>
-  tokens.of(server, {
-    credential: () => credential,
-    protocolVersion,
-    capabilities,
-    notify: (method) => told.push(method),
-  })
+) => ({
+  credential: () => credential,
+  protocolVersion,
+  capabilities,
+  notify: (method: string) => void told.push(method),
+})
+const callerOf = (
+  credential: Credential = { hash, secret: 'secret of a' },
+  ...more: [protocolVersion?: string, capabilities?: Record<string, unknown>]
+) => tokens.of(server, callerFor(credential, ...more))
 
 async function failureOf(call: Promise<unknown>): Promise<Failure> {
   const error = await call.catch((thrown: unknown) => thrown)
@@ -52,10 +59,18 @@ test('asks once for many calls, and again after five seconds', async () => {
   expect(await Promise.all([caller.token(), caller.token()])).toEqual(['first', 'first'])
   now = 4999
   await caller.token()
-  expect(asked).toEqual([{ server_id: server.id, credential: 'secret of a', refused: null }])
+  expect(asked).toEqual([{ server_id: server.id, server_url: server.url, credential: 'secret of a', refused: null }])
   now = 5000
   await caller.token()
   expect(asked.length).toBe(2)
+})
+
+test('sends no token to another address of the server than the one it was given for', async () => {
+  await callerOf().token()
+  reply = { status: 'unavailable' }
+  const moved = tokens.of({ ...server, url: 'https://moved.test/mcp' }, callerFor({ hash, secret: 'secret of a' }))
+  expect((await failureOf(moved.token())).code).toBe('dependency_unavailable')
+  expect(asked.map(({ server_url }) => server_url)).toEqual(['https://mcp.test/mcp', 'https://moved.test/mcp'])
 })
 
 test('asks at once for a token that the server has refused, and names it by its hash', async () => {
@@ -64,6 +79,17 @@ test('asks at once for a token that the server has refused, and names it by its 
   reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'second', expires_in: null }
   expect(await caller.token(first)).toBe('second')
   expect(asked.at(-1)?.refused).toBe(new Bun.CryptoHasher('sha256').update('first').digest('hex'))
+})
+
+test('asks again for a refused token that another call was just given', async () => {
+  const caller = callerOf()
+  const first = await caller.token()
+  now = 5000
+  const recheck = caller.token()
+  const instead = caller.token(first)
+  reply = { status: 'connected', user_id: 'ann', connect_url: url, access_token: 'second', expires_in: null }
+  expect([await recheck, await instead]).toEqual(['first', 'second'])
+  expect(asked.map(({ refused }) => refused === null)).toEqual([true, true, false])
 })
 
 test('goes on with the token that is there while the control plane is away, until it expires', async () => {

@@ -44,6 +44,8 @@ interface Shown {
 interface Server {
   readonly id: string
   readonly name: string
+  /** Where the tokens are sent. */
+  readonly url: string
 }
 
 export class PersonTokens {
@@ -102,10 +104,14 @@ export class PersonTokens {
     if (kept !== undefined && !isRefused && now - kept.askedAt < recheckMilliseconds && !hasExpired(kept, now)) {
       return kept
     }
-    const asking = this.#asking.get(key) ?? this.#ask(server, key, secret, isRefused ? refused : null)
+    const shared = this.#asking.get(key)
+    const asking = shared ?? this.#ask(server, key, secret, isRefused ? refused : null)
     this.#asking.set(key, asking)
     try {
-      return await asking
+      const given = await asking
+      // Whoever asked did not know that the server refuses it.
+      const isOld = shared !== undefined && given.access_token === refused
+      return isOld ? await this.#token(server, { hash, secret }, refused) : given
     } catch (error) {
       const isUnreachable = error instanceof Failure && error.code === 'dependency_unavailable'
       if (isUnreachable && kept !== undefined && !isRefused && !hasExpired(kept, now)) return kept
@@ -118,6 +124,7 @@ export class PersonTokens {
   async #ask(server: Server, key: string, credential: string, refused: string | null): Promise<Kept> {
     const reply = await this.#options.ask({
       server_id: server.id,
+      server_url: server.url,
       credential,
       refused: refused === null ? null : createHash('sha256').update(refused).digest('hex'),
     })
@@ -140,7 +147,8 @@ export class PersonTokens {
   }
 }
 
-const keyOf = ({ id }: Server, hash: string): string => `${id} ${hash}`
+/** A token that was given for one address is never sent to another. */
+const keyOf = ({ id, url }: Server, hash: string): string => `${id} ${hash} ${url}`
 
 /** No token for now is no reason: the stream may go on. */
 const isAccountGone = (error: unknown): boolean =>

@@ -22,7 +22,7 @@ import type { Json } from '../connection.ts'
 import { encodedHeader } from '../header-values.ts'
 import { McpError } from '../mcp-error.ts'
 import type { AccessTokens } from '../personal/person-token.ts'
-import { inputMethods, isJson, metaKeys } from '../protocol.ts'
+import { inputMethods, isJson, metaKeys, requestedName } from '../protocol.ts'
 import { boundedText } from './bounded-text.ts'
 import { wantsSession } from './generation.ts'
 import { isTooDeep } from './message-depth.ts'
@@ -278,7 +278,7 @@ function modernHeaders({ method, params }: Json): Record<string, string> {
   const meta = isJson(params) && isJson(params._meta) ? params._meta : {}
   const version = meta[metaKeys.version]
   if (typeof version !== 'string' || typeof method !== 'string' || !isJson(params)) return {}
-  const name = method === 'resources/read' ? params.uri : params.name
+  const name = requestedName(method, params)
   const isNamed = inputMethods.has(method) && typeof name === 'string'
   return { [versionHeader]: version, 'mcp-method': method, ...(isNamed && { 'mcp-name': encodedHeader(name) }) }
 }

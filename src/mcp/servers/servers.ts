@@ -230,8 +230,8 @@ export class GatewayMcpServers implements McpServers {
 
   /** All sessions of a gateway share a server's access token, unless each person has one. */
   #tokensOf(stored: StoredMcpServer, { oauth, personal }: ServerCredentials, caller: McpCaller): AccessTokens | null {
-    const { id, version } = stored
-    if (personal !== undefined) return this.#personTokens.of(stored, caller)
+    const { id, name, version, url } = stored
+    if (personal !== undefined && url !== null) return this.#personTokens.of({ id, name, url }, caller)
     if (oauth === null) return null
     const known = this.#tokens.get(id)
     if (known?.version === version) return known.tokens

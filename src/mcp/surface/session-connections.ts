@@ -1,4 +1,5 @@
 /** A session's own connection to each server, opened when it first asks something of that server. */
+import { Failure } from '../../failure.ts'
 import { rpcCodes } from '../../lib/json/json-rpc.ts'
 import type { McpConnection, McpServerRecord } from '../connection.ts'
 import { McpError } from '../mcp-error.ts'
@@ -36,10 +37,15 @@ export class SessionConnections {
     return this.#opened.get(serverId)
   }
 
-  /** The connection, which may still be opening. */
+  /**
+   * The connection, which may still be opening. Throws `mcp.server_unavailable` for an older record than that of the
+   * connection that is there: a request that waited must not end the calls of others.
+   */
   opened(record: McpServerRecord): Opened {
     const known = this.#opened.get(record.id)
     if (known !== undefined && known.record.version === record.version) return known
+    if (known !== undefined && known.record.version > record.version)
+      throw new Failure('mcp.server_unavailable', { message: 'The MCP server was changed, disabled or removed' })
     this.#disconnect(record.id)
     const opening = this.#open(record)
     const opened: Opened = { record, opening, seen: new ShownOffers(), notices: new NotificationQueue(), level: null }

@@ -6,6 +6,7 @@
 import { rpcCodes } from '../../../lib/json/json-rpc.ts'
 import { sealSame, unsealSame } from '../../../lib/seal.ts'
 import { McpError } from '../../../mcp/mcp-error.ts'
+import { requestedName } from '../../../mcp/protocol.ts'
 import type { Gateway } from '../../context.ts'
 import { type Exchange, required } from '../../exchange.ts'
 import type { McpRequest } from '../mcp-request.ts'
@@ -22,9 +23,13 @@ export interface RequestState {
 type Caller = Pick<Exchange, 'token' | 'workload'>
 
 const contextOf = (caller: Caller, { method, params }: Pick<McpRequest, 'method' | 'params'>, { worker }: Gateway) =>
-  ['mcp-request-state', worker.status.organizationId, sessionOwner(caller), method, params.name ?? params.uri].join(
-    '\n',
-  )
+  JSON.stringify([
+    'mcp-request-state',
+    worker.status.organizationId,
+    sessionOwner(caller),
+    method,
+    requestedName(method, params),
+  ])
 
 export function sealState(exchange: Exchange, gateway: Gateway, { holder, text }: RequestState): string {
   const plain = JSON.stringify([gateway.clock.now() + lifetimeMilliseconds, holder, text])

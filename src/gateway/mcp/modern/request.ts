@@ -7,7 +7,16 @@ import { type RpcId, rpcCodes } from '../../../lib/json/json-rpc.ts'
 import type { Json } from '../../../mcp/connection.ts'
 import { decodedHeader, type MarkedArgument, mismatchedHeader } from '../../../mcp/header-values.ts'
 import { McpError } from '../../../mcp/mcp-error.ts'
-import { isJson, logLevels, mcpCodes, metaKeys, modernVersion, supportedVersions } from '../../../mcp/protocol.ts'
+import {
+  isJson,
+  logLevels,
+  mcpCodes,
+  metaKeys,
+  modernVersion,
+  requestedName,
+  supportedVersions,
+} from '../../../mcp/protocol.ts'
+import { callTool } from '../../../mcp/search/search-offers.ts'
 import type { RpcRequest } from '../../../mcp/surface/json-rpc.ts'
 import { HttpRefusal } from '../http.ts'
 
@@ -53,7 +62,7 @@ export function readModernRequest(request: Request, message: RpcRequest): Modern
   if (logLevel !== null && !(typeof logLevel === 'string' && logLevels.includes(logLevel)))
     throw refusal(id, rpcCodes.invalidParams, `${metaKeys.logLevel} must be one of ${logLevels.join(', ')}`)
   checkHeader(request, id, 'Mcp-Method', method)
-  const name = method === 'resources/read' ? params.uri : params.name
+  const name = requestedName(method, params)
   if (namedMethods.has(method) && typeof name === 'string') checkHeader(request, id, 'Mcp-Name', name)
   return { message: { ...message, params: withoutProtocol(params, meta) }, original: message, capabilities, logLevel }
 }
@@ -73,13 +82,17 @@ function checkHeader({ headers }: Request, id: RpcId, name: string, value: strin
 /** A header of the caller that differs from its request. */
 export class HeaderMismatch extends McpError {}
 
-/** Throws a HeaderMismatch where a header `Mcp-Param-…` differs from its argument (Custom Headers, Server Behavior). */
+/**
+ * Throws a HeaderMismatch where a header `Mcp-Param-…` differs from its argument (Custom Headers, Server Behavior). A
+ * call by `call_tool` has no such headers, because its client knows the schema of `call_tool` only.
+ */
 export function checkArgumentHeaders(
   marks: readonly MarkedArgument[],
   { params }: { params: Json },
   { headers }: Request,
 ): void {
-  const header = marks.length === 0 ? null : mismatchedHeader(marks, params.arguments, headers)
+  if (marks.length === 0 || decodedHeader(headers.get('mcp-name') ?? '') === callTool) return
+  const header = mismatchedHeader(marks, params.arguments, headers)
   if (header !== null)
     throw new HeaderMismatch(mcpCodes.headerMismatch, `The header ${header} differs from its argument`)
 }

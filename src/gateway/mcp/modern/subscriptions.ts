@@ -1,18 +1,19 @@
 /**
  * The stage that opens a stream of changes (2026-07-28, Subscriptions). A caller is told of lists when any server that
  * its token may use says so. A resource is watched at its server when the token may use that server and the resource is
- * approved; other addresses are left out of what the stream says first.
+ * approved, and the limit of the server has room; other addresses are left out of what the stream says first.
  */
 
 import { isObject } from '../../../languages/reading/json-value.ts'
 import { rpcCodes } from '../../../lib/json/json-rpc.ts'
-import type { Json } from '../../../mcp/connection.ts'
+import type { Json, McpServerRecord } from '../../../mcp/connection.ts'
 import { McpError } from '../../../mcp/mcp-error.ts'
 import { errorText, resultText } from '../../../mcp/surface/json-rpc.ts'
 import { ownUri } from '../../../mcp/surface/names.ts'
 import type { SubscriptionFilter } from '../../../mcp/surface/streams/subscriptions.ts'
 import { finishExchange } from '../../accounting/exchange-record.ts'
 import { answeredOutcome } from '../../accounting/outcome.ts'
+import { checkLive } from '../../admission/authenticate.ts'
 import type { Gateway } from '../../context.ts'
 import { type Exchange, required } from '../../exchange.ts'
 import { requireApproved } from '../approval.ts'
@@ -62,6 +63,14 @@ async function honoured(exchange: Exchange, gateway: Gateway, { notifications }:
   }
 }
 
+/** Takes a slot of the limit of the server, which counts every request that goes to it. Throws a RateRefused. */
+async function takeServerRate(exchange: Exchange, { worker }: Gateway, { callLimits }: McpServerRecord): Promise<void> {
+  const rates = callLimits?.of(null).rates ?? []
+  if (rates.length === 0) return
+  const ticket = await worker.rates.take(rates, exchange.call.abort.signal)
+  ticket.correct(0)
+}
+
 /** Whether the server was told; false for what the caller may not use. */
 async function watchResource(exchange: Exchange, gateway: Gateway, uri: string, method: string): Promise<boolean> {
   const own = ownUri(uri)
@@ -73,8 +82,12 @@ async function watchResource(exchange: Exchange, gateway: Gateway, uri: string, 
   const { capabilities } = connection
   if (!isObject(capabilities.resources) || capabilities.resources.subscribe === undefined) return false
   const signal = AbortSignal.timeout(server.timeoutMilliseconds)
-  if (method === 'resources/subscribe')
+  if (method === 'resources/subscribe') {
     await requireApproved(exchange, gateway, connection, { kind: 'resource', name: own.name })
+    await takeServerRate(exchange, gateway, server)
+    // All of this may have taken long.
+    checkLive(exchange, gateway)
+  }
   await connection.request(method, { uri: own.name }, { signal })
   return true
 }

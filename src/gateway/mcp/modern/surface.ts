@@ -3,7 +3,10 @@
  * keep something of its caller, so what goes to one is passed on to the same worker of this host each time, and the
  * retry of a call to the worker that waits for it (`request-state.ts`). Where that worker does not run, any other answers.
  */
+import { Failure } from '../../../failure.ts'
+import type { Json } from '../../../mcp/connection.ts'
 import { McpError } from '../../../mcp/mcp-error.ts'
+import { directCall } from '../../../mcp/search/search-offers.ts'
 import type { RpcRequest } from '../../../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../../../mcp/surface/running-call.ts'
 import type { McpSession } from '../../../mcp/surface/session.ts'
@@ -73,14 +76,26 @@ function otherWorker(
 ): ReturnType<SiblingWorkers['ownerOf']> {
   const { siblings, servers } = gateway.mcp
   if (siblings === noSiblings) return null
-  const holder = holderOf(gateway, entered, message)
+  const { method } = message
+  const params = method === 'tools/call' ? calledParams(message.params) : message.params
+  const holder = holderOf(gateway, entered, { method, params })
   if (holder !== null) return holder === siblings.sessionPrefix ? null : siblings.ownerOf(holder)
-  const server = isModernRouted(message.method) ? serverOf(message.method, message.params, gateway) : null
+  const server = isModernRouted(method) ? serverOf(method, params, gateway) : null
   return server === null || servers.isModern(server) ? null : siblings.homeOf(sessionOwner(entered))
 }
 
+/** A call that does not say what it calls is refused with the request. */
+function calledParams(params: Json): Json {
+  try {
+    return directCall(params)
+  } catch (thrown) {
+    if (thrown instanceof Failure) return params
+    throw thrown
+  }
+}
+
 /** A state that cannot be opened is refused with the request. */
-function holderOf(gateway: Gateway, entered: Exchange, message: RpcRequest): string | null {
+function holderOf(gateway: Gateway, entered: Exchange, message: Pick<RpcRequest, 'method' | 'params'>): string | null {
   try {
     return openState(entered, gateway, message)?.holder ?? null
   } catch (thrown) {

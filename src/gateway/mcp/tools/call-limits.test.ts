@@ -5,7 +5,8 @@ import { serverRateAccount, toolRateAccount } from '../../../store/limit-rows.ts
 import { type Budget, noLimits } from '../../../usage/limits.ts'
 import { type RateDemand, RateRefused } from '../../../usage/rate/rates.ts'
 import { InMemoryLimits } from '../../../usage/testing/in-memory-limits.ts'
-import { startMcpGateway, type TestMcpServer, testMcpServer } from '../../testing/mcp.ts'
+import { eventsOf, startMcpGateway, type TestMcpServer, testMcpServer } from '../../testing/mcp.ts'
+import { modernCaller } from '../../testing/modern-mcp.ts'
 
 let stop: (() => Promise<void>) | null = null
 afterEach(async () => {
@@ -29,6 +30,9 @@ async function start({ quarantined = false } = {}) {
     },
     'prompts/list': () => ({ prompts: [{ name: 'greet' }] }),
     'prompts/get': () => ({ messages: [] }),
+    'resources/list': () => ({ resources: ['one', 'two', 'three'].map((name) => ({ name, uri: `shop:${name}` })) }),
+    'resources/subscribe': () => ({}),
+    'resources/unsubscribe': () => ({}),
   })
   const callLimits = callLimitsOf({
     ...{ id: shop.record.id, pricePerCall: cent, requestsPerMinute: 60 },
@@ -63,6 +67,17 @@ async function startWithBudgets(balances: Record<string, number>) {
   Object.assign(gateway.worker, { usageLimits })
   return { ...made, usageLimits }
 }
+
+test('takes no price for a requestState that is of no call', async () => {
+  const { gateway, shop, usageLimits } = await startWithBudgets({
+    'budget/whole': 100 * cent,
+    'budget/buys': 60 * cent,
+  })
+  const refused = await modernCaller(gateway).call('shop__buy', {}, { requestState: 'made up' })
+  expect(refused).toMatchObject({ error: { code: -32_602 } })
+  expect(Object.fromEntries(usageLimits.balances)).toEqual({ 'budget/whole': 100 * cent, 'budget/buys': 60 * cent })
+  expect(shop.requests.some(({ method }) => method === 'tools/call')).toBe(false)
+})
 
 test('books the price of a call on the budgets of its server and its tool, and records what it cost', async () => {
   const { gateway, usageLimits } = await startWithBudgets({ 'budget/whole': 100 * cent, 'budget/buys': 60 * cent })
@@ -144,6 +159,48 @@ test('takes a slot of the limit of the server for each request, and of the tool 
       data: { code: 'mcp.rate_limited', status: 429, retry_after: 7 },
     },
   })
+})
+
+test('counts a stream of changes for its token, and each resource that is watched for the server', async () => {
+  const { gateway, shop } = await start()
+  const server = serverRateAccount(shop.record.id)
+  let left = 2
+  const counted = { corrected: 0, released: 0 }
+  const ticket = {
+    uses: () => [],
+    correct() {
+      counted.corrected += 1
+      return []
+    },
+    release() {
+      counted.released += 1
+    },
+  }
+  const rates = {
+    take([demand]: readonly RateDemand[]) {
+      if (demand?.account !== server) return ticket
+      left -= 1
+      if (left < 0) throw new RateRefused(server, { reason: 'used', retryAfter: 7, absent: 0 })
+      return ticket
+    },
+  }
+  Object.assign(gateway.worker, { rates })
+  const leaving = new AbortController()
+  const secret = gateway.worker.addToken({
+    accounts: [{ id: 't', maxRequests: null, maxBudget: null, rateLimitRpm: 9, rateLimitTpm: null }],
+  })
+  const resourceSubscriptions = ['one', 'two', 'three'].map((name) => `mcp://shop/shop:${name}`)
+  const params = { notifications: { resourceSubscriptions } }
+  const stream = eventsOf(
+    await modernCaller(gateway, { secret }).post('subscriptions/listen', params, {}, leaving.signal),
+  )
+  expect(await stream.next()).toMatchObject({
+    params: { notifications: { resourceSubscriptions: resourceSubscriptions.slice(0, 2) } },
+  })
+  expect(shop.requests.filter(({ method }) => method === 'resources/subscribe')).toHaveLength(2)
+  // Two of the server and one of the token; nothing is given back.
+  expect(counted).toEqual({ corrected: 3, released: 0 })
+  leaving.abort()
 })
 
 test('refuses all calls to a server under quarantine, lists nothing of it and does not connect to it', async () => {

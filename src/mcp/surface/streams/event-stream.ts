@@ -34,7 +34,7 @@ export class EventStream {
   #ended = false
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
 
-  /** Called when the caller leaves the stream. */
+  /** Called when the caller leaves the stream, or reads it too slowly and cannot come back for it. */
   onLeave: () => void = () => undefined
 
   constructor(id: number, form: StreamForm) {
@@ -123,7 +123,10 @@ export class EventStream {
     if (controller === null) return
     controller.enqueue(bytes)
     this.#given = this.#last
-    if ((controller.desiredSize ?? 0) < -bytes.length) this.#detach()
+    if ((controller.desiredSize ?? 0) >= -bytes.length) return
+    this.#detach()
+    // Nobody can come back for it.
+    if (this.#form === 'once') this.onLeave()
   }
 
   #detach(): void {
