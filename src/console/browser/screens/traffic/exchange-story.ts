@@ -112,6 +112,10 @@ function limitSentence(event: Event): string | null {
 
 const because = (reason: string): string => reasons[reason] ?? `the reason is ${reason}`
 
+/** A reason code in words; of a policy's own reason, its last part. */
+export const reasonWords = (reason: string): string =>
+  reasons[reason] ?? `a policy found ${reason.split('.').join(' ').replaceAll('_', ' ')}`
+
 const stages: Readonly<Record<string, string>> = {
   pre_request: 'in the request',
   post_request: 'in the provider’s answer',
