@@ -62,6 +62,7 @@ test('the overview names a budget that is used up, what it refuses, and where to
   await page.getByRole('heading', { name: 'too small' }).waitFor()
   await allThere(page)
   expect(await page.locator('section[aria-label="Requests refused"] tbody tr').count()).toBe(6)
+  expect(await page.getByText('6 requests refused in this window').count()).toBe(1)
   expect(await seriousInBothThemes(page, 'budget-refusing-390')).toEqual([])
   await page.locator('section[aria-label="Requests refused"] tbody a').first().press('Enter')
   await page.getByText('the budget “too small” had').first().waitFor()

@@ -1,10 +1,10 @@
 /** One budget: how much is used and how fast, who used it, and which requests it refused. */
 import { href } from '../../address.ts'
 import { api, type Budget, type BudgetUsage, type Event } from '../../api/routes.ts'
-import { ago, fullTime, humanize, money, number } from '../../formats.ts'
+import { ago, countNoun, fullTime, humanize, money, number } from '../../formats.ts'
 import { Chart } from '../../parts/chart.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
-import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { isObject } from '../../parts/schema-form.tsx'
 import { Facts, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, Table, TableCard } from '../../parts/table.tsx'
@@ -35,16 +35,22 @@ const windowNames: Readonly<Record<string, string>> = { day: 'this day', week: '
 function Shown({ budget }: { budget: Budget }) {
   const { id, current_spend: spent, max_budget: limit, window, scope, resets_at: resets, forecast, remaining } = budget
   const usage = useLoaded(`usage ${id}`, (signal) => api('GET /v1/budgets/{id}/usage', { params: { id }, signal }))
+  const refused = useRefused(id, usage.value?.since)
+  const count = refused.value?.length ?? 0
   const used = `${money(spent)} of ${money(limit)}`
   const state =
     spent >= limit
       ? `It is used up: requests that draw on it are refused${resets === null ? '' : ` until ${fullTime(resets)}`}.`
       : forecast !== null && forecast > limit
         ? `At its pace it is used up before the ${window} ends.`
-        : 'It lasts at its pace so far.'
+        : count > 0
+          ? `Too little of it is left for some requests: ${countNoun(count, 'request')} refused in this window.`
+          : 'It lasts at its pace so far.'
   return (
     <div class="stack">
-      <section class={`note ${spent >= limit ? 'danger' : forecast !== null && forecast > limit ? 'warn' : ''} stack`}>
+      <section
+        class={`note ${spent >= limit ? 'danger' : count > 0 || (forecast !== null && forecast > limit) ? 'warn' : ''} stack`}
+      >
         <p class="lead">{state}</p>
         <UsedBar used={spent} limit={limit} text={`${used} used ${windowNames[window] ?? 'in all'}`} />
       </section>
@@ -86,7 +92,7 @@ function Shown({ budget }: { budget: Budget }) {
             )}
           </Show>
         </section>
-        {hasPermission('events:read') && <Refused budget={budget} since={usage.value?.since} />}
+        {hasPermission('events:read') && <Refused found={refused} />}
       </div>
     </div>
   )
@@ -116,13 +122,15 @@ const readAtMost = 100
 const isOf = ({ details }: Event, id: string): boolean => isObject(details?.limit) && details.limit.id === id
 
 /** Of the newest refusals by any budget, those of this one. */
-function Refused({ budget: { id }, since }: { budget: Budget; since: string | undefined }) {
-  const found = useLoaded(`refused ${id} ${since}`, async (signal) => {
-    if (since === undefined) return []
+const useRefused = (id: string, since: string | undefined): Loaded<Event[]> =>
+  useLoaded(`refused ${id} ${since}`, async (signal) => {
+    if (since === undefined || !hasPermission('events:read')) return []
     const reason_code = 'usage_authorization_budget_exceeded'
     const { events } = await readEvents({ since, limit: readAtMost, reason_code }, signal)
     return events.filter((event) => isOf(event, id))
   })
+
+function Refused({ found }: { found: Loaded<Event[]> }) {
   return (
     <section class="stack close">
       <h2>Requests refused</h2>

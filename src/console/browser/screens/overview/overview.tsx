@@ -47,7 +47,7 @@ export function Overview() {
         {hasPermission('catalog:read') && <BudgetsInUse />}
         <Top title="Top tokens" of={byToken} linkOf={(key) => href(`/tokens/${key}`)} none="Without a token" />
         <Top title="Top models" of={byModel} linkOf={(key) => href('/traffic', { model: key })} none="No model" />
-        <Top title="Top teams" of={byTeam} linkOf={(key) => href('/spend', { by: 'team', team: key })} none="No team" />
+        <Top title="Top teams" of={byTeam} linkOf={() => href('/spend', { by: 'team' })} none="No team" />
         <Reasons of={byReason} />
       </div>
       {hasPermission('catalog:read') && <Gateways />}
@@ -58,7 +58,7 @@ export function Overview() {
 const nothing = 'No request in this time range. Requests appear here when they finish.'
 const noAnswer = 'No request was answered in this time range.'
 
-const rate = (value: number): string => shortNumber(Math.round(value * 10) / 10)
+const rate = (value: number): string => shortNumber(Math.round(value * 100) / 100)
 
 /** A figure of what was read; a dash where it did not come, which is said below. */
 const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
