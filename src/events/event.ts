@@ -19,6 +19,9 @@ export const verdicts = [
 ] as const
 export type Verdict = (typeof verdicts)[number]
 
+/** The verdicts of requests that were answered: every other ended with a refusal or an error. */
+export const answeredVerdicts: readonly Verdict[] = ['allow', 'redact', 'rewrite']
+
 /** The only types a gateway may post for its worker (fleet/README.md, Trust). */
 export const isGatewayEventType = (type: string): boolean =>
   type.startsWith('gateway.') || type === 'decision' || type.startsWith('auth.')

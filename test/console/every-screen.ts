@@ -10,6 +10,12 @@ export type Screens = readonly (readonly [path: string, heading: string])[]
 /** Makes a record of each kind, names that are long among them, and gives where they are shown. */
 export async function makeScreens(): Promise<Screens> {
   const { gatehouse } = await sharedConsole()
+  const budget = await make('/v1/budgets', {
+    name: 'looked at',
+    max_budget: 1,
+    scope: { kind: 'organization' },
+    window: 'week',
+  })
   const token = await createToken(gatehouse, { name: 'looked at', max_budget: 5, max_requests: 100 })
   const policy = await make('/v1/policies', {
     name: 'looked at',
@@ -56,6 +62,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/catalog?kind=budgets', 'Catalog'],
     ['/catalog?kind=consumer-groups', 'Catalog'],
     ['/catalog?kind=access-policies', 'Catalog'],
+    [`/budgets/${budget.id}`, 'looked at'],
     ['/connections', 'Connections'],
     ['/connections?server=tracker', 'Connections'],
     ['/applications', 'Applications'],

@@ -8,9 +8,11 @@ import type { IconName } from './parts/icon.tsx'
 import type { Screen } from './screen.ts'
 import { Alerts } from './screens/alerts/alerts.tsx'
 import { Applications } from './screens/applications.tsx'
+import { BudgetScreen } from './screens/budgets/budget.tsx'
 import { Catalog } from './screens/catalog/catalog.tsx'
 import { Connections } from './screens/connections.tsx'
 import { Escalations } from './screens/escalations/escalations.tsx'
+import { Overview } from './screens/overview/overview.tsx'
 import { People } from './screens/people.tsx'
 import { Policies } from './screens/policies/policies.tsx'
 import { NewPolicy, PolicyScreen } from './screens/policies/policy.tsx'
@@ -23,7 +25,6 @@ import { NewToken } from './screens/tokens/new-token.tsx'
 import { TokenScreen } from './screens/tokens/token.tsx'
 import { Tokens } from './screens/tokens/tokens.tsx'
 import { Exchange } from './screens/traffic/exchange.tsx'
-import { Overview } from './screens/traffic/overview.tsx'
 import { Spend } from './screens/traffic/spend.tsx'
 import { Traffic } from './screens/traffic/traffic.tsx'
 
@@ -52,6 +53,7 @@ const lines: readonly Line[] = [
   ['/policies/{id}', 'Policy', 'policies:read', ({ id }) => <PolicyScreen id={id} />],
   ['/spend', 'Spend', 'events:read', () => <Spend />, 'spend', 's'],
   ['/reports', 'Reports', 'events:read', () => <Reports />, 'reports', 'r'],
+  ['/budgets/{id}', 'Budget', 'catalog:read', ({ id }) => <BudgetScreen id={id} />],
   ['/catalog', 'Catalog', 'catalog:read', () => <Catalog />, 'catalog', 'c'],
   ['/connections', 'Connections', 'mcp:invoke', () => <Connections />, 'connections', 'i'],
   ['/applications', 'Applications', 'oauth-clients:read', () => <Applications />, 'applications', 'a'],

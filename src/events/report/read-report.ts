@@ -8,7 +8,7 @@
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { type Event, latencyOf, type Verdict } from '../event.ts'
+import { answeredVerdicts, type Event, latencyOf } from '../event.ts'
 import { readPages } from '../export/export.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
@@ -124,8 +124,6 @@ const noSums = (): Sums => ({
   ...{ input_tokens: 0, output_tokens: 0, cached_input_tokens: 0, cost: 0, unpriced: 0 },
 })
 
-const passed: ReadonlySet<Verdict> = new Set(['allow', 'redact', 'rewrite'])
-
 /** `cost` in nano-dollars, as long as it is added to. */
 function addTo(sums: Sums, event: Event): void {
   const { event_type: type, verdict, event_cost_attribution: used } = event
@@ -134,7 +132,7 @@ function addTo(sums: Sums, event: Event): void {
     const latency = latencyOf(event)
     sums.requests += 1
     if (verdict === 'error') sums.errors += 1
-    else if (!passed.has(verdict)) sums.refused += 1
+    else if (!answeredVerdicts.includes(verdict)) sums.refused += 1
     if (typeof latency === 'number') sums.latency_ms += latency
   }
   if (used === undefined) return

@@ -1,8 +1,4 @@
-/**
- * What requests used in a time, by teams, models, tokens and more: GET /v1/usage/report.
- *
- * SQL text: the names of ids, by a list of them.
- */
+/** What requests used in a time, by teams, models, tokens and more: GET /v1/usage/report. */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
@@ -12,6 +8,7 @@ import type { Database } from '../../store/open.ts'
 import type { EventConditions, EventFilters } from '../query/filters.ts'
 import { eventFilters } from '../query/filters.ts'
 import { sinceSchema } from '../query/since.ts'
+import { namesOf } from './names-of.ts'
 import { dimensionNames, readDimensions, readReport } from './read-report.ts'
 
 const bySchema = z
@@ -51,9 +48,13 @@ export const reportRoute = (
       const until = query.until === undefined ? clock.now() + 1 : Date.parse(query.until)
       const { rows, totals } = await readReport(ledger, by, { since, until, conditions, signal })
       const seesPeople = principal.permissions.has('members:read')
-      for (const [dimension, table] of Object.entries(tables)) {
-        if (!by.has(dimension) || (dimension === 'user' && !seesPeople)) continue
-        const names = await namesOf(ledger, table, new Set(rows.map(({ group }) => group[dimension] ?? '')))
+      for (const dimension of by.keys()) {
+        if (dimension === 'user' && !seesPeople) continue
+        const names = await namesOf(
+          ledger,
+          dimension,
+          rows.map(({ group }) => group[dimension] ?? ''),
+        )
         for (const { group, names: own } of rows) own[dimension] = names.get(group[dimension] ?? '') ?? null
       }
       return { since: timestamp(since), until: timestamp(until), by: [...by.keys()], rows, totals }
@@ -76,18 +77,3 @@ export const reportRoute = (
       },
     },
   )
-
-const tables = {
-  team: 'select id, name from teams',
-  token: 'select id, name from tokens',
-  user: 'select id, email as name from users',
-  gateway: 'select id, name from gateway_names',
-} as const
-
-async function namesOf(ledger: Database, select: string, ids: ReadonlySet<string>): Promise<Map<string, string>> {
-  const rows = await ledger.read<{ id: string; name: string }>(
-    `${select} where id in (select value from json_each(?))`,
-    [JSON.stringify([...ids])],
-  )
-  return new Map(rows.map(({ id, name }) => [id, name]))
-}

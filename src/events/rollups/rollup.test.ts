@@ -117,6 +117,7 @@ test('groups by each stored key, with verdict and team as filters or second grou
   expect(await totals({ by: 'reason' })).toEqual({ ok: 2, terms: 1 })
   expect(await totals({ by: 'model', verdict: 'block' })).toEqual({ a: 1 })
   expect(await totals({ by: 'model', team_id: 'team-b' })).toEqual({ a: 1 })
+  expect(await totals({ by: 'model', answered: true })).toEqual({ a: 1, b: 1 })
   expect(await totals({ by: 'team', model: 'a' })).toEqual({ 'team-a': 1, 'team-b': 1 })
   expect(await totals({ by: 'verdict', gateway_id: 'g2' })).toEqual({ allow: 2 })
   expect(await totals({ token_id: 't3' })).toEqual({ null: 1 })

@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import { verdicts } from '../event.ts'
 import { sinceInstant, sinceSchema, untilSchema } from '../query/since.ts'
+import { namesOf } from '../report/names-of.ts'
 import type { Visibility } from '../visibility.ts'
 import { foldRollups } from './fold.ts'
 import { readSeries, seriesGroups } from './series.ts'
@@ -43,6 +44,10 @@ const query = z.strictObject({
   token_id: z.uuid().optional(),
   model: z.string().min(1).max(200).optional(),
   verdict: z.enum(verdicts).optional(),
+  answered: z
+    .literal('true')
+    .optional()
+    .describe('true: only requests that were answered, so that refusals do not make latencies shorter'),
 })
 
 export const seriesRoute = (
@@ -57,7 +62,17 @@ export const seriesRoute = (
       const until = query.until === undefined ? now + 1 : Date.parse(query.until)
       const visibility = await visible(principal)
       await foldRollups(ledger, turnsBeforeReading)
-      return await readSeries(ledger, { query: { ...query, since, until }, visibility, now })
+      const read = await readSeries(ledger, {
+        query: { ...query, answered: query.answered === 'true', since, until },
+        visibility,
+        now,
+      })
+      const names = await namesOf(
+        ledger,
+        query.by ?? '',
+        read.totals.flatMap(({ key }) => key ?? []),
+      )
+      return { ...read, totals: read.totals.map((total) => ({ ...total, name: names.get(total.key ?? '') ?? null })) }
     },
     {
       access: 'events:read',
@@ -70,7 +85,12 @@ export const seriesRoute = (
         series: z
           .array(z.object({ key, rest, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
           .describe('Most requests first; a bucket in which nothing happened is left out'),
-        totals: z.array(z.object({ key, rest, ...measures })),
+        totals: z.array(
+          z.object({
+            ...{ key, rest, ...measures },
+            name: z.string().nullable().describe('What the team, token or gateway is called; null for other keys'),
+          }),
+        ),
       }),
       detail: {
         tags: ['Events'],

@@ -9,6 +9,7 @@ import { timestamp } from '../../lib/clock.ts'
 import { asBytes, shownText } from '../../store/damage/stored-text.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
+import { answeredVerdicts } from '../event.ts'
 import type { Visibility } from '../visibility.ts'
 import {
   everyTeam,
@@ -36,6 +37,8 @@ export interface SeriesQuery {
   token_id?: string | undefined
   model?: string | undefined
   verdict?: string | undefined
+  /** Only requests that were answered. */
+  answered?: boolean | undefined
 }
 
 interface Series extends KeyedPoints {
@@ -180,9 +183,17 @@ async function scopesOf(
   return [...rows.map(({ scope }) => shownText(scope)), noTeam]
 }
 
-function whereOf({ step, since, until, verdict }: Window, { kind, key }: Selected, scopes: string[]): Statement {
+function whereOf(
+  { step, since, until, verdict, answered }: Window,
+  { kind, key }: Selected,
+  scopes: string[],
+): Statement {
   const conditions = ['kind = ?', 'step = ?', 'scope in (select value from json_each(?))', 'at >= ?', 'at < ?']
   const args: Statement['args'] = [kind, step, JSON.stringify(scopes), since, until]
+  if (answered === true) {
+    conditions.push('verdict in (select value from json_each(?))')
+    args.push(JSON.stringify(answeredVerdicts))
+  }
   for (const [name, value] of Object.entries({ key, verdict })) {
     if (value === undefined) continue
     conditions.push(`${name} = ?`)

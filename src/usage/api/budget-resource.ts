@@ -54,6 +54,13 @@ const record = z.object({
   current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
   remaining: z.number().describe('What of max_budget is left of the present window'),
   window: z.string(),
+  resets_at: z.iso.datetime().nullable().describe('When the next window begins; null for total'),
+  forecast: z
+    .number()
+    .nullable()
+    .describe(
+      'US dollars at the end of the window, if spend goes on at its pace so far; null for total, and in the first twentieth of a window',
+    ),
   scope: z.object({ kind: z.string(), id: z.string().nullable(), tool: z.string().nullable() }),
   ...versioned,
 })

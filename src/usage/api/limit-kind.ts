@@ -6,6 +6,7 @@ import type { SQL } from 'drizzle-orm'
 import { and, eq, gt, isNull, or, sql } from 'drizzle-orm'
 import type { z } from 'zod'
 import { Failure } from '../../failure.ts'
+import { timestamp } from '../../lib/clock.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import { hasRow, isOneOf, query } from '../../store/query.ts'
@@ -15,7 +16,9 @@ import { mcpServers } from '../../store/schema/state/catalog.ts'
 import { accessPolicies, budgets, consumerGroups } from '../../store/schema/state/limits.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import type { Row } from '../../store/statement.ts'
-import { bookedBudget } from '../window.ts'
+import { maxAmount } from '../lease/lease.ts'
+import type { BudgetWindow } from '../limits.ts'
+import { bookedBudget, windowAt } from '../window.ts'
 import { accessPolicyResource, type policyFields } from './access-policy-resource.ts'
 import { type budgetFields, budgetResource, windowSchema } from './budget-resource.ts'
 import { consumerGroupResource, type groupFields } from './consumer-group-resource.ts'
@@ -49,7 +52,7 @@ export interface LimitKind<Fields, Shown> extends StoredKind {
   /** Columns of the fields that a body has; `undefined` leaves one as it is. */
   columns(body: Fields): Columns
   /** `settled`: nano-dollars booked on its account. */
-  show(common: Identified, row: Row, settled: number): Shown
+  show(common: Identified, row: Row, settled: number, now: number): Shown
   /** The account that the ledger books by at an instant; null where nothing is booked. */
   account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
@@ -118,6 +121,19 @@ async function requireServer(state: Database, id: string): Promise<void> {
   throw new Failure('invalid_parameter', { param: 'scope.id', message: 'There is no MCP server of this id' })
 }
 
+/** The share of a window before which its pace says nothing. */
+const paceFrom = 0.05
+
+/** How the window ends at its pace so far. */
+function forecastOf(window: BudgetWindow, settled: number, now: number) {
+  const running = windowAt(window, now)
+  if (running === null) return { resets_at: null, forecast: null }
+  const { start, end } = running
+  const elapsed = (now - start) / (end - start)
+  if (elapsed < paceFrom) return { resets_at: timestamp(end), forecast: null }
+  return { resets_at: timestamp(end), forecast: fromNano(Math.round(Math.min(settled / elapsed, maxAmount))) }
+}
+
 export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof budgetResource.record>> = {
   kind: 'budget',
   word: budgetResource.one,
@@ -130,7 +146,7 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
       scopeId: scope === undefined ? undefined : storedScopeId(scope),
     }),
   account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
-  show: ({ id, name, ...versioned }, row, settled) => ({
+  show: ({ id, name, ...versioned }, row, settled, now) => ({
     id,
     name,
     currency: 'USD',
@@ -138,6 +154,7 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
     current_spend: fromNano(settled),
     remaining: fromNano(Math.max(0, Number(row.maxBudget) - settled)),
     window: String(row.window),
+    ...forecastOf(windowSchema.parse(row.window), settled, now),
     scope: { kind: String(row.scopeKind), ...shownScopeId(textOf(row.scopeId)) },
     ...versioned,
   }),

@@ -84,7 +84,7 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
         const settled = await totalSettled(deps, kind, rows)
         return names.flatMap((named) => {
           const row = byId.get(named.id)
-          return row === undefined ? [] : [recordOf(kind, named, row, settled)]
+          return row === undefined ? [] : [recordOf(kind, named, row, settled, deps.clock.now())]
         })
       },
     })
@@ -125,7 +125,7 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
       state: [changeLimit(kind, id, { deleted: 1 })],
       ledger: [dropName(id)],
     })
-    return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
+    return recordOf(kind, named, row, await totalSettled(deps, kind, [row]), deps.clock.now())
   },
 })
 
@@ -161,8 +161,11 @@ const recordOf = <Fields, Shown>(
   { id, name, createdAt }: NameRow,
   row: Row,
   settled: ReadonlyMap<string, number>,
-): Shown =>
-  kind.show({ id, name, version: Number(row.version), created_at: timestamp(createdAt) }, row, settled.get(id) ?? 0)
+  now: number,
+): Shown => {
+  const common = { id, name, version: Number(row.version), created_at: timestamp(createdAt) }
+  return kind.show(common, row, settled.get(id) ?? 0, now)
+}
 
 /** Nano-dollars booked on the accounts of records at this instant, by their ids. */
 async function totalSettled({ ledger, clock }: LimitDependencies, { account }: Kind, rows: readonly Row[]) {
@@ -202,7 +205,7 @@ async function answerOf<Fields, Shown>(
   named: NameRow,
   row: Row,
 ) {
-  return recordOf(kind, named, row, await totalSettled(deps, kind, [row]))
+  return recordOf(kind, named, row, await totalSettled(deps, kind, [row]), deps.clock.now())
 }
 
 const claimOf = ({ kind, word }: Kind, name: string, own: string): NameClaim => ({

@@ -20,6 +20,8 @@ import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
+import type { budgetResource } from '../../../usage/api/budget-resource.ts'
+import type { BudgetUsage } from '../../../usage/reports/budget-usage-route.ts'
 import type { CostReport } from '../../../usage/reports/cost-routes.ts'
 import type { ReconciliationReport } from '../../../usage/reports/reconciliation-route.ts'
 import type { Caller, Session } from './caller.ts'
@@ -28,6 +30,7 @@ import { request } from './request.ts'
 export type {
   AgentSession,
   Alert,
+  BudgetUsage,
   ConnectionRecord as Connection,
   CostReport,
   CreatePolicyBody,
@@ -64,6 +67,8 @@ type Paged = { limit?: number; cursor?: string | null }
 type Id = { id: string }
 type Made = TokenRecord & { token_value: string }
 type Changed = TokenRecord & { propagation: Propagation }
+
+export type Budget = z.infer<typeof budgetResource.record>
 
 export interface Team {
   id: string
@@ -148,7 +153,7 @@ export interface Series {
   step: 'minute' | 'hour' | 'day'
   by: SeriesBy | null
   series: (SeriesKey & { points: SeriesPoint[] })[]
-  totals: (SeriesKey & Measures)[]
+  totals: (SeriesKey & Measures & { name: string | null })[]
 }
 
 /** What people may let applications do. */
@@ -227,6 +232,8 @@ interface Routes {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', TokenRecord>
   }
+  'GET /v1/budgets/{id}': { params: Id; reply: Budget }
+  'GET /v1/budgets/{id}/usage': { params: Id; reply: BudgetUsage }
   'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }

@@ -1,4 +1,5 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
+import { href } from '../../address.ts'
 import { humanize, money, number } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
 import { Id, Time, UsedBar } from '../../parts/small.tsx'
@@ -174,6 +175,7 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'Of', cell: ({ scope }) => (isObject(scope) ? humanize(String(scope.kind)) : '–') },
       { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: (record) => <BudgetUse record={record} /> },
+      { title: 'Usage', cell: ({ id }) => <a href={href(`/budgets/${id}`)}>Who used it</a> },
     ],
   },
   {

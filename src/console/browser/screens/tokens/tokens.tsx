@@ -1,5 +1,5 @@
 import { hasQuery, href, queryValue } from '../../address.ts'
-import { type Alert, api, type TokenRecord } from '../../api/routes.ts'
+import { api, type TokenRecord } from '../../api/routes.ts'
 import { humanize, money, number } from '../../formats.ts'
 import { Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
@@ -8,6 +8,7 @@ import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
+import { tokenWords } from '../overview/standing.ts'
 import { teamName, useTeams } from '../team-names.ts'
 import { TokenStatus } from './token-status.tsx'
 
@@ -111,20 +112,8 @@ function LastUsed({ token: { last_used_at: at, created_at: made, status } }: { t
   )
 }
 
-const conditionWords: Readonly<Record<Alert['condition'], string>> = {
-  budget_near_exhaustion: 'has nearly spent its budget',
-  budget_exhausted: 'has spent its budget',
-  request_near_exhaustion: 'has nearly used its requests',
-  request_exhausted: 'has used its requests',
-  bound_exceeded: 'was charged more by a provider than the list price',
-  expiring: 'expires soon',
-  expired: 'has expired',
-  rotation_due: 'is due for rotation',
-  emergency_revoked: 'was revoked in an emergency',
-}
-
 /** The tokens that somebody must look at. */
-export function Alerts() {
+function Alerts() {
   const found = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
   const alerts = found.value?.alerts ?? []
   if (found.refusal !== null) return <ErrorNote refusal={found.refusal} retry={found.reload} />
@@ -134,7 +123,7 @@ export function Alerts() {
       <ul>
         {alerts.slice(0, 6).map(({ condition, token_id, name, at }) => (
           <li key={`${token_id} ${condition}`}>
-            <a href={href(`/tokens/${token_id}`)}>{name}</a> {conditionWords[condition]}
+            <a href={href(`/tokens/${token_id}`)}>{name}</a> {tokenWords[condition]}
             {at !== null && (
               <span class="quiet">
                 {' '}

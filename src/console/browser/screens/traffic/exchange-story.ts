@@ -112,6 +112,13 @@ function limitSentence(event: Event): string | null {
 
 const because = (reason: string): string => reasons[reason] ?? `the reason is ${reason}`
 
+/** A reason code in words: the gateway's own as a clause, a policy's as what it found. */
+export function reasonWords(reason: string): string {
+  const own = reasons[reason]
+  if (own !== undefined) return own
+  return reason.startsWith('policy.') ? `a policy found ${humanize(reason.slice(7))}` : humanize(reason)
+}
+
 const stages: Readonly<Record<string, string>> = {
   pre_request: 'in the request',
   post_request: 'in the provider’s answer',

@@ -1,17 +1,22 @@
 /** One exchange, its whole story in order; or one event that belongs to none. */
 import { href } from '../../address.ts'
 import type { Event } from '../../api/routes.ts'
-import { fullTime, humanize, milliseconds, money, number } from '../../formats.ts'
+import { countNoun, fullTime, humanize, milliseconds, money, number } from '../../formats.ts'
 import { PageHeader } from '../../parts/frame.tsx'
+import { Icon } from '../../parts/icon.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
-import { CopyButton, Facts, Id } from '../../parts/small.tsx'
+import { isObject } from '../../parts/schema-form.tsx'
+import { CopyButton, copy, Facts, Id } from '../../parts/small.tsx'
 import { Empty } from '../../parts/table.tsx'
 import { showInvisible, userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { hasPermission } from '../../session.ts'
 import { readChain } from '../policies/policies.tsx'
+import { curlOf } from './curl.ts'
 import { readEvents } from './event-pages.ts'
-import { detail, eventTitle, numberDetail, policyResults, verdictSummary } from './exchange-story.ts'
+import { useNames } from './exchange-names.ts'
+import { detail, eventTitle, numberDetail, type PolicyResult, policyResults, verdictSummary } from './exchange-story.ts'
+import { Neighbours } from './neighbours.tsx'
 
 const everything = '3650d'
 
@@ -59,6 +64,7 @@ export function Exchange({ id }: { id: string }) {
 
 function Story({ events, outcome }: { events: readonly Event[]; outcome: Event | undefined }) {
   const nameOf = usePolicyNames()
+  const command = outcome === undefined ? null : curlOf(outcome)
   return (
     <div class="stack">
       {outcome !== undefined && (
@@ -68,6 +74,15 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
             <span class="quiet">{fullTime(outcome.timestamp)}</span>
           </div>
           <p class="lead">{userText(verdictSummary(outcome, nameOf))}</p>
+          {outcome.event_attribution.session_id !== null && <Neighbours outcome={outcome} />}
+          {command !== null && (
+            <div class="row">
+              <button type="button" onClick={() => copy(command, 'Command')}>
+                <Icon name="copy" />
+                Copy as curl
+              </button>
+            </div>
+          )}
         </section>
       )}
       <div class="sides">
@@ -99,29 +114,15 @@ function usePolicyNames(): NameOf {
 
 function Steps({ outcome, events, nameOf }: { outcome: Event; events: readonly Event[]; nameOf: NameOf }) {
   const attempts = events.filter(({ event_type }) => event_type === 'gateway.provider.attempt')
+  const results = policyResults(outcome)
+  const first = numberDetail(outcome, 'first_token_ms')
   return (
     <ol class="story">
       <Asked outcome={outcome} />
-      {policyResults(outcome).map((result) => (
-        <li key={`${result.policy_id} ${result.stage}`} data-verdict={result.verdict}>
-          <div>
-            <div class="row between">
-              <a href={href(`/policies/${result.policy_id}`)}>{nameOf(result.policy_id) ?? humanize(result.kind)}</a>
-              <span class="small quiet number">
-                {humanize(result.stage)} · {milliseconds(result.latency_ms)}
-              </span>
-            </div>
-            <div class="row">
-              <VerdictBadge
-                verdict={result.verdict}
-                label={result.verdict === 'allow' ? 'Nothing found' : humanize(result.verdict)}
-              />
-              {result.mode === 'monitor' && <span class="tag">monitor: not applied</span>}
-            </div>
-            {result.targets.length > 0 && <p class="small">{result.targets.join(', ')}</p>}
-          </div>
-        </li>
+      {results.filter(isBefore).map((result) => (
+        <Decision key={`${result.policy_id} ${result.stage}`} result={result} nameOf={nameOf} />
       ))}
+      <Reserved outcome={outcome} />
       {attempts.map((attempt, index) => (
         <li key={attempt.event_id} data-verdict={attempt.verdict}>
           <div>
@@ -135,13 +136,89 @@ function Steps({ outcome, events, nameOf }: { outcome: Event; events: readonly E
           </div>
         </li>
       ))}
+      {first !== null && (
+        <li>
+          <div class="row between">
+            <span>First token</span>
+            <span class="small quiet number">after {milliseconds(first)}</span>
+          </div>
+        </li>
+      )}
+      {results
+        .filter((result) => !isBefore(result))
+        .map((result) => (
+          <Decision key={`${result.policy_id} ${result.stage}`} result={result} nameOf={nameOf} />
+        ))}
       <Answered outcome={outcome} />
     </ol>
   )
 }
 
+const isBefore = ({ stage }: PolicyResult): boolean => stage === 'pre_request'
+
+const Decision = ({ result, nameOf }: { result: PolicyResult; nameOf: NameOf }) => (
+  <li data-verdict={result.verdict}>
+    <div>
+      <div class="row between">
+        <a href={href(`/policies/${result.policy_id}`)}>{nameOf(result.policy_id) ?? humanize(result.kind)}</a>
+        <span class="small quiet number">
+          {humanize(result.stage)} · {milliseconds(result.latency_ms)}
+        </span>
+      </div>
+      <div class="row">
+        <VerdictBadge
+          verdict={result.verdict}
+          label={result.verdict === 'allow' ? 'Nothing found' : humanize(result.verdict)}
+        />
+        {result.mode === 'monitor' && <span class="tag">monitor: not applied</span>}
+      </div>
+      {result.targets.length > 0 && <p class="small">{result.targets.join(', ')}</p>}
+    </div>
+  </li>
+)
+
+/** What limits kept back for the request, or the limit that refused it. */
+function Reserved({ outcome }: { outcome: Event }) {
+  const { settlements = [], details } = outcome
+  const limit = isObject(details?.limit) ? details.limit : null
+  if (limit === null && settlements.length === 0) return null
+  if (limit === null) {
+    return (
+      <li>
+        <div>{countNoun(settlements.length, 'limit')} had enough left for it</div>
+      </li>
+    )
+  }
+  const name = typeof limit.name === 'string' ? limit.name : humanize(String(limit.kind))
+  return (
+    <li data-verdict={outcome.verdict}>
+      <div>
+        <span>Refused by a limit</span>
+        <Facts
+          facts={[
+            [
+              'Limit',
+              limit.kind === 'budget' ? <a href={href(`/budgets/${String(limit.id)}`)}>{userText(name)}</a> : name,
+            ],
+            ['Kind', humanize(String(limit.kind))],
+            ['Allows', amountOf(limit.limit, limit.unit)],
+            ['Left', amountOf(limit.left, limit.unit)],
+            typeof limit.resets_at === 'string' ? ['Resets', fullTime(limit.resets_at)] : null,
+          ]}
+        />
+      </div>
+    </li>
+  )
+}
+
+function amountOf(value: unknown, unit: unknown): string {
+  if (typeof value !== 'number') return '–'
+  return unit === 'usd' ? money(value) : `${number(value)} ${String(unit)}`
+}
+
 function Asked({ outcome }: { outcome: Event }) {
   const { event_attribution: who, request_id } = outcome
+  const names = useNames(outcome)
   return (
     <li>
       <div>
@@ -153,11 +230,11 @@ function Asked({ outcome }: { outcome: Event }) {
               : [
                   'Token',
                   <a key="token" href={href(`/tokens/${who.token_id}`)}>
-                    <code>{who.token_id}</code>
+                    {names.token === null ? <code>{who.token_id}</code> : userText(names.token)}
                   </a>,
                 ],
-            who.team_id === null ? null : ['Team', <code key="team">{who.team_id}</code>],
-            who.user_id === null ? null : ['Person', <code key="user">{who.user_id}</code>],
+            who.team_id === null ? null : ['Team', names.team ?? <code key="team">{who.team_id}</code>],
+            who.user_id === null ? null : ['Person', names.user ?? <code key="user">{who.user_id}</code>],
             who.oauth_client_id === null ? null : ['Application', <code key="client">{who.oauth_client_id}</code>],
             who.client === undefined ? null : ['Client', who.client],
             who.session_id === null
@@ -183,7 +260,6 @@ function Asked({ outcome }: { outcome: Event }) {
 
 function Answered({ outcome }: { outcome: Event }) {
   const { event_cost_attribution: cost } = outcome
-  const first = numberDetail(outcome, 'first_token_ms')
   const isCached = detail(outcome, 'cache') === 'hit'
   return (
     <li data-verdict={outcome.verdict}>
@@ -193,10 +269,7 @@ function Answered({ outcome }: { outcome: Event }) {
             Answered {detail(outcome, 'status') ?? 'nothing'}
             {isCached && ' from the cache'}
           </span>
-          <span class="small quiet number">
-            {first !== null && `first token ${milliseconds(first)} · `}
-            {milliseconds(numberDetail(outcome, 'latency_ms'))} in all
-          </span>
+          <span class="small quiet number">{milliseconds(numberDetail(outcome, 'latency_ms'))} in all</span>
         </div>
         {cost !== undefined && (
           <Facts

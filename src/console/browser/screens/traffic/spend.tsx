@@ -2,16 +2,12 @@
 import { useCallback } from 'preact/hooks'
 import { href, queryValue } from '../../address.ts'
 import type { Series, SeriesBy, SeriesKey } from '../../api/routes.ts'
-import { api } from '../../api/routes.ts'
 import { money, number, shortId } from '../../formats.ts'
 import { PageHeader } from '../../parts/frame.tsx'
-import { useLoaded } from '../../parts/loaded.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
-import { hasPermission } from '../../session.ts'
-import { teamName, useTeams } from '../team-names.ts'
-import { otherName, spendOf } from './overview.tsx'
 import { ChartPanel, useSeries } from './series.tsx'
+import { otherName, spendOf } from './spend-lines.ts'
 
 const dimensions = [
   ['model', 'Model'],
@@ -23,11 +19,10 @@ const dimensions = [
 export function Spend() {
   const by = dimensions.find(([name]) => name === queryValue('by'))?.[0] ?? 'model'
   const found = useSeries(by)
-  const nameOf = useNames(by)
   const draw = useCallback(
     (series: Series, times: readonly number[]) =>
-      spendOf(series, times, { nameOf, linkOf: (each) => linkOf(by, each) }),
-    [nameOf, by],
+      spendOf(series, times, { nameOf: nameIn(series.totals), linkOf: (each) => linkOf(by, each) }),
+    [by],
   )
   return (
     <>
@@ -56,7 +51,7 @@ export function Spend() {
         columns={[
           {
             title: dimensions.find(([name]) => name === by)?.[1] ?? by,
-            cell: ({ key, rest }) => nameOf({ key, rest }),
+            cell: ({ key, rest }) => nameIn(found.value?.totals ?? [])({ key, rest }),
           },
           { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
           { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
@@ -79,22 +74,12 @@ function linkOf(by: SeriesBy, { key, rest }: SeriesKey): string | undefined {
   return href('/traffic', by === 'model' ? { model: key } : by === 'token' ? { token_id: key } : { gateway_id: key })
 }
 
-function useNames(by: SeriesBy): (each: SeriesKey) => string {
-  const teams = useTeams()
-  const tokens = useLoaded(`names ${by}`, async (signal) => {
-    if (by !== 'token' || !hasPermission('tokens:read')) return new Map<string, string>()
-    const page = await api('GET /v1/tokens', { query: { limit: 100 }, signal })
-    return new Map(page.tokens.map(({ id, name }) => [id, name]))
-  })
-  const known = tokens.value
-  return useCallback(
-    ({ key, rest }) => {
-      if (rest) return otherName
-      if (key === null) return 'None'
-      if (by === 'team') return teamName(teams, key)
-      if (by === 'token') return known?.get(key) ?? shortId(key)
-      return by === 'gateway' ? shortId(key) : key
-    },
-    [by, teams, known],
-  )
-}
+const nameIn =
+  (totals: Series['totals']) =>
+  ({ key, rest }: SeriesKey): string => {
+    if (rest) return otherName
+    if (key === null) return 'None'
+    return totals.find((each) => each.key === key)?.name ?? (isId(key) ? shortId(key) : key)
+  }
+
+const isId = (key: string): boolean => /^[0-9a-f-]{36}$/.test(key)

@@ -1,0 +1,47 @@
+/** Spend against budgets, with what each will have used at the end of its window. */
+import { href } from '../../address.ts'
+import type { Budget } from '../../api/routes.ts'
+import { ago, money } from '../../formats.ts'
+import { Show } from '../../parts/loaded.tsx'
+import { UsedBar } from '../../parts/small.tsx'
+import { Table } from '../../parts/table.tsx'
+import { useBudgets } from './status.tsx'
+
+const shownAtMost = 6
+
+export function BudgetsInUse() {
+  const budgets = useBudgets()
+  return (
+    <section class="card stack">
+      <h2>Budgets</h2>
+      <Show of={budgets} rows={4}>
+        {(found) => (
+          <>
+            <Table
+              label="Budgets"
+              rows={found.slice(0, shownAtMost)}
+              keyOf={({ id }) => id}
+              linkOf={({ id }) => href(`/budgets/${id}`)}
+              columns={[
+                { title: 'Budget', cell: ({ name }) => name },
+                { title: 'Used', cell: (budget) => <Used budget={budget} /> },
+                { title: 'Forecast', right: true, from: 'wide', cell: ({ forecast }) => money(forecast) },
+                {
+                  title: 'Resets',
+                  from: 'wide',
+                  cell: ({ resets_at }) => (resets_at === null ? 'Never' : ago(resets_at)),
+                },
+              ]}
+              empty={<p class="quiet">No budget limits the spend. Add one in the catalog.</p>}
+            />
+            {found.length > shownAtMost && <a href={href('/catalog', { kind: 'budgets' })}>All budgets</a>}
+          </>
+        )}
+      </Show>
+    </section>
+  )
+}
+
+const Used = ({ budget: { current_spend: spent, max_budget: limit } }: { budget: Budget }) => (
+  <UsedBar used={spent} limit={limit} text={`${money(spent)} of ${money(limit)}`} />
+)

@@ -1,0 +1,159 @@
+/** Whether everything is all right, and then what a person on call looks at; each number leads to the events behind it. */
+import { href } from '../../address.ts'
+import type { Series, SeriesPoint, Verdict } from '../../api/routes.ts'
+import { humanize, milliseconds, money, number, shortNumber } from '../../formats.ts'
+import type { ChartSeries } from '../../parts/chart.tsx'
+import { PageHeader } from '../../parts/frame.tsx'
+import type { Loaded } from '../../parts/loaded.tsx'
+import { hasPermission } from '../../session.ts'
+import { bucketsOf, ChartPanel, useSeries, valuesAt } from '../traffic/series.tsx'
+import { otherName, spendOf } from '../traffic/spend-lines.ts'
+import { BudgetsInUse } from './budgets-in-use.tsx'
+import { Gateways } from './gateways.tsx'
+import { Status } from './status.tsx'
+import { Reasons, Top } from './top.tsx'
+
+const answeredOnly = { answered: 'true' }
+
+export function Overview() {
+  const byVerdict = useSeries('verdict')
+  const answered = useSeries(null, answeredOnly)
+  const byModel = useSeries('model')
+  const byToken = useSeries('token')
+  const byTeam = useSeries('team')
+  const byReason = useSeries('reason')
+  return (
+    <>
+      <PageHeader title="Overview" />
+      <Status />
+      <Figures answered={answered} byVerdict={byVerdict} />
+      <div class="charts">
+        <ChartPanel
+          title="Requests per minute by outcome"
+          of={byVerdict}
+          draw={drawVerdicts}
+          format={rate}
+          stacked
+          empty={nothing}
+        />
+        <ChartPanel
+          title="Latency of answered requests"
+          of={answered}
+          draw={drawTimes}
+          format={milliseconds}
+          empty={noAnswer}
+        />
+        <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
+        {hasPermission('catalog:read') && <BudgetsInUse />}
+        <Top title="Top tokens" of={byToken} linkOf={(key) => href(`/tokens/${key}`)} none="Without a token" />
+        <Top title="Top models" of={byModel} linkOf={(key) => href('/traffic', { model: key })} none="No model" />
+        <Top title="Top teams" of={byTeam} linkOf={() => href('/spend', { by: 'team' })} none="No team" />
+        <Reasons of={byReason} />
+      </div>
+      {hasPermission('catalog:read') && <Gateways />}
+    </>
+  )
+}
+
+const nothing = 'No request in this time range. Requests appear here when they finish.'
+const noAnswer = 'No request was answered in this time range.'
+
+const rate = (value: number): string => shortNumber(Math.round(value * 100) / 100)
+
+/** A figure of what was read; a dash where it did not come, which is said below. */
+const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
+  value !== undefined ? read(value) : refusal === null ? '…' : '–'
+
+const slowerThan = (latency: number | undefined) =>
+  latency === undefined ? {} : { min_latency_ms: String(Math.round(latency)) }
+
+const refused: readonly string[] = ['deny', 'block', 'rate_limit']
+
+function Figures({ answered, byVerdict }: { answered: Loaded<Series>; byVerdict: Loaded<Series> }) {
+  const times = answered.value?.totals[0]
+  const sum = (of: 'requests' | 'cost', keys?: readonly string[]) =>
+    byVerdict.value?.totals.reduce(
+      (total, each) => (keys === undefined || keys.includes(each.key ?? '') ? total + each[of] : total),
+      0,
+    ) ?? 0
+  const figures = [
+    ['Requests', figureOf(byVerdict, () => number(sum('requests'))), '/traffic', {}],
+    ['Refused', figureOf(byVerdict, () => number(sum('requests', refused))), '/traffic', { verdict: 'deny' }],
+    ['Failed', figureOf(byVerdict, () => number(sum('requests', ['error']))), '/traffic', { verdict: 'error' }],
+    ['Spent', figureOf(byVerdict, () => money(sum('cost'))), '/spend', {}],
+    [
+      'p95 latency, answered',
+      figureOf(answered, () => milliseconds(times?.latency_ms?.p95)),
+      '/traffic',
+      slowerThan(times?.latency_ms?.p95),
+    ],
+    ['p95 first token', figureOf(answered, () => milliseconds(times?.first_token_ms?.p95)), '/traffic', {}],
+  ] as const
+  return (
+    <div class="cards figures">
+      {figures.map(([name, value, to, query]) => (
+        <a key={name} class="card figure-link" href={href(to, query)}>
+          <span class="quiet">{name}</span>
+          <span class="figure">{value}</span>
+        </a>
+      ))}
+    </div>
+  )
+}
+
+const order: readonly Verdict[] = [
+  'allow',
+  'redact',
+  'rewrite',
+  'escalate',
+  'approval_required',
+  'pending',
+  'rate_limit',
+  'deny',
+  'block',
+  'error',
+]
+
+/** Requests in a bucket as requests per minute. */
+const drawVerdicts = (read: Series, times: readonly number[]): ChartSeries[] => {
+  const [first = 0, second = 60] = bucketsOf(read)
+  const minutes = (second - first) / 60
+  return order.flatMap((verdict) => {
+    const found = read.series.find(({ key }) => key === verdict)
+    if (found === undefined) return []
+    const sum = read.totals.find(({ key }) => key === verdict)?.requests ?? 0
+    return [
+      {
+        name: humanize(verdict),
+        colour: verdict === 'approval_required' ? '--pending' : `--${verdict}`,
+        values: valuesAt(times, found.points, ({ requests }) => requests / minutes, 0),
+        sum: number(sum),
+        to: href('/traffic', { verdict }),
+      },
+    ]
+  })
+}
+
+function drawTimes({ series, totals }: Series, times: readonly number[]): ChartSeries[] {
+  const [all] = series
+  const [sums] = totals
+  if (all === undefined || (sums?.requests ?? 0) === 0) return []
+  const line = (name: string, colour: string, value: (of: Times) => number | undefined) => ({
+    ...{ name, colour, values: valuesAt(times, all.points, (point) => value(point) ?? null, null) },
+    sum: milliseconds(sums === undefined ? null : value(sums)),
+  })
+  return [
+    line('p50', '--accent', ({ latency_ms }) => latency_ms?.p50),
+    line('p95', '--escalate', ({ latency_ms }) => latency_ms?.p95),
+    line('p99', '--deny', ({ latency_ms }) => latency_ms?.p99),
+    line('p50 to the first token', '--rewrite', ({ first_token_ms }) => first_token_ms?.p50),
+    line('p95 to the first token', '--allow', ({ first_token_ms }) => first_token_ms?.p95),
+  ]
+}
+type Times = Pick<SeriesPoint, 'latency_ms' | 'first_token_ms'>
+
+const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
+  spendOf(series, times, {
+    nameOf: ({ key, rest }) => (rest ? otherName : (key ?? 'None')),
+    linkOf: ({ key, rest }) => (key === null || rest ? undefined : href('/traffic', { model: key })),
+  })

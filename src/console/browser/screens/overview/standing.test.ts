@@ -1,0 +1,77 @@
+import { expect, test } from 'bun:test'
+import type { Budget, Series } from '../../api/routes.ts'
+import { causesOf, type Read, standingOf } from './standing.ts'
+
+const now = Date.parse('2026-11-23T12:00:00Z')
+const nothing: Read = { findings: [], firings: [], budgets: [], tokenAlerts: [], workers: [], recent: null }
+const words = (reason: string) => `of ${reason}`
+const told = (read: Partial<Read>) => {
+  const causes = causesOf({ ...nothing, ...read }, words, now)
+  return { standing: standingOf(causes), what: causes.map(({ what }) => what).join('\n') }
+}
+
+const budget = (spent: number, forecast: number | null = null): Budget => ({
+  ...{ id: 'b', name: 'growth', currency: 'USD', max_budget: 100, current_spend: spent, remaining: 100 - spent },
+  ...{ window: 'month', resets_at: null, forecast, scope: { kind: 'organization', id: null, tool: null } },
+  ...{ version: 1, created_at: '2026-11-01T00:00:00.000Z' },
+})
+
+const series = (requests: Readonly<Record<string, number>>): Series => ({
+  ...{ since: '', until: '', step: 'minute', by: null, series: [] },
+  totals: Object.entries(requests).map(([key, count]) => ({
+    ...{ key, rest: false, name: null, requests: count, input_tokens: 0, output_tokens: 0, cost: 0 },
+    ...{ latency_ms: null, first_token_ms: null },
+  })),
+})
+const recent = (verdicts: Record<string, number>, reasons: Record<string, number>, errors: Record<string, number>) => ({
+  recent: { verdicts: series(verdicts), reasons: series(reasons), errors: series(errors) },
+})
+
+const worker = {
+  worker: 'w',
+  gateway_id: 'g',
+  gateway_name: 'edge',
+  connected: false,
+  serves_until: null,
+  left_at: null,
+}
+
+test('an installation in which nothing is wrong is healthy', () => {
+  expect(told({ workers: [{ ...worker, connected: true }], budgets: [budget(10, 50)] })).toEqual({
+    standing: 'healthy',
+    what: '',
+  })
+})
+
+test('a budget that is used up is refusing, one that will not last is a notice', () => {
+  expect(told({ budgets: [budget(100)] })).toMatchObject({ standing: 'refusing' })
+  expect(told({ budgets: [budget(10, 130)] })).toEqual({
+    standing: 'healthy',
+    what: 'The budget growth will not last: $130.00 by the end of the month, of $100.00',
+  })
+})
+
+test('a gateway out of reach is refusing unless another of its processes is connected', () => {
+  expect(told({ workers: [worker] }).standing).toBe('refusing')
+  expect(told({ workers: [worker, { ...worker, worker: 'w2', connected: true }] }).standing).toBe('healthy')
+  const serves = { ...worker, serves_until: '2026-11-23T12:01:00.000Z' }
+  expect(told({ workers: [serves] }).standing).toBe('degraded')
+})
+
+test('half of the recent requests refused or failed is refusing, with the most frequent reason of each', () => {
+  const refused = told(recent({ allow: 5, deny: 4, error: 2 }, { ok: 5, spent: 4, down: 2 }, { down: 2 }))
+  expect(refused.standing).toBe('degraded')
+  expect(refused.what).toContain('(2 of 11) failed, most of them because of down')
+  const outage = told(recent({ allow: 1, deny: 5, error: 1 }, { down: 9, spent: 5 }, { down: 9 }))
+  expect(outage.standing).toBe('refusing')
+  expect(outage.what).toContain('(5 of 7) were refused, most of them because of spent')
+})
+
+test('fewer than five requests say nothing', () => {
+  expect(told(recent({ error: 4 }, { down: 4 }, { down: 4 })).standing).toBe('healthy')
+})
+
+test('what doctor found makes an installation degraded', () => {
+  const finding = { check: 'disk', level: 'warn' as const, what: 'The disk is full', todo: 'Free some', since: '' }
+  expect(told({ findings: [finding] })).toEqual({ standing: 'degraded', what: 'The disk is full' })
+})

@@ -1,0 +1,129 @@
+/** `/v1/budgets/{id}/usage`: how a budget is used, by day and by token, from the daily sums of requests in its scope. */
+import { and, eq } from 'drizzle-orm'
+import { Elysia } from 'elysia'
+import { z } from 'zod'
+import { conventions } from '../../api/conventions.ts'
+import { idParams } from '../../api/resource.ts'
+import { visibilityFor } from '../../events/query/visibility-filter.ts'
+import { foldRollups } from '../../events/rollups/fold.ts'
+import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { type Clock, timestamp } from '../../lib/clock.ts'
+import { fromNano } from '../../lib/money.ts'
+import type { Database } from '../../store/open.ts'
+import { query } from '../../store/query.ts'
+import { tokens } from '../../store/schema/ledger/tokens.ts'
+import { budgets } from '../../store/schema/state/limits.ts'
+import { windowSchema } from '../api/budget-resource.ts'
+import { limitVisibilityOf, visibleBudgets } from '../api/visible-limits.ts'
+import { windowAt } from '../window.ts'
+import { dayMs } from './month-report.ts'
+import { readRecordNames } from './names.ts'
+import { type CostRow, costsByDay } from './read-costs.ts'
+
+interface Dependencies {
+  state: Database
+  ledger: Database
+  clock: Clock
+}
+
+/** How many rounds of arrivals are added to the sums before they are read. */
+const turnsBeforeReading = 20
+/** How far a budget without windows looks back. */
+const daysOfTotal = 30
+const tokensShown = 20
+
+const usageSchema = z.object({
+  since: z.iso.datetime().describe('When the window began; of a total budget, 30 days ago'),
+  days: z.array(z.object({ at: z.iso.datetime(), cost: z.number().describe('US dollars') })),
+  tokens: z
+    .array(
+      z.object({
+        token_id: z.string().nullable(),
+        name: z.string().nullable(),
+        requests: z.number().int(),
+        cost: z.number().describe('US dollars'),
+      }),
+    )
+    .describe(`The ${tokensShown} that spent most. Empty for budgets of MCP servers, whose calls are not summed up`),
+})
+export type BudgetUsage = z.infer<typeof usageSchema>
+
+export const budgetUsageRoute = (dependencies: Dependencies) =>
+  new Elysia({ name: 'budget-usage' })
+    .use(conventions)
+    .get('/v1/budgets/:id/usage', ({ principal, params: { id } }) => readUsage(dependencies, id, principal), {
+      access: 'catalog:read',
+      failures: [404],
+      params: idParams,
+      query: z.strictObject({}),
+      response: usageSchema,
+      detail: {
+        tags: ['Budgets'],
+        summary: 'Returns what requests in the scope of a budget cost in its present window, by day and by token',
+      },
+    })
+
+async function readUsage(
+  { state, ledger, clock }: Dependencies,
+  id: string,
+  principal: Principal,
+): Promise<BudgetUsage> {
+  const budget = await visibleBudget({ state, ledger }, id, principal)
+  const now = clock.now()
+  const from = windowAt(windowSchema.parse(budget.window), now)?.start ?? now - (now % dayMs) - daysOfTotal * dayMs
+  const isOf = await scopeOf(ledger, budget)
+  await foldRollups(ledger, turnsBeforeReading)
+  const days: BudgetUsage['days'] = []
+  const spent = new Map<string, { requests: number; cost: number }>()
+  const visibility = await visibilityFor(ledger, principal)
+  for await (const { at, rows } of costsByDay(ledger, { from, until: now + 1, visibility })) {
+    let cost = 0
+    for (const row of rows.filter(isOf)) {
+      const known = spent.get(row.token_id) ?? { requests: 0, cost: 0 }
+      spent.set(row.token_id, { requests: known.requests + row.requests, cost: known.cost + row.cost })
+      cost += row.cost
+    }
+    days.push({ at: timestamp(at), cost: fromNano(cost) })
+  }
+  const most = [...spent].toSorted(([, left], [, right]) => right.cost - left.cost).slice(0, tokensShown)
+  const nameOf = await readRecordNames(
+    ledger,
+    'token',
+    most.map(([token]) => token),
+  )
+  return {
+    since: timestamp(from),
+    days,
+    tokens: most.map(([token, { requests, cost }]) => ({
+      ...{ token_id: token || null, name: token === '' ? null : nameOf(token) },
+      ...{ requests, cost: fromNano(cost) },
+    })),
+  }
+}
+
+async function visibleBudget({ state, ledger }: Omit<Dependencies, 'clock'>, id: string, principal: Principal) {
+  const row = await query(state)
+    .select()
+    .from(budgets)
+    .where(and(eq(budgets.id, id), eq(budgets.deleted, 0)))
+    .get()
+  const sight = await limitVisibilityOf(ledger, principal)
+  const isSeen = row !== undefined && (sight === null || (await visibleBudgets([row], sight, ledger)).length > 0)
+  if (!isSeen) throw new Failure('not_found', { message: 'There is no such budget, or you may not see it' })
+  return row
+}
+
+/** Which sums belong to a budget. */
+async function scopeOf(
+  ledger: Database,
+  { id, scopeKind, scopeId }: { id: string; scopeKind: string; scopeId: string | null },
+): Promise<(row: CostRow) => boolean> {
+  if (scopeKind === 'organization') return () => true
+  if (scopeKind === 'team') return ({ team_id }) => team_id === scopeId
+  if (scopeKind === 'user') return ({ user_id }) => user_id === scopeId
+  if (scopeKind === 'mcp_server') return () => false
+  const named = await query(ledger).select({ id: tokens.id }).from(tokens).where(eq(tokens.budgetId, id))
+  const ids = new Set(named.map((token) => token.id))
+  return ({ token_id }) => ids.has(token_id)
+}
