@@ -10,7 +10,16 @@ import { applyCommand } from './apply.ts'
 
 const present = (name: string, fields: object) => ({
   ...{ id: `id-${name}`, name, version: 3, url: null, header_names: [], oauth: null, command: null },
-  ...{ environment_names: [], timeouts: null, approval: 'first_use', enabled: true, tools: 'listed', ...fields },
+  ...{
+    environment_names: [],
+    timeouts: null,
+    approval: 'first_use',
+    enabled: true,
+    tools: 'listed',
+    personal: false,
+    quarantined: false,
+  },
+  ...fields,
 })
 const oauth = { token_url: 'https://l.example.com/t', client_id: 'gate' }
 const there = [
