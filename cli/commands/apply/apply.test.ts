@@ -120,7 +120,7 @@ test('apply makes MCP servers match a file, with secrets from variables, and sho
         command: { program: 'npx', args: ['server'] },
         environment: { API_KEY: 'environment-secret' },
         approval: 'first_use',
-        enabled: true,
+        ...{ enabled: true, tools: 'listed', personal: false, quarantined: false },
       },
     ],
   ])
