@@ -235,6 +235,9 @@ const shape = {
   alert_interval_seconds: whole(1, 3600)
     .default(15)
     .describe('How often alerts are evaluated, by one of the control planes'),
+  doctor_interval_seconds: whole(1, 3600)
+    .default(60)
+    .describe('How often doctor examines the installation by itself, on one of the control planes'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

@@ -21,7 +21,7 @@ const scope = z
     path: ['id'],
     message: 'is given for every kind but organization, and for that not',
   })
-  .default({ kind: 'organization', id: null })
+  .prefault({})
   .describe('For what it watches')
 
 const thresholds = z

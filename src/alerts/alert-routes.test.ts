@@ -106,6 +106,27 @@ test('a channel keeps its address and secrets sealed, and shows neither', async 
   expect(await plane.store.ledger.read("select * from secrets where name like 'alert-channel:%'")).toEqual([])
 })
 
+test('says which secrets a channel has, and sends none of them to another server', async () => {
+  const path = '/v1/alert-channels'
+  const mail = await asAdmin('POST', path, {
+    ...{ name: 'Mailed', kind: 'email', smtp_host: 'mail.example.com', mail_from: 'a@b.com', mail_to: ['c@d.com'] },
+    ...{ smtp_username: 'u', smtp_password: 'p' },
+  })
+  const pager = await asAdmin('POST', path, { name: 'Pager', kind: 'pagerduty', routing_key: 'R'.repeat(32) })
+  expect(mail.json).toMatchObject({ has_smtp_password: true, has_url: false })
+  expect(pager.json).toMatchObject({ has_routing_key: true, has_signing_secret: false, has_url: false })
+  const patch = async (made: typeof mail, body: object) => {
+    const { status, json } = await asAdmin('PATCH', `${path}/${made.json.id}`, body)
+    return [status, json.error?.param]
+  }
+  expect(await patch(mail, { smtp_host: 'other.example.com' })).toEqual([422, 'smtp_password'])
+  expect(await patch(mail, { smtp_port: 2525 })).toEqual([422, 'smtp_password'])
+  expect(await patch(pager, { url: 'https://other.example.com/' })).toEqual([422, 'routing_key'])
+  expect(await patch(mail, { smtp_host: 'other.example.com', smtp_password: 'q' })).toEqual([200, undefined])
+  expect(await patch(mail, { smtp_username: null, smtp_password: null })).toEqual([200, undefined])
+  for (const made of [mail, pager]) await asAdmin('DELETE', `${path}/${made.json.id}`)
+})
+
 test('refuses a channel that lacks what its kind needs, or has what it has no use for', async () => {
   const path = '/v1/alert-channels'
   const url = 'https://receiver.example.com/x'

@@ -11,15 +11,8 @@ import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { recordChange } from '../members/member-event.ts'
 import { alertEvent, given } from './alert-event.ts'
-import {
-  type ChannelConfig,
-  type ChannelKind,
-  type ChannelRecord,
-  type ChannelSecrets,
-  channelConfig,
-  channelResource,
-  channelSecrets,
-} from './channel-resource.ts'
+import { type ChannelRecord, channelConfig, channelResource, channelSecrets } from './channel-resource.ts'
+import { checkChannel, checkReceiver } from './check-channel.ts'
 import { linkTo, toolsOf } from './delivery/deliver.ts'
 import { pagerDutyUrl } from './delivery/http-forms.ts'
 import { testNotice } from './delivery/notice.ts'
@@ -57,7 +50,7 @@ export const channelRoutes = (dependencies: AlertDependencies) => {
     async create({ name, kind, enabled, ...rest }, { principal, requestId }) {
       requireWholeOrganization(principal)
       const [config, secrets] = [channelConfig.parse(rest), channelSecrets.parse(given(rest))]
-      requireWhole(kind, config, secrets)
+      checkChannel({ kind, config, secrets })
       const id = newId()
       const details = { alert_channel_id: id, name, kind }
       const event = await alertEvent(dependencies, { type: 'alert.channel_created', principal, requestId, details })
@@ -72,8 +65,10 @@ export const channelRoutes = (dependencies: AlertDependencies) => {
       requireVersion(headers, before.version)
       const sent = given(rest)
       const config = channelConfig.parse({ ...configOf(before), ...sent })
-      const secrets = channelSecrets.parse({ ...(await secretsOf(dependencies, id)), ...sent })
-      requireWhole(before.kind, config, secrets)
+      const known = await secretsOf(dependencies, id)
+      const secrets = channelSecrets.parse(withoutNull({ ...known, ...sent }))
+      checkChannel({ kind: before.kind, config, secrets })
+      checkReceiver({ config: configOf(before), secrets: known }, { config, secrets }, sent)
       const after = {
         name: name ?? before.name,
         enabled: enabled === undefined ? before.enabled : Number(enabled),
@@ -99,45 +94,10 @@ export const channelRoutes = (dependencies: AlertDependencies) => {
   })
 }
 
+const withoutNull = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+
 const taken = { param: 'name', message: 'There is an alert channel of this name already' }
-
-/** What each kind cannot be without. */
-const needed: Readonly<Record<ChannelKind, readonly (keyof ChannelConfig | keyof ChannelSecrets)[]>> = {
-  webhook: ['url', 'signing_secret'],
-  slack: ['url'],
-  teams: ['url'],
-  pagerduty: ['routing_key'],
-  email: ['smtp_host', 'mail_from', 'mail_to'],
-}
-const ofWebAddresses: readonly string[] = ['url', 'signing_secret', 'routing_key']
-
-/** Refuses what no schema can: fields that the kind lacks, or has no use for. */
-function requireWhole(kind: ChannelKind, config: ChannelConfig, secrets: ChannelSecrets): void {
-  const all: Readonly<Record<string, unknown>> = { ...config, ...secrets }
-  const refuse = (param: string, message: string): never => {
-    throw new Failure('invalid_parameter', { param, message })
-  }
-  for (const field of needed[kind]) {
-    const value = all[field]
-    if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) {
-      refuse(field, `A channel of the kind ${kind} needs ${field}`)
-    }
-  }
-  const useless = ofWebAddresses.find(
-    (field) =>
-      all[field] !== undefined &&
-      !needed[kind].some((each) => each === field) &&
-      !(kind === 'pagerduty' && field === 'url'),
-  )
-  if (useless !== undefined) refuse(useless, `A channel of the kind ${kind} has no use for ${useless}`)
-  if (kind !== 'email') return
-  const { smtp_tls: tls, smtp_username: user } = config
-  if ((user === null) !== (secrets.smtp_password === undefined)) {
-    refuse(user === null ? 'smtp_username' : 'smtp_password', 'A user and a password go together')
-  }
-  if (tls === 'none' && user !== null)
-    refuse('smtp_tls', 'A password is not sent without TLS: use starttls or implicit')
-}
 
 async function requireChannel({ ledger }: AlertDependencies, id: string): Promise<ChannelRow> {
   const row = await findChannel(ledger, id)
@@ -161,12 +121,16 @@ async function shown(dependencies: AlertDependencies, rows: readonly ChannelRow[
   return await Promise.all(
     rows.map(async (row) => {
       const config = configOf(row)
-      const { url } = await secretsOf(dependencies, row.id)
+      const { url, ...secrets } = await secretsOf(dependencies, row.id)
       const address = url ?? (row.kind === 'pagerduty' ? pagerDutyUrl : null)
       return {
         ...{ id: row.id, name: row.name, kind: row.kind, ...config, enabled: row.enabled === 1 },
         // Paths and queries of such addresses are secrets.
         host: address === null ? config.smtp_host : new URL(address).host,
+        has_url: url !== undefined,
+        has_signing_secret: secrets.signing_secret !== undefined,
+        has_routing_key: secrets.routing_key !== undefined,
+        has_smtp_password: secrets.smtp_password !== undefined,
         state:
           row.failingSince !== null
             ? ('failing' as const)

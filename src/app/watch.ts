@@ -1,6 +1,7 @@
 /**
- * Doctor by itself: each minute one of the control planes examines the installation, as `gatehouse doctor` does, and
- * keeps what it found in the ledger. It calls its own API within the process: no token, no network.
+ * Doctor by itself: every `doctor_interval_seconds` one of the control planes examines the installation, as
+ * `gatehouse doctor` does, and keeps what it found in the ledger. It calls its own API within the process: no token, no
+ * network.
  *
  * Checks that read months of events are left to `gatehouse doctor`: restored states, and keys that a revoked runtime
  * token may have exposed.
@@ -20,9 +21,8 @@ import { Rounds } from '../lib/rounds.ts'
 import { claimLook, writeReport } from '../operation/doctor-report.ts'
 import type { Parts } from './control-plane-parts.ts'
 
-const everyMs = 60_000
-/** A control plane asks this often whether it is its turn. */
-const turnMs = 10_000
+/** In each interval a control plane asks so many times whether it is its turn. */
+const turns = 6
 const withinMs = 10_000
 
 /** Reads everything of the organization, changes nothing. */
@@ -39,6 +39,7 @@ const leftOut = new Set(['token', 'restored', 'keys'])
 export class Watch {
   readonly #own = new WeakSet<Request>()
   readonly #rounds: Rounds
+  readonly #everyMs: number
   readonly #parts: Parts
   readonly #answer: (request: Request) => Promise<Response>
 
@@ -46,7 +47,8 @@ export class Watch {
   constructor(parts: Parts, answer: (request: Request) => Promise<Response>, log: Log) {
     this.#parts = parts
     this.#answer = answer
-    this.#rounds = new Rounds(turnMs, async () => {
+    this.#everyMs = parts.settings.doctor_interval_seconds * 1000
+    this.#rounds = new Rounds(this.#everyMs / turns, async () => {
       try {
         await this.lookIfDue()
       } catch (error) {
@@ -70,8 +72,8 @@ export class Watch {
 
   async lookIfDue(): Promise<void> {
     const { ledger, clock } = this.#parts.shared
-    // A little less than the minute, so that whoever looked last is not passed over for a whole turn.
-    if (!(await claimLook(ledger, everyMs - turnMs / 2))) return
+    // A little less than the interval, so that whoever looked last is not passed over for a whole turn.
+    if (!(await claimLook(ledger, this.#everyMs * (1 - 0.5 / turns)))) return
     const findings = (await this.#examine()).flatMap(({ check, level, what, todo = '' }) =>
       level === 'ok' ? [] : [{ check, level, what, todo }],
     )

@@ -38,6 +38,6 @@ export const findingsRoutes = ({ ledger }: { ledger: Database }) =>
         findings: z.array(findingSchema),
         next_cursor: z.null().describe('All are on one page'),
       }),
-      detail: { tags: ['Operation'], summary: 'Lists what doctor found when it last looked by itself, each minute' },
+      detail: { tags: ['Operation'], summary: 'Lists what doctor found when it last looked by itself' },
     },
   )

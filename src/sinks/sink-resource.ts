@@ -159,8 +159,13 @@ const updateSinkBody = z.strictObject({
   format: fields.format.optional(),
   filter: fields.filter.nullable().optional(),
   enabled: fields.enabled.optional(),
-  ...configFields,
   ca_certificate: configFields.ca_certificate.nullable(),
+  s3: configFields.s3.nullable(),
+  splunk: configFields.splunk.nullable(),
+  datadog: configFields.datadog.nullable(),
+  syslog: configFields.syslog.nullable(),
+  kafka: configFields.kafka.nullable(),
+  clickhouse: configFields.clickhouse.nullable(),
   credentials: credentialsSchema.nullable().optional(),
 })
 
@@ -175,7 +180,7 @@ const sinkSchema = z.object({
   filter: z.string().nullable(),
   enabled: z.boolean(),
   ...configFields,
-  credential_names: z.array(z.string()).describe('Which credentials are stored'),
+  credential_names: z.array(z.string()).describe('Which credentials are stored; of headers each: headers.NAME'),
   state: z.enum(sinkStates),
   lag_records: z.number().int().describe('How many records it has not got yet'),
   lag_seconds: z.number().int().describe('How long ago the oldest of them happened'),

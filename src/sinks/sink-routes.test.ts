@@ -42,7 +42,7 @@ test('creates, shows, changes and deletes a sink, each with its event and withou
   const one = `${path}/${created.json.id}`
   expect(created.json).toMatchObject({
     ...{ kind: 'splunk', format: 'events', enabled: true, state: 'delivering', delivered: 0, version: 1 },
-    credential_names: ['token', 'headers'],
+    credential_names: ['token', 'headers.X-Key'],
     splunk: { index: 'audit', source: 'gatehouse', sourcetype: '_json' },
   })
   const changed = await call('PATCH', one, { enabled: false, filter: null }, { 'if-match': '"1"' })

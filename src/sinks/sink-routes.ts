@@ -31,7 +31,7 @@ import { type SinkDependencies, sinkEvent, testItem } from './delivery/sink-even
 import { oldestPosition } from './formats/read-chained.ts'
 import { sinkKindOf } from './kinds/index.ts'
 import { progressOf } from './sink-lag.ts'
-import { configSchema, type SinkReply, sinkResource } from './sink-resource.ts'
+import { configSchema, type SinkCredentials, type SinkReply, sinkResource } from './sink-resource.ts'
 import {
   addSink,
   changeSink,
@@ -83,7 +83,7 @@ export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
       }
       const row: SinkRow = {
         ...{ id: newId(), name, kind, url, format, filter, config: JSON.stringify(config) },
-        credentialNames: JSON.stringify(Object.keys(credentials)),
+        credentialNames: namesOf(credentials),
         ...{ enabled: enabled ? 1 : 0, createdAt: clock.now(), version: 1 },
       }
       const { next } = await readLogHead(ledger)
@@ -110,7 +110,7 @@ export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
         ...{ ...before, name, url, filter, config: JSON.stringify(config) },
         format: format ?? before.format,
         enabled: enabled === undefined ? before.enabled : Number(enabled),
-        ...(credentials === undefined ? {} : { credentialNames: JSON.stringify(Object.keys(credentials ?? {})) }),
+        ...(credentials === undefined ? {} : { credentialNames: namesOf(credentials ?? {}) }),
       }
       const checked = { kind: kindOf(before), url, filter, config, format: formatOf(after) }
       checkSink({ ...checked, credentials: credentials === undefined ? known : (credentials ?? {}) }, plainHttp)
@@ -255,6 +255,9 @@ async function recordChange({ recorder }: RouteDependencies, event: Event, ledge
     throw error
   }
 }
+
+const namesOf = ({ headers = {}, ...others }: SinkCredentials): string =>
+  JSON.stringify([...Object.keys(others), ...Object.keys(headers).map((name) => `headers.${name}`)])
 
 const given = (fields: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

@@ -2,11 +2,12 @@
 import { join } from 'node:path'
 import { readOrMake } from '../lib/made-once.ts'
 import { Rounds } from '../lib/rounds.ts'
+import { readDatabaseTime } from '../store/open.ts'
 import { query } from '../store/query.ts'
 import { sinks } from '../store/schema/ledger/sinks.ts'
 import type { SinkRunner, SinkRunnerOptions } from './delivery/deliver.ts'
 
-interface SinksOptions extends Omit<SinkRunnerOptions, 'host'> {
+interface SinksOptions extends Omit<SinkRunnerOptions, 'host' | 'ledgerTime'> {
   dataDirectory: string
 }
 
@@ -25,6 +26,7 @@ export function createSinks({ dataDirectory, ...options }: SinksOptions): Sinks 
     const { createSinkRunner } = await import('./delivery/deliver.ts')
     return createSinkRunner({
       ...options,
+      ledgerTime: () => readDatabaseTime(ledger),
       host: readOrMake(join(dataDirectory, 'sink-owner'), () => Bun.randomUUIDv7()),
     })
   }

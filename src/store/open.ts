@@ -53,6 +53,13 @@ export interface Database {
 /** The time of the database itself, in milliseconds, as an SQL expression: hosts' clocks may differ, it is one. */
 export const databaseTime = "cast(unixepoch('subsec') * 1000 as integer)"
 
+/** Milliseconds since the epoch, by the database: the same for every host. */
+export async function readDatabaseTime(database: Reader): Promise<number> {
+  const [row] = await database.read<{ now: number }>(`select ${databaseTime} as now`)
+  if (row === undefined) throw new Error('The database told no time')
+  return row.now
+}
+
 const pragmas = [
   // First: the others may have to wait for another process that is opening the file.
   'busy_timeout = 5000',

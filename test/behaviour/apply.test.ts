@@ -64,6 +64,18 @@ policies:
     config: { terms: [swordfish], action: block }
 managed_settings:
   - { name: agents, settings: { permissions: { deny: [WebSearch] } }, teams: [platform] }
+sinks:
+  - { name: siem, kind: splunk, url: "https://splunk.example.com:8088", splunk: { index: audit }, credentials: { token: { file: key.txt } } }
+  - { name: archive, kind: s3, url: "https://s3.example.com", enabled: false, start: beginning, s3: { bucket: record }, credentials: { access_key_id: { file: key.txt }, secret_access_key: { file: key.txt } } }
+  - { name: collector, kind: http, url: "https://in.example.com/events", format: events, filter: 'event.verdict != "allow"', credentials: { headers: { X-Key: { file: key.txt } } } }
+alert_channels:
+  - { name: on-call, kind: webhook, url: { command: [echo, "https://hooks.example.com/a/sk-of-the-provider"] }, signing_secret: { command: [echo, whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA] } }
+  - { name: pager, kind: pagerduty, routing_key: { command: [echo, abcdefghijklmnopqrstuvwxyz012345] } }
+  - { name: mail, kind: email, smtp_host: smtp.example.com, smtp_username: gatehouse, smtp_password: { file: key.txt }, mail_from: gatehouse@example.com, mail_to: [ann@example.com] }
+alerts:
+  - { name: refused, condition: refusals, reasons: ["policy.*"], scope: { kind: team, name: platform }, channels: [on-call, pager] }
+  - { name: money, condition: budget_share, scope: { kind: budget, name: all }, thresholds: [50, 80, 100], severity: critical }
+  - { name: slow-sink, condition: sink_lag, thresholds: [900], quiet_minutes: 0, enabled: false }
 `
 
 test('applies every kind of record with references by name, and changes nothing the second time', async () => {
@@ -71,7 +83,7 @@ test('applies every kind of record with references by name, and changes nothing 
   const path = file('everything.yaml', everything)
   const first = await operate(gatehouse, 'apply', '-f', path)
   expect(first).toMatchObject({ code: 0, stderr: '' })
-  expect(first.stdout.match(/^\+ /gm)).toHaveLength(20)
+  expect(first.stdout.match(/^\+ /gm)).toHaveLength(29)
   const second = await operate(gatehouse, 'apply', '-f', path)
   expect(second).toMatchObject({ code: 0, stderr: '' })
   expect(second.stdout).toBe(first.stdout.replaceAll(/^\+/gm, '='))
@@ -172,7 +184,15 @@ test('an export makes another installation the same', async () => {
   const written = (await operate(gatehouse, 'export')).stdout
   const names = [...written.matchAll(/env: (\w+)/g)].map(([, name = '']) => name)
   await using other = await startGatehouse()
-  const path = file('other.yaml', written.replaceAll(/\{ ?env: (\w+) ?\}|env: (\w+)/g, 'file: key.txt'))
+  file('url.txt', 'https://hooks.example.com/other')
+  file('signing_secret.txt', `whsec_${'B'.repeat(32)}`)
+  file('routing_key.txt', 'B'.repeat(32))
+  const placeOf = (name: string) =>
+    `file: ${/(URL|SIGNING_SECRET|ROUTING_KEY)$/.exec(name)?.[1]?.toLowerCase() ?? 'key'}.txt`
+  const path = file(
+    'other.yaml',
+    written.replaceAll(/env: (\w+)/g, (_, name: string) => placeOf(name)),
+  )
   expect(names.length).toBeGreaterThan(2)
   expect(await operate(other, 'apply', '-f', path)).toMatchObject({ code: 0, stderr: '' })
   expect((await operate(other, 'export')).stdout.split('\n').toSorted()).toEqual(written.split('\n').toSorted())

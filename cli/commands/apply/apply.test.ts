@@ -111,9 +111,8 @@ test('apply makes MCP servers match a file, with secrets from variables, and sho
         name: 'local',
         command: { program: 'npx', args: ['server'] },
         environment: { API_KEY: 'environment-secret' },
-        ...{ personal: false, quarantined: false, tools: 'listed' },
         approval: 'first_use',
-        enabled: true,
+        ...{ enabled: true, tools: 'listed', personal: false, quarantined: false },
       },
     ],
   ])

@@ -105,12 +105,11 @@ const referred = (path: string): Referred => {
 }
 
 /** The paths of kinds that records of this kind can name. */
-const referredBy = ({ places }: Kind): string[] =>
+const referredBy = ({ places, referredPaths }: Kind): readonly string[] =>
   places.flatMap(({ refersTo }) => {
     if (refersTo === null) return []
     const always = refersTo({}, '')
-    // A reference whose kind depends on a value names a team or a person.
-    return always === null ? ['/v1/teams', '/v1/users'] : [always.path]
+    return always === null ? referredPaths : [always.path]
   })
 
 async function readAll(

@@ -46,6 +46,10 @@ export interface KindOptions extends Overrides {
   ignored?: readonly string[]
   /** Secrets are sent anew with a change of one of these fields. */
   secretsWith?: readonly string[]
+  /** By the API's name of a secret, a text that its schema takes: it stands for the secret where an entry is checked. */
+  standIns?: Readonly<Record<string, string>>
+  /** The records that a reference can name, where that depends on a value. */
+  referredPaths?: readonly string[]
   /** Fields of which the record shows too little to write them to a file. */
   unexported?: readonly string[]
   /** What of a field is compared, where the record does not show all of it. */
@@ -64,7 +68,10 @@ export interface KindOptions extends Overrides {
 
 export interface Kind
   extends Required<
-    Pick<KindOptions, 'member' | 'key' | 'absent' | 'kept' | 'unexported' | 'compared' | 'check' | 'more'>
+    Pick<
+      KindOptions,
+      'member' | 'key' | 'absent' | 'kept' | 'unexported' | 'compared' | 'standIns' | 'referredPaths' | 'check' | 'more'
+    >
   > {
   /** As a sentence names it. */
   readonly one: string
@@ -135,6 +142,8 @@ export function kindOf(resource: Description, options: KindOptions = {}): KindAl
     kept: options.kept ?? [],
     unexported: options.unexported ?? [],
     compared: options.compared ?? {},
+    standIns: options.standIns ?? {},
+    referredPaths: options.referredPaths ?? ['/v1/teams', '/v1/users'],
     secretsWith: new Set(options.secretsWith ?? []),
     check: options.check ?? (() => undefined),
     more: options.more ?? (() => []),

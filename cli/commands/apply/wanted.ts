@@ -148,7 +148,7 @@ function standIn(kind: Kind, entry: Entry): Record<string, unknown> {
   for (const { path, apiPath, refersTo } of kind.places) {
     body = replaced(body, path, apiPath, (found) => {
       const target = refersTo === null ? null : refersTo(entry, found)
-      if (refersTo === null) return 'x'
+      if (refersTo === null) return kind.standIns[apiPath.join('.')] ?? 'x'
       return target === null ? found : (target.prefix ?? '') + noId(String(found))
     })
   }

@@ -49,6 +49,7 @@ export const labelRoutes = (ledger: Database) =>
     },
     {
       access: 'catalog:read',
+      wholeOrganization: true,
       query: z.strictObject({ ...pageQuery, label: z.string().max(63).optional() }),
       response: z.object({
         labels: z.array(z.object({ path: z.string(), id: z.string(), label: z.string() })),

@@ -9,9 +9,11 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { Failure, isFailureCode } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
 import { conventions } from '../conventions.ts'
 import { labelled, labelRoutes } from './labels.ts'
+import { isOfRecord, recordPaths } from './record-paths.ts'
 
 /** A list costs the square of its length (store/transaction.ts). */
 const mostCalls = 500
@@ -55,7 +57,9 @@ export const togetherRoutes = ({ fetch, together, ledger }: TogetherRouteOptions
     .use(labelRoutes(ledger))
     .post(
       '/v1/together',
-      async ({ request, body: { calls, labels, dry_run: dryRun } }) => {
+      async ({ request, principal, body: { calls, labels, dry_run: dryRun } }) => {
+        requireRecords(calls)
+        requireLabels(labels, principal)
         const answers = await together(
           async () => {
             const made = new Map<string, string>()
@@ -90,6 +94,28 @@ export const togetherRoutes = ({ fetch, together, ledger }: TogetherRouteOptions
     )
 
 type Call = z.infer<typeof callSchema>
+
+/** Another list within a list, or a call whose effect is not in the databases, could not be undone. */
+function requireRecords(calls: readonly Call[]): void {
+  const index = calls.findIndex((call) => !isOfRecord(call))
+  if (index < 0) return
+  throw new Failure('invalid_parameter', {
+    param: `calls.${index}.path`,
+    message: 'Only calls that make, change or delete a record of the configuration can be made together',
+  })
+}
+
+/** A label decides what `apply --prune` deletes, so who gives or takes one must be allowed to change the record. */
+function requireLabels(labels: readonly z.infer<typeof labelSchema>[], { permissions }: Principal): void {
+  for (const [index, { path }] of labels.entries()) {
+    const needed = recordPaths[path]
+    const param = `labels.${index}.path`
+    if (needed === undefined) throw new Failure('invalid_parameter', { param, message: 'There are no such records' })
+    if (!permissions.has(needed)) {
+      throw new Failure('permission_denied', { param, message: `A label of these records needs ${needed}` })
+    }
+  }
+}
 
 const created = /urn:gatehouse:created:([A-Za-z0-9._~%!*'():-]+)/g
 

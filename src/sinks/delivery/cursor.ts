@@ -1,8 +1,9 @@
 /**
  * How far a sink has got, and who delivers to it. One control plane at a time has the lease of a sink; each step holds
- * only while it has it, so a slow one that lost it changes nothing any more. A lease is longer than a parcel may take.
+ * only while it has it, so a slow one that lost it changes nothing any more. A lease is longer than a parcel may take,
+ * and its times are those of the ledger. One that ends later than a lease can is of a clock that was set back: it is over.
  */
-import { and, eq, lt, ne, or, sql } from 'drizzle-orm'
+import { and, eq, gt, lt, ne, or, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import type { Database } from '../../store/open.ts'
 import { query, statement, update } from '../../store/query.ts'
@@ -37,7 +38,7 @@ export const readDeliveries = (ledger: Database, id?: string): Promise<SinkAndDe
 
 /** Whether another control plane delivers now. */
 export const isTaken = ({ owner, leasedUntil }: Delivery, { host }: Owner, now: number): boolean =>
-  owner !== null && leasedUntil > now && !owner.startsWith(`${host}:`)
+  owner !== null && leasedUntil > now && leasedUntil <= now + leaseMilliseconds && !owner.startsWith(`${host}:`)
 
 /** Takes the lease. Null where another one has it. */
 export async function claim(ledger: Database, sinkId: string, owner: Owner, now: number): Promise<Delivery | null> {
@@ -45,6 +46,7 @@ export async function claim(ledger: Database, sinkId: string, owner: Owner, now:
   const free = or(
     sql`${sinkDeliveries.owner} is null`,
     lt(sinkDeliveries.leasedUntil, now),
+    gt(sinkDeliveries.leasedUntil, now + leaseMilliseconds),
     and(
       sql`substr(${sinkDeliveries.owner}, 1, ${owner.host.length + 1}) = ${`${owner.host}:`}`,
       ne(sinkDeliveries.owner, name),

@@ -112,6 +112,29 @@ test('another control plane takes over when the lease of a dead one is over, and
   expect(records()).toHaveLength(3)
 })
 
+test('a control plane whose clock is a day ahead takes no lease from another', async () => {
+  await sinks.proof.shipEvents(1, 3)
+  const id = await sinks.add({ kind: 'http' })
+  const until = sinks.proof.now + 60_000
+  await sinks.proof.run(`update sink_deliveries set owner = 'other:1', leased_until = ${until} where sink_id = '${id}'`)
+  const clock = { now: () => sinks.proof.now + day, monotonic: () => sinks.proof.now }
+  const ahead = sinks.runner('ahead', { clock })
+  await ahead.round()
+  sinks.proof.now += 2000
+  await ahead.round()
+  await ahead.settled()
+  expect(sinks.received).toHaveLength(0)
+})
+
+test('a lease that ends later than any can, of a clock that was set back, is over', async () => {
+  await sinks.proof.shipEvents(1, 3)
+  const id = await sinks.add({ kind: 'http' })
+  const until = sinks.proof.now + day
+  await sinks.proof.run(`update sink_deliveries set owner = 'gone:1', leased_until = ${until} where sink_id = '${id}'`)
+  await sinks.deliver()
+  expect(records()).toHaveLength(3)
+})
+
 test('a sink that was down for a day catches up; its failures are told once, and its recovery', async () => {
   const id = await sinks.add({ kind: 'http' })
   await sinks.proof.shipEvents(1, 20)

@@ -32,6 +32,8 @@ export interface SinkRunnerOptions extends SinkDependencies {
   fetch: ReceiverTools['fetch']
   /** Names this control plane; the same after a restart. */
   host: string
+  /** Milliseconds since the epoch by the ledger: leases and pauses hold for control planes whose clocks differ. */
+  ledgerTime(): Promise<number>
   random(): number
 }
 
@@ -88,12 +90,13 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     }
     if (all.length === 0) return
     const { next } = await readLogHead(ledger)
+    const now = await options.ledgerTime()
     // Those that have waited longest come first.
     const inTurn = all.toSorted((one, other) => (turns.get(one.sink.id) ?? 0) - (turns.get(other.sink.id) ?? 0))
     for (const each of inTurn) {
       if (running.size >= sinksAtOnce) return
       const { sink } = each
-      if (stopping.signal.aborted || running.has(sink.id) || !isDue(each, next)) continue
+      if (stopping.signal.aborted || running.has(sink.id) || !isDue(each, next, now)) continue
       const work = deliver(sink).finally(() => running.delete(sink.id))
       running.set(sink.id, work)
       waiting.delete(sink.id)
@@ -102,8 +105,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
   }
 
   /** Whether a sink has a full parcel, or something that has waited long enough. */
-  const isDue = ({ sink, delivery }: SinkAndDelivery, next: number): boolean => {
-    const now = clock.now()
+  const isDue = ({ sink, delivery }: SinkAndDelivery, next: number, now: number): boolean => {
     if (sink.enabled === 0 || delivery.retryAt > now || isTaken(delivery, owner, now)) return false
     const { position } = delivery
     if (next <= position) return false
@@ -117,7 +119,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
 
   const deliver = async (sink: Named) => {
     try {
-      const claimed = await claim(ledger, sink.id, owner, clock.now())
+      const claimed = await claim(ledger, sink.id, owner, await options.ledgerTime())
       if (claimed === null) return
       try {
         await deliverAll(claimed)
@@ -183,7 +185,8 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     }
   }
 
-  const step = (delivery: Delivery, change: Step) => writeStep(ledger, delivery, owner, clock.now(), change)
+  const step = async (delivery: Delivery, change: Step) =>
+    await writeStep(ledger, delivery, owner, await options.ledgerTime(), change)
 
   const draw = ({ sink, proofs }: Opened, { position: from, plannedEnd }: Delivery, before: number): Promise<Drawn> => {
     const { format } = sink
@@ -237,7 +240,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     const wait = (thrown instanceof ReceiverFailed ? thrown.wait : null) ?? retryMilliseconds(failures, options.random)
     const error = (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, longestError)
     const isNews = failures >= failuresUntilTold && delivery.told === 0
-    const failed = { failures, retryAt: clock.now() + Math.round(wait), error }
+    const failed = { failures, retryAt: (await options.ledgerTime()) + Math.round(wait), error }
     if (!(await step(delivery, { failed, ...(isNews ? { told: true } : {}) }))) return
     log.warn({ sink: sink.name, failures, error }, 'A sink took nothing: it will be tried again')
     if (isNews) await tell(sink, 'sink.failing', { failures, error }, 'sink.failing')

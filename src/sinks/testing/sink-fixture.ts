@@ -1,6 +1,7 @@
 /** A ledger with chains, sinks of it, and a receiver that a test decides about. */
 import { createRecorder } from '../../events/change.ts'
 import { TestProof } from '../../events/testing/proof.ts'
+import type { Clock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import type { Fetch } from '../../providers/provider.ts'
@@ -59,8 +60,12 @@ export class SinkFixture {
     return { state, ledger, recorder, masterKey, clock, newId, log: silentLog }
   }
 
-  runner(host = 'one', change: { fetch?: Fetch } = {}): SinkRunner {
-    const runner = createSinkRunner({ ...this.dependencies, fetch: this.fetch, host, random: () => 1, ...change })
+  runner(host = 'one', change: { fetch?: Fetch; clock?: Clock } = {}): SinkRunner {
+    const ledgerTime = async () => this.proof.now
+    const runner = createSinkRunner({
+      ...{ ...this.dependencies, fetch: this.fetch, host, ledgerTime, random: () => 1 },
+      ...change,
+    })
     this.#runners.push(runner)
     return runner
   }

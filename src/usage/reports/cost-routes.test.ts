@@ -116,6 +116,18 @@ test('a person sees the costs of their own teams', async () => {
   expect(text).not.toContain('opus')
 })
 
+test('tells names of people only to who may read people', async () => {
+  const named = async (path: string) => {
+    const all = await plane.call('GET', path, { token: plane.adminToken })
+    const { cookie } = await plane.signInAs('mia@example.com')
+    return [all, await plane.call('GET', path, { cookie })].map(({ text }) => text.includes('Spender'))
+  }
+  await plane.store.ledger.write([{ sql: "update users set name = 'Spender' where id = ?", args: [plane.userId] }])
+  expect(await named('/v1/usage/costs?by=user&month=2026-01')).toEqual([true, false])
+  expect(await named('/v1/usage/costs/export?by=user&month=2026-01')).toEqual([true, false])
+  expect(await named('/v1/usage/costs/export?format=focus&month=2026-01')).toEqual([true, false])
+})
+
 test("compares a provider's invoice with what was booked", async () => {
   const invoice = [
     'usage_date_utc,model,token_type,cost_usd',

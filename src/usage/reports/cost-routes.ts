@@ -10,6 +10,7 @@ import { visibilityFor } from '../../events/query/visibility-filter.ts'
 import { foldRollups } from '../../events/rollups/fold.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import { Failure } from '../../failure.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
@@ -25,7 +26,7 @@ import {
   totalsOf,
   windowsOf,
 } from './month-report.ts'
-import { type NamedDimension, namedDimensions, readRecordNames } from './names.ts'
+import { type NamedDimension, type NameReader, namedDimensions, readRecordNames } from './names.ts'
 import { costsByDay } from './read-costs.ts'
 
 interface CostDependencies {
@@ -82,10 +83,10 @@ const costQuery = { month: monthSchema.optional(), by: bySchema }
 export const costRoutes = ({ ledger, clock }: CostDependencies) => {
   const thisMonth = () => timestamp(clock.now()).slice(0, 7)
   /** The rows of a report, with what is said of them. */
-  const report = async (by: string, month: string, visibility: Visibility) => {
+  const report = async (by: string, month: string, { principal, visibility }: Caller) => {
     const dimensions = dimensionsOf(by)
     const rows = await reportRows(ledger, { month, dimensions, visibility, now: clock.now() })
-    return { dimensions, rows, named: await naming(ledger, dimensions, rows) }
+    return { dimensions, rows, named: await naming(namesFor(ledger, principal), dimensions, rows) }
   }
   return new Elysia({ name: 'costs' })
     .use(conventions)
@@ -93,7 +94,10 @@ export const costRoutes = ({ ledger, clock }: CostDependencies) => {
       '/v1/usage/costs',
       async ({ principal, query: { month = thisMonth(), by } }) => {
         await foldRollups(ledger, turnsBeforeReading)
-        const { dimensions, rows, named } = await report(by, month, await visibilityFor(ledger, principal))
+        const { dimensions, rows, named } = await report(by, month, {
+          principal,
+          visibility: await visibilityFor(ledger, principal),
+        })
         const { from, until } = monthAt(month)
         return {
           ...{ month, by: dimensions, since: timestamp(from), until: timestamp(until) },
@@ -121,8 +125,10 @@ export const costRoutes = ({ ledger, clock }: CostDependencies) => {
       async ({ principal, query: { month = thisMonth(), by, format } }) => {
         const visibility = await visibilityFor(ledger, principal)
         await foldRollups(ledger, turnsBeforeReading)
-        if (format === 'focus') return csvAnswer(`focus-${month}`, focusLines(ledger, month, visibility))
-        const { dimensions, rows, named } = await report(by, month, visibility)
+        if (format === 'focus') {
+          return csvAnswer(`focus-${month}`, focusLines(ledger, month, { principal, visibility }))
+        }
+        const { dimensions, rows, named } = await report(by, month, { principal, visibility })
         return csvAnswer(`costs-${month}`, csvLines(dimensions, rows, named))
       },
       {
@@ -136,6 +142,16 @@ export const costRoutes = ({ ledger, clock }: CostDependencies) => {
       },
     )
 }
+
+interface Caller {
+  principal: Principal
+  visibility: Visibility
+}
+
+const namesFor = (ledger: Database, { permissions }: Principal): NameReader => ({
+  ledger,
+  seesPeople: permissions.has('members:read'),
+})
 
 function dimensionsOf(text: string): ReportDimension[] {
   const names = text.split(',')
@@ -172,18 +188,18 @@ const isNamed = (dimension: ReportDimension): dimension is NamedDimension =>
   namedDimensions.some((named) => named === dimension)
 
 async function naming(
-  ledger: Database,
+  names: NameReader,
   dimensions: readonly ReportDimension[],
   rows: readonly ReportRow[],
 ): Promise<Naming> {
-  const names = new Map<ReportDimension, (id: string) => string>()
+  const known = new Map<ReportDimension, (id: string) => string>()
   for (const dimension of dimensions.filter(isNamed)) {
     const ids = rows.map(({ group }) => group[dimension] ?? '')
-    names.set(dimension, await readRecordNames(ledger, dimension, ids))
+    known.set(dimension, await readRecordNames(names, dimension, ids))
   }
   return (dimension, { group }) => {
     const value = group[dimension] ?? ''
-    return value === '' ? null : (names.get(dimension)?.(value) ?? value)
+    return value === '' ? null : (known.get(dimension)?.(value) ?? value)
   }
 }
 
@@ -198,7 +214,8 @@ function* csvLines(dimensions: readonly ReportDimension[], rows: readonly Report
   }
 }
 
-async function* focusLines(ledger: Database, text: string, visibility: Visibility): AsyncGenerator<string> {
+async function* focusLines(ledger: Database, text: string, { principal, visibility }: Caller): AsyncGenerator<string> {
+  const names = namesFor(ledger, principal)
   const month = monthAt(text)
   const organization = await query(ledger)
     .select({ id: organizations.id, name: organizations.name })
@@ -208,17 +225,17 @@ async function* focusLines(ledger: Database, text: string, visibility: Visibilit
   for await (const { at, rows } of costsByDay(ledger, { ...month, visibility })) {
     const named = {
       team: await readRecordNames(
-        ledger,
+        names,
         'team',
         rows.map(({ team_id }) => team_id),
       ),
       token: await readRecordNames(
-        ledger,
+        names,
         'token',
         rows.map(({ token_id }) => token_id),
       ),
       user: await readRecordNames(
-        ledger,
+        names,
         'user',
         rows.map(({ user_id }) => user_id),
       ),
@@ -231,17 +248,20 @@ async function* focusLines(ledger: Database, text: string, visibility: Visibilit
   }
 }
 
-/** Streams lines as a file to keep. */
-function csvAnswer(name: string, lines: Iterable<string> | AsyncIterable<string>): Response {
+/** Streams lines as a file to keep: the next ones are read when the caller has taken those before. */
+function csvAnswer(name: string, lines: Iterable<string> | AsyncGenerator<string>): Response {
   const encoder = new TextEncoder()
+  const source = (async function* () {
+    for await (const line of lines) if (line !== '') yield encoder.encode(line)
+  })()
   const body = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      try {
-        for await (const line of lines) if (line !== '') controller.enqueue(encoder.encode(line))
-        controller.close()
-      } catch (error) {
-        controller.error(error)
-      }
+    async pull(controller) {
+      const { done, value } = await source.next()
+      if (done) controller.close()
+      else controller.enqueue(value)
+    },
+    async cancel() {
+      await source.return()
     },
   })
   return new Response(body, {

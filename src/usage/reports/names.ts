@@ -11,7 +11,14 @@ export const namedDimensions: readonly NamedDimension[] = ['team', 'token', 'use
 
 const tables = { team: teams, token: tokens, user: users, gateway: gatewayNames } as const
 
-export async function readRecordNames(ledger: Reader, kind: NamedDimension, ids: Iterable<string>) {
+/** Who may not read people is told their ids only. */
+export interface NameReader {
+  ledger: Reader
+  seesPeople: boolean
+}
+
+export async function readRecordNames({ ledger, seesPeople }: NameReader, kind: NamedDimension, ids: Iterable<string>) {
+  if (kind === 'user' && !seesPeople) return (id: string): string => id
   const table = tables[kind]
   const rows = await query(ledger)
     .select({ id: table.id, name: table.name })

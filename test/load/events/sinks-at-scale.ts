@@ -120,7 +120,18 @@ async function deliverTo(
   const clock = systemClock
   const runner = createSinkRunner({
     recorder: createRecorder({ state, ledger, announce: () => undefined, clock, log: silentLog }),
-    ...{ state, ledger, masterKey, clock, newId, log: silentLog, fetch, host: 'load', random: Math.random },
+    ...{
+      state,
+      ledger,
+      masterKey,
+      clock,
+      newId,
+      log: silentLog,
+      fetch,
+      host: 'load',
+      ledgerTime: async () => Date.now(),
+      random: Math.random,
+    },
   })
   Bun.gc(true)
   const resident = process.memoryUsage.rss()

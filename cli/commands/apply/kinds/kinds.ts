@@ -4,6 +4,8 @@ import { managedSettingsResource } from '../../../../src/managed-settings/manage
 import { teamResource } from '../../../../src/members/teams/team-resource.ts'
 import { accessPolicyResource } from '../../../../src/usage/api/access-policy-resource.ts'
 import { type Kind, type KindAlone, kindOf } from '../kind.ts'
+import { alertChannels } from './alert-channels.ts'
+import { alerts } from './alerts.ts'
 import { budgets } from './budgets.ts'
 import { consumerGroups } from './consumer-groups.ts'
 import { gateways } from './gateways.ts'
@@ -13,6 +15,7 @@ import { models } from './models.ts'
 import { oauthClients } from './oauth-clients.ts'
 import { policies } from './policies.ts'
 import { providers } from './providers.ts'
+import { sinks } from './sinks.ts'
 import { users } from './users.ts'
 import { workloadIdentities } from './workload-identities.ts'
 
@@ -38,6 +41,9 @@ const inOrder: readonly KindAlone[] = [
   policies,
   kindOf(managedSettingsResource),
   workloadIdentities,
+  sinks,
+  alertChannels,
+  alerts,
 ]
 
 export const kinds: readonly Kind[] = inOrder.map((kind, order) => ({ ...kind, order }))
