@@ -44,6 +44,8 @@ interface TextProps extends Common {
   min?: number
   step?: number | 'any'
   focus?: boolean
+  /** What the browser offers while one types; anything else may be typed too. */
+  suggestions?: readonly string[]
 }
 
 export function TextField(props: TextProps) {
@@ -59,6 +61,7 @@ export function TextField(props: TextProps) {
     minLength,
     min,
     step,
+    suggestions,
   } = props
   const id = useId()
   return (
@@ -76,14 +79,24 @@ export function TextField(props: TextProps) {
         min={min}
         step={step}
         autocomplete={autocomplete ?? 'off'}
+        list={suggestions === undefined ? undefined : `${id}-list`}
         spellcheck={false}
         aria-invalid={props.fault != null}
         aria-describedby={describedBy(id, props)}
         onInput={(event) => set(event.currentTarget.value)}
       />
+      {suggestions !== undefined && <Suggestions id={`${id}-list`} of={suggestions} />}
     </Around>
   )
 }
+
+export const Suggestions = ({ id, of }: { id: string; of: readonly string[] }) => (
+  <datalist id={id}>
+    {of.map((one) => (
+      <option value={one} key={one} />
+    ))}
+  </datalist>
+)
 
 interface AreaProps extends Common {
   value: string
