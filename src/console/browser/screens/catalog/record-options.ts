@@ -21,7 +21,7 @@ export const everyRecord = (path: string, signal?: AbortSignal): Promise<JsonObj
   everyPage((query) => request<JsonObject & { next_cursor: string | null }>('GET', path, { query, signal }), recordsOf)
 
 /** The records of a route as what can be chosen. */
-export async function recordOptions(path: string, by: 'id' | 'name'): Promise<(readonly [string, string])[]> {
+export async function recordOptions(path: string, by: 'id' | 'name' | 'email'): Promise<(readonly [string, string])[]> {
   const records = await everyRecord(path)
   return records.map((row) => [String(row[by]), String(row.email ?? row.name ?? row.id)] as const)
 }
