@@ -30,5 +30,9 @@ export function RecordName({ kind, id }: { kind: keyof typeof kinds; id: string 
     )
   }, [id])
   if (id == null) return <>–</>
-  return <span title={id}>{userText(names.value.get(id) ?? shortId(id))}</span>
+  return (
+    <span class="name" title={id}>
+      {userText(names.value.get(id) ?? shortId(id))}
+    </span>
+  )
 }

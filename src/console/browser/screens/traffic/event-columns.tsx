@@ -9,7 +9,9 @@ import { RecordName } from '../record-name.tsx'
 import { teamName, useTeams } from '../team-names.ts'
 import { detail, eventTitle, numberDetail, policyResults, reasonWords } from './exchange-story.ts'
 
-const TeamOf = ({ id }: { id: string | null | undefined }) => <>{teamName(useTeams(), id)}</>
+const TeamOf = ({ id }: { id: string | null | undefined }) => (
+  <span class="name">{userText(teamName(useTeams(), id))}</span>
+)
 
 const columns = {
   time: { title: 'Time', nowrap: true, cell: ({ timestamp }) => <EventTime at={timestamp} withDate={false} /> },
@@ -40,7 +42,10 @@ const columns = {
     title: 'Person',
     cell: ({ event_attribution }) => <RecordName kind="users" id={event_attribution.user_id} />,
   },
-  provider: { title: 'Provider', cell: (event) => detail(event, 'provider') ?? '–' },
+  provider: {
+    title: 'Provider',
+    cell: (event) => <span class="name">{userText(detail(event, 'provider') ?? '–')}</span>,
+  },
   policy: {
     title: 'Policy',
     cell: (event) => <RecordName kind="policies" id={decisive(event)} />,
