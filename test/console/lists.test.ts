@@ -109,3 +109,17 @@ test('the secret of an auditor’s token comes without examples, since it calls 
   await page.getByText('A token of this role calls no model').waitFor()
   expect(await page.getByLabel('Client').count()).toBe(0)
 })
+
+test('an admin is offered no new secret of an owner’s token, which the API would refuse', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'of an owner', roles: ['owner'] })
+  const credentials = { email: 'adam@example.com', password: 'a long enough secret 7' }
+  await make('/v1/users', { ...credentials, name: 'Adam', role: 'admin' })
+  const offered = async (as?: typeof credentials) => {
+    await using opened = await openConsole(as === undefined ? {} : { as })
+    await opened.to(`/tokens/${token.id}`)
+    await opened.page.getByRole('button', { name: 'Revoke', exact: true }).waitFor()
+    return await opened.page.getByRole('button', { name: 'Rotate' }).count()
+  }
+  expect([await offered(), await offered(credentials)]).toEqual([1, 0])
+})
