@@ -107,7 +107,7 @@ const exportEvents = (terminal: Terminal) =>
       columns: {
         type: 'string',
         description:
-          'More columns of CSV, with commas between them: model, token, team, user, provider, tokens, cost, latency, policy',
+          'More columns of CSV, with commas between them: model, token, team, user, provider, tokens, cost, status, first_token, latency, policy',
         valueHint: 'LIST',
       },
       ...filterFlags,

@@ -26,6 +26,8 @@ const extraColumns = {
     output_tokens: (event) => event.event_cost_attribution?.output_tokens,
   },
   cost: { cost: (event) => event.event_cost_attribution?.cost },
+  status: { status: (event) => textOf(event.details?.status) },
+  first_token: { first_token_ms: (event) => textOf(event.details?.first_token_ms) },
   latency: { latency_ms: (event) => textOf(latencyOf(event)) },
   policy: {
     policy_ids: (event) =>

@@ -88,7 +88,7 @@ async function readUsage(
   }
   const most = [...spent].toSorted(([, left], [, right]) => right.cost - left.cost).slice(0, tokensShown)
   const nameOf = await readRecordNames(
-    ledger,
+    { ledger, seesPeople: principal.permissions.has('members:read') },
     'token',
     most.map(([token]) => token),
   )

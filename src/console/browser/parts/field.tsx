@@ -1,6 +1,6 @@
 /** Fields of forms: a label, what it means, what is wrong with it. */
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useId, useState } from 'preact/hooks'
 import { explained } from './small.tsx'
 
 interface Common {
@@ -44,6 +44,8 @@ interface TextProps extends Common {
   min?: number
   step?: number | 'any'
   focus?: boolean
+  /** What the browser offers while one types; anything else may be typed too. */
+  suggestions?: readonly string[]
 }
 
 export function TextField(props: TextProps) {
@@ -59,6 +61,7 @@ export function TextField(props: TextProps) {
     minLength,
     min,
     step,
+    suggestions,
   } = props
   const id = useId()
   return (
@@ -76,14 +79,24 @@ export function TextField(props: TextProps) {
         min={min}
         step={step}
         autocomplete={autocomplete ?? 'off'}
+        list={suggestions === undefined ? undefined : `${id}-list`}
         spellcheck={false}
         aria-invalid={props.fault != null}
         aria-describedby={describedBy(id, props)}
         onInput={(event) => set(event.currentTarget.value)}
       />
+      {suggestions !== undefined && <Suggestions id={`${id}-list`} of={suggestions} />}
     </Around>
   )
 }
+
+export const Suggestions = ({ id, of }: { id: string; of: readonly string[] }) => (
+  <datalist id={id}>
+    {of.map((one) => (
+      <option value={one} key={one} />
+    ))}
+  </datalist>
+)
 
 interface AreaProps extends Common {
   value: string
@@ -173,27 +186,56 @@ interface ManyProps extends Common {
   set(chosen: string[]): void
 }
 
-/** Some of several. */
-export const ManyOf = ({ label, hint, fault, options, chosen, set }: ManyProps) => (
-  <fieldset class="field">
-    <legend>{label}</legend>
-    <div class="choices">
-      {options === null && <span class="quiet">{onItsWay}</span>}
-      {options?.length === 0 && <span class="quiet">None available</span>}
-      {options?.map(([option, text, explained]) => (
-        <CheckField
-          key={option}
-          label={text}
-          hint={explained}
-          value={chosen.includes(option)}
-          set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
+/** A longer list has a field that finds what is not shown. */
+const mostShown = 20
+
+/** Some of several. Of a long list, it shows what is chosen and the first whose names have the text that is sought. */
+export function ManyOf({ label, hint, fault, options, chosen, set }: ManyProps) {
+  const [sought, setSought] = useState('')
+  const long = (options?.length ?? 0) > mostShown
+  const words = sought.trim().toLowerCase()
+  const isChosen = ([value]: readonly [string, string, string?]) => chosen.includes(value)
+  const fitting = (options ?? []).filter((option) => isChosen(option) || option[1].toLowerCase().includes(words))
+  const shown = fitting.filter((option, index) => index < mostShown || isChosen(option))
+  const hidden = fitting.length - shown.length
+  return (
+    <fieldset class="field">
+      <legend>{label}</legend>
+      {long && (
+        <input
+          type="search"
+          value={sought}
+          aria-label={`Find in ${label.toLowerCase()}`}
+          placeholder={`Find in ${options?.length}`}
+          onInput={(event) => setSought(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === 'Enter' && event.preventDefault()}
         />
-      ))}
-    </div>
-    {hint !== undefined && <div class="hint">{explained(hint)}</div>}
-    {fault != null && <div class="fault">{fault}</div>}
-  </fieldset>
-)
+      )}
+      <div class="choices">
+        {options === null && <span class="quiet">{onItsWay}</span>}
+        {options?.length === 0 && <span class="quiet">None available</span>}
+        {shown.map(([option, text, explained]) => (
+          <CheckField
+            key={option}
+            label={text}
+            hint={explained}
+            value={chosen.includes(option)}
+            set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
+          />
+        ))}
+      </div>
+      {long && (
+        <div class="hint" role="status">
+          {fitting.every(isChosen)
+            ? 'No other name has this text'
+            : hidden > 0 && `And ${hidden} more. Type part of a name.`}
+        </div>
+      )}
+      {hint !== undefined && <div class="hint">{explained(hint)}</div>}
+      {fault != null && <div class="fault">{fault}</div>}
+    </fieldset>
+  )
+}
 
 interface RadioProps<Value extends string> {
   label: string

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { queryValue, setQuery } from '../address.ts'
 import { humanize } from '../formats.ts'
+import { Suggestions } from './field.tsx'
 import { Icon } from './icon.tsx'
 
 export interface Filter {
@@ -10,6 +11,10 @@ export interface Filter {
   label: string
   /** What can be chosen; absent: text to type. */
   options?: readonly (string | readonly [value: string, label: string])[]
+  /** Names that the browser offers for what is typed; anything else may be typed too. */
+  suggest?: (typed: string) => Promise<readonly string[]>
+  /** Suggestions are asked for again with each letter, since there are too many to read at once. */
+  searched?: boolean
   /** What holds where the address says nothing, instead of any. */
   usual?: string
 }
@@ -29,16 +34,27 @@ export const Filters = ({ filters, drops = [] }: Props) => (
   </div>
 )
 
-function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly string[] }) {
+function Chip({
+  name,
+  label,
+  options,
+  usual,
+  drops,
+  suggest,
+  searched = false,
+}: Filter & { drops: readonly string[] }) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
   /** What is typed and not taken yet: the screen may be drawn anew meanwhile, for newer rows. */
   const [typed, setTyped] = useState<string | null>(null)
+  const [offered, setOffered] = useState<readonly string[]>([])
   const set = (text: string | null) => {
     setTyped(null)
     setQuery({ ...Object.fromEntries(drops.map((dropped) => [dropped, null])), [name]: text })
   }
   const take = (event: { currentTarget: HTMLSelectElement | HTMLInputElement }) => set(event.currentTarget.value.trim())
+  /** A person without the permission to read the names types them. */
+  const offer = (text: string) => suggest?.(text).then(setOffered, () => undefined)
   return (
     <span class={`chip ${value === '' ? '' : 'on'}`}>
       <label for={id}>{label}</label>
@@ -47,7 +63,12 @@ function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly
           id={id}
           value={typed ?? value}
           placeholder="any"
-          onInput={(event) => setTyped(event.currentTarget.value)}
+          list={suggest === undefined ? undefined : `${id}-list`}
+          onFocus={(event) => offer(event.currentTarget.value)}
+          onInput={(event) => {
+            setTyped(event.currentTarget.value)
+            if (searched) offer(event.currentTarget.value)
+          }}
           onChange={take}
           onBlur={() => setTyped(null)}
         />
@@ -64,6 +85,7 @@ function Chip({ name, label, options, usual, drops }: Filter & { drops: readonly
           })}
         </select>
       )}
+      {suggest !== undefined && <Suggestions id={`${id}-list`} of={offered} />}
       {value !== '' && (
         <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => set(null)}>
           <Icon name="close" />

@@ -1,6 +1,7 @@
 /** People, teams, and who is in which. */
 import { useState } from 'preact/hooks'
 import { href, queryValue } from '../address.ts'
+import { everyPage } from '../api/every-page.ts'
 import { request } from '../api/request.ts'
 import { api, type Team } from '../api/routes.ts'
 import { humanize } from '../formats.ts'
@@ -10,7 +11,7 @@ import { Filters } from '../parts/filters.tsx'
 import { PageHeader } from '../parts/frame.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { ErrorNote, Show, useLoaded } from '../parts/loaded.tsx'
-import { isObject, type JsonObject } from '../parts/schema-form.tsx'
+import type { JsonObject } from '../parts/schema-form.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { Tabs } from '../parts/tabs.tsx'
@@ -18,7 +19,7 @@ import { showToast } from '../parts/toast.tsx'
 import { showInvisible } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
 import { AccessReview } from './access-review.tsx'
-import { recordOptions } from './catalog/record-options.ts'
+import { everyRecord, recordOptions } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { Invite } from './invite.tsx'
 import { teamName, useTeams } from './team-names.ts'
@@ -133,10 +134,15 @@ export function People() {
 }
 
 function Members() {
-  const found = useLoaded('teams', (signal) => api('GET /v1/teams', { query: { limit: 100 }, signal }))
+  const found = useLoaded('teams', (signal) =>
+    everyPage(
+      (query) => api('GET /v1/teams', { query, signal }),
+      (page) => page.teams,
+    ),
+  )
   return (
     <Show of={found} rows={8}>
-      {({ teams: known }) => {
+      {(known) => {
         const team = queryValue('team') ?? known[0]?.id
         return team === undefined ? <NoTeam /> : <MembersOf team={team} known={known} />
       }}
@@ -155,10 +161,7 @@ const NoTeam = () => (
 )
 
 function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
-  const found = useLoaded(`members ${team}`, async (signal) => {
-    const page = await request<JsonObject>('GET', `/v1/teams/${team}/members`, { query: { limit: 100 }, signal })
-    return Array.isArray(page.members) ? page.members.filter(isObject) : []
-  })
+  const found = useLoaded(`members ${team}`, (signal) => everyRecord(`/v1/teams/${team}/members`, signal))
   const [leaving, setLeaving] = useState<JsonObject | null>(null)
   return (
     <section class="stack">
@@ -218,7 +221,12 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
 
 function AddMember({ team, added }: { team: string; added(): void }) {
   const [user, setUser] = useState('')
-  const people = useLoaded('users', (signal) => api('GET /v1/users', { query: { limit: 100 }, signal }))
+  const people = useLoaded('users', (signal) =>
+    everyPage(
+      (query) => api('GET /v1/users', { query, signal }),
+      (page) => page.users,
+    ),
+  )
   const { run, busy, refusal } = useAction(
     () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
     () => {
@@ -227,7 +235,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
       added()
     },
   )
-  const options = (people.value?.users ?? []).map(({ id, name, email }) => [id, `${name}, ${email}`] as const)
+  const options = (people.value ?? []).map(({ id, name, email }) => [id, `${name}, ${email}`] as const)
   const onTheirWay = people.value === undefined && people.refusal === null
   return (
     <form

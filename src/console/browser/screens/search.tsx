@@ -1,19 +1,16 @@
-/** What was typed or pasted into the search: an id leads to its record, words to screens, tokens and policies. */
+/** What was typed or pasted into the search: an id leads to its record, words to screens and to records with that name. */
 import { useEffect } from 'preact/hooks'
 import { href, navigate, queryValue } from '../address.ts'
 import { Refusal } from '../api/request.ts'
-import { api, type PolicyRecord } from '../api/routes.ts'
+import { api } from '../api/routes.ts'
 import { PageHeader } from '../parts/frame.tsx'
 import { Show, useLoaded } from '../parts/loaded.tsx'
 import { Empty } from '../parts/table.tsx'
+import { userText } from '../parts/user-text.tsx'
 import type { Screen } from '../screen.ts'
 import { hasPermission } from '../session.ts'
-
-interface Hit {
-  to: string
-  title: string
-  what: string
-}
+import { readChain } from './policies/policies.tsx'
+import { type Hit, recordsOfId, recordsWith } from './searched-records.ts'
 
 const isId = (words: string): boolean => /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(words)
 const since = '30d'
@@ -47,6 +44,7 @@ function byId(id: string, signal: AbortSignal): Promise<Hit[]> {
       events.map(() => ({ to: href(`/traffic/${id}`), title: id, what: 'Exchange' })),
     ),
     byRequest(id, signal),
+    ...recordsOfId(id, signal),
   ])
 }
 
@@ -78,24 +76,14 @@ function byWords(words: string, screens: readonly Screen[], signal: AbortSignal)
       ],
     ),
     policiesNamed(fits, signal),
+    ...recordsWith(words, signal),
     byRequest(words, signal),
   ])
 }
 
-/** The chain is short, and its names are kept apart from it: it is read whole. */
 async function policiesNamed(fits: (name: string) => boolean, signal: AbortSignal): Promise<Hit[]> {
-  const hits: Hit[] = []
-  let cursor: string | null = null
-  do {
-    const page: { policies: PolicyRecord[]; next_cursor: string | null } = await api('GET /v1/policies', {
-      query: { cursor },
-      signal,
-    })
-    const named = page.policies.filter(({ name }) => fits(name))
-    hits.push(...named.map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' })))
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return hits
+  const named = (await readChain(signal)).filter(({ name }) => fits(name))
+  return named.map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' }))
 }
 
 /** Where the hits lead, if there is one alone. */
@@ -105,7 +93,7 @@ export function Search({ screens }: { screens: readonly Screen[] }) {
   const words = (queryValue('q') ?? '').trim()
   const found = useLoaded(words, async (signal) => ({
     words,
-    hits: await (isId(words) ? byId(words, signal) : byWords(words, screens, signal)),
+    hits: words === '' ? [] : await (isId(words) ? byId(words, signal) : byWords(words, screens, signal)),
   }))
   // What was found for other words is shown until these are answered, and leads nowhere by itself.
   const only = isId(words) && found.value?.words === words ? onlyOf(found.value.hits) : undefined
@@ -121,15 +109,15 @@ export function Search({ screens }: { screens: readonly Screen[] }) {
             hits.length === 0 ? (
               <Empty title="Nothing found">
                 <p>
-                  Search takes the id of a token, policy, escalation or exchange, a request id of the last 30 days, or
-                  part of the name of a token, policy or screen.
+                  Search takes the id of any record, a request id of the last 30 days, or part of the name of a screen,
+                  token, policy, team, person, model, provider, MCP server, gateway, budget, group or application.
                 </p>
               </Empty>
             ) : (
               <ul class="stack close">
                 {hits.map(({ to, title, what }) => (
                   <li key={to} class="row">
-                    <span class="tag">{what}</span> <a href={to}>{title}</a>
+                    <span class="tag">{what}</span> <a href={to}>{userText(title)}</a>
                   </li>
                 ))}
               </ul>

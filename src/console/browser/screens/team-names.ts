@@ -1,6 +1,7 @@
 /** The names of teams, read once for all that shows them. Whoever may not read members sees the ids. */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { everyPage } from '../api/every-page.ts'
 import { api, type Team } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
 import { useLoaded } from '../parts/loaded.tsx'
@@ -19,9 +20,12 @@ export function useTeams(): readonly Team[] | null {
 
 export async function readTeams({ again = false } = {}): Promise<void> {
   if (again) asked = null
-  asked ??= api('GET /v1/teams', { query: { limit: 100 } }).then(
-    (page) => {
-      teams.value = page.teams
+  asked ??= everyPage(
+    (query) => api('GET /v1/teams', { query }),
+    (page) => page.teams,
+  ).then(
+    (found) => {
+      teams.value = found
     },
     () => {
       // Names are a help and nothing more: ids are shown instead, and the next screen asks again.

@@ -5,6 +5,7 @@
 import { useState } from 'preact/hooks'
 import type { z } from 'zod'
 import type { offerSchema } from '../../../../mcp/offers/offer-routes.ts'
+import { everyPage } from '../../api/every-page.ts'
 import { request } from '../../api/request.ts'
 import { humanize } from '../../formats.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
@@ -149,17 +150,9 @@ function Definition({ title, of, none = '' }: { title: string; of: Offer | undef
   )
 }
 
-/** All that is kept of a server, a page after the other. */
-async function allOffers(server: ListedRecord, signal: AbortSignal): Promise<Offer[]> {
-  const offers: Offer[] = []
-  let cursor: string | null = null
-  do {
-    const page: { offers: Offer[]; next_cursor: string | null } = await request('GET', path(server), {
-      query: { limit: 100, cursor },
-      signal,
-    })
-    offers.push(...page.offers)
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return offers
-}
+/** All that is kept of a server. */
+const allOffers = (server: ListedRecord, signal: AbortSignal): Promise<Offer[]> =>
+  everyPage(
+    (query) => request<{ offers: Offer[]; next_cursor: string | null }>('GET', path(server), { query, signal }),
+    ({ offers }) => offers,
+  )

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../api/description.ts'
+import { everyPage } from '../../api/every-page.ts'
 import { request } from '../../api/request.ts'
 import { isObject, type JsonObject, type Options } from '../../parts/schema-form.tsx'
 
@@ -15,8 +16,12 @@ export function recordReaders(schema: JsonSchema): Readonly<Record<string, () =>
 export const recordsOf = (page: JsonObject): JsonObject[] =>
   (Object.values(page).find(Array.isArray) ?? []).filter(isObject)
 
+/** Every record of a route. */
+export const everyRecord = (path: string, signal?: AbortSignal): Promise<JsonObject[]> =>
+  everyPage((query) => request<JsonObject & { next_cursor: string | null }>('GET', path, { query, signal }), recordsOf)
+
 /** The records of a route as what can be chosen. */
-export async function recordOptions(path: string, by: 'id' | 'name'): Promise<(readonly [string, string])[]> {
-  const page = await request<JsonObject>('GET', path, { query: { limit: 100 } })
-  return recordsOf(page).map((row) => [String(row[by]), String(row.email ?? row.name ?? row.id)] as const)
+export async function recordOptions(path: string, by: 'id' | 'name' | 'email'): Promise<(readonly [string, string])[]> {
+  const records = await everyRecord(path)
+  return records.map((row) => [String(row[by]), String(row.email ?? row.name ?? row.id)] as const)
 }

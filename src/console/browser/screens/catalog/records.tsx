@@ -68,7 +68,7 @@ export function Records({ kind }: { kind: RecordKind }) {
     }
   })
   const openId = queryValue('open')
-  const opened = found.value?.rows.find(({ id }) => id === openId)
+  const opened = useOpened(kind, openId, found.value?.rows)
   const close = () => {
     setQuery({ open: null }, { keepPage: true })
     found.reload()
@@ -108,6 +108,18 @@ export function Records({ kind }: { kind: RecordKind }) {
       {opened !== undefined && <Editor kind={kind} record={opened} close={close} />}
     </section>
   )
+}
+
+/** The record that the address names: of the page that is shown, or read by its id, since links name any record. */
+function useOpened(kind: RecordKind, id: string | null, rows: readonly ListedRecord[] | undefined) {
+  const listed = rows?.find((row) => row.id === id)
+  const wanted = id === 'new' || rows === undefined || listed !== undefined ? null : id
+  const found = useLoaded(`${kind.name} open ${wanted}`, async (signal) => {
+    if (wanted === null) return null
+    const record = await request<JsonObject>('GET', `${kind.path}/${encodeURIComponent(wanted)}`, { signal })
+    return { ...record, id: wanted }
+  })
+  return listed ?? (wanted !== null && found.value?.id === wanted ? found.value : undefined)
 }
 
 /** A title within a sentence: an abbreviation at its beginning stays one. */

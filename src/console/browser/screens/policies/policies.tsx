@@ -1,6 +1,7 @@
 /** The chain of policies in its order; a row is moved by dragging its handle, or by the arrow keys on it. */
 import { useRef, useState } from 'preact/hooks'
 import { hasQuery, href, queryValue } from '../../address.ts'
+import { everyPage } from '../../api/every-page.ts'
 import type { Refusal } from '../../api/request.ts'
 import { api, type PolicyRecord } from '../../api/routes.ts'
 import { families } from '../../families.ts'
@@ -17,19 +18,11 @@ import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
 
 /** Every policy, in the order of the chain. */
-export async function readChain(signal?: AbortSignal): Promise<PolicyRecord[]> {
-  const chain: PolicyRecord[] = []
-  let cursor: string | null = null
-  do {
-    const page: { policies: PolicyRecord[]; next_cursor: string | null } = await api('GET /v1/policies', {
-      query: { limit: 100, cursor },
-      ...(signal === undefined ? {} : { signal }),
-    })
-    chain.push(...page.policies)
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return chain
-}
+export const readChain = (signal?: AbortSignal): Promise<PolicyRecord[]> =>
+  everyPage(
+    (query) => api('GET /v1/policies', { query, ...(signal === undefined ? {} : { signal }) }),
+    ({ policies }) => policies,
+  )
 
 const isFor = (list: readonly string[] | undefined, wanted: string | null): boolean =>
   wanted === null || list === undefined || list.includes(wanted)

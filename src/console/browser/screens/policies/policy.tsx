@@ -3,7 +3,6 @@
 import { useRef, useState } from 'preact/hooks'
 import { href, navigate, queryValue } from '../../address.ts'
 import { bodySchema, type JsonSchema } from '../../api/description.ts'
-import { request } from '../../api/request.ts'
 import { api, type PolicyRecord } from '../../api/routes.ts'
 import { humanize } from '../../formats.ts'
 import { Conflict } from '../../parts/conflict.tsx'
@@ -14,6 +13,7 @@ import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { type Choices, isObject, type JsonObject, SchemaFields } from '../../parts/schema-form.tsx'
 import { showToast } from '../../parts/toast.tsx'
 import { hasPermission } from '../../session.ts'
+import { recordOptions } from '../catalog/record-options.ts'
 import { onlyChanges } from '../catalog/records.tsx'
 import { DryRun } from './dry-run.tsx'
 import { PolicyState, readChain } from './policies.tsx'
@@ -31,15 +31,13 @@ async function readForms(signal: AbortSignal): Promise<Forms> {
   const [schema, chain, teams, gateways] = await Promise.all([
     bodySchema('POST /v1/policies'),
     readChain(signal),
-    hasPermission('members:read') ? request<JsonObject>('GET', '/v1/teams', { query: { limit: 100 } }) : null,
-    hasPermission('catalog:read') ? request<JsonObject>('GET', '/v1/gateways', { query: { limit: 100 } }) : null,
+    hasPermission('members:read') ? recordOptions('/v1/teams', 'id') : [],
+    hasPermission('catalog:read') ? recordOptions('/v1/gateways', 'id') : [],
   ])
-  const named = (list: unknown) =>
-    (Array.isArray(list) ? list.filter(isObject) : []).map(({ id, name }) => [String(id), String(name)] as const)
   const kinds = (schema.oneOf ?? schema.anyOf ?? []).map(
     (kind) => [String(kind.properties?.kind?.const ?? ''), kind] as const,
   )
-  return { kinds: new Map(kinds), chain, choices: { teams: named(teams?.teams), gateways: named(gateways?.gateways) } }
+  return { kinds: new Map(kinds), chain, choices: { teams, gateways } }
 }
 
 export function NewPolicy() {

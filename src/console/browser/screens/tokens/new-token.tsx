@@ -10,9 +10,10 @@ import { useAction } from '../../parts/dialog.tsx'
 import { CheckField, RadioField, SelectField, TextArea, TextField } from '../../parts/field.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
-import { askForSecret, secretKept, TokenSecret } from '../../parts/secret.tsx'
+import { askForSecret, secretKept } from '../../parts/secret.tsx'
 import { useTeamOptions } from '../team-names.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
+import { type NewToken as MadeToken, TokenSecret } from './token-secret.tsx'
 
 const roles = [
   {
@@ -111,7 +112,7 @@ export function NewToken() {
   const [search, setSearch] = useState(false)
   const [fields, setFields] = useState<Fields>(empty)
   const [lists, setLists] = useState<Lists>(noLists)
-  const [made, setMade] = useState<{ id: string; name: string; token_value: string } | null>(null)
+  const [made, setMade] = useState<(MadeToken & { name: string }) | null>(null)
   const { run, busy, refusal } = useAction(
     () =>
       askForSecret(() =>
@@ -127,7 +128,7 @@ export function NewToken() {
         <PageHeader title={made.name} back={['/tokens', 'Tokens']} />
         <section class="card stack narrow">
           <h2>Token created</h2>
-          <TokenSecret secret={made.token_value} model={linesOf(fields.models).find((model) => !model.includes('*'))} />
+          <TokenSecret token={made} />
           <div class="row end">
             <a class="button primary" href={href(`/tokens/${made.id}`)} onClick={secretKept}>
               I have saved it

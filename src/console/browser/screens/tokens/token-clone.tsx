@@ -7,7 +7,8 @@ import { linesOf } from '../../lines.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
 import { TextArea, TextField } from '../../parts/field.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
-import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
+import { askForSecret } from '../../parts/secret.tsx'
+import { type NewToken, SecretDialog } from './token-secret.tsx'
 
 const has = (what: string | null): string => (what === null ? 'The source has no limit' : `The source has ${what}`)
 
@@ -18,7 +19,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
   const [requests, setRequests] = useState('')
   const [expires, setExpires] = useState('')
   const [reason, setReason] = useState('')
-  const [made, setMade] = useState<{ id: string; token_value: string } | null>(null)
+  const [made, setMade] = useState<NewToken | null>(null)
   const { run, busy, refusal } = useAction(
     () =>
       askForSecret(() =>
@@ -38,7 +39,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
   )
   if (made !== null) {
     const to = href(`/tokens/${made.id}`)
-    return <SecretDialog title="The clone's secret" secret={made.token_value} to={to} close={close} />
+    return <SecretDialog title="The clone's secret" token={made} to={to} close={close} />
   }
   const { bindings, depletion, expires_at } = token
   const fault = (...params: string[]) =>

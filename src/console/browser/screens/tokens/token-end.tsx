@@ -6,7 +6,8 @@ import { countNoun, fullTime } from '../../formats.ts'
 import { Confirm, Dialog, useAction } from '../../parts/dialog.tsx'
 import { CheckField, SelectField, TextArea } from '../../parts/field.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
-import { askForSecret, SecretDialog } from '../../parts/secret.tsx'
+import { askForSecret } from '../../parts/secret.tsx'
+import { type NewToken, SecretDialog } from './token-secret.tsx'
 
 /** What was done is shown in place of the question. */
 const showDone = (): void => undefined
@@ -146,7 +147,7 @@ const graces = [
 
 export function RotateDialog({ token, close }: Props) {
   const [grace, setGrace] = useState('0')
-  const [made, setMade] = useState<{ id: string; token_value: string; propagation: Propagation } | null>(null)
+  const [made, setMade] = useState<(NewToken & { propagation: Propagation }) | null>(null)
   const { run, busy, refusal } = useAction(
     () =>
       askForSecret(() =>
@@ -156,7 +157,7 @@ export function RotateDialog({ token, close }: Props) {
   )
   if (made !== null) {
     return (
-      <SecretDialog title="A new secret" secret={made.token_value} close={close}>
+      <SecretDialog title="A new secret" token={made} close={close}>
         {grace === '0' && <PropagationNote propagation={made.propagation} />}
       </SecretDialog>
     )

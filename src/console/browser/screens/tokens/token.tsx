@@ -6,7 +6,7 @@ import { humanize, money, number } from '../../formats.ts'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts, Id, Time, UsedBar } from '../../parts/small.tsx'
-import { hasPermission } from '../../session.ts'
+import { caller, hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
 import { CloneDialog } from './token-clone.tsx'
 import { EmergencyDialog, RevokeDialog, RotateDialog } from './token-end.tsx'
@@ -41,9 +41,11 @@ export function TokenScreen({ id }: { id: string }) {
 function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void }) {
   const active = token.status === 'active'
   const ended = token.status === 'revoked'
+  // A new secret of an owner's token is given to owners only (tokens/creation/rules.ts).
+  const mayRenew = !token.roles.includes('owner') || caller.value?.roles.includes('owner') === true
   return (
     <>
-      {hasPermission('tokens:write') && active && (
+      {hasPermission('tokens:write') && mayRenew && active && (
         <>
           <button type="button" onClick={() => ask('clone')}>
             Clone

@@ -1,21 +1,22 @@
 /** Exchanges as they come, or any events; filters and page stand in the address. */
 import { useRef, useState } from 'preact/hooks'
 import { hasQuery, href, queryValue, setQuery } from '../../address.ts'
-import type { Event } from '../../api/routes.ts'
-import { clockTime, dateAndTime, humanize, milliseconds, money, number } from '../../formats.ts'
+import { api } from '../../api/routes.ts'
+import { countNoun } from '../../formats.ts'
 import { installation } from '../../installation.ts'
 import { type Filter, Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command } from '../../parts/small.tsx'
-import { type Column, Empty, TableCard } from '../../parts/table.tsx'
-import { userText } from '../../parts/user-text.tsx'
-import { VerdictBadge } from '../../parts/verdict.tsx'
+import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { timeRange } from '../../time-range.ts'
+import { recordOptions } from '../catalog/record-options.ts'
+import { ColumnChoice } from './column-choice.tsx'
+import { eventColumns, exchangeColumns, exportedColumns } from './event-columns.tsx'
 import { LiveEvents, readEvents } from './event-pages.ts'
-import { detail, eventTitle, numberDetail } from './exchange-story.ts'
+import { useHeldPage } from './held-page.ts'
 
 const exchanges = 'gateway.request.outcome'
 const verdicts = ['allow', 'block', 'deny', 'redact', 'rewrite', 'escalate', 'rate_limit', 'error']
@@ -36,15 +37,28 @@ export function Traffic() {
     until,
   }
   const query = { ...filters, cursor, limit: 50 }
+  const key = JSON.stringify(query)
   const events = useRef(new LiveEvents())
+  const [choosing, setChoosing] = useState(false)
   const found = useLoaded(
-    JSON.stringify(query),
-    (signal) => (live ? events.current.read(query, signal) : readEvents(query, signal)),
+    key,
+    async (signal) => ({ key, page: await (live ? events.current.read(query, signal) : readEvents(query, signal)) }),
     { everyMs: live ? liveMilliseconds : 0 },
   )
+  const { page, newer, showNewer, reading } = useHeldPage(found.value)
   return (
     <>
       <PageHeader title="Traffic">
+        {newer > 0 && (
+          <button type="button" onClick={showNewer}>
+            Show {countNoun(newer, 'newer event')}
+          </button>
+        )}
+        {type === exchanges && (
+          <button type="button" onClick={() => setChoosing(true)}>
+            Columns
+          </button>
+        )}
         <button type="button" aria-pressed={!live} onClick={() => resume(live, setPaused)}>
           <Icon name={live ? 'pause' : 'play'} />
           {live ? 'Live' : 'Paused'}
@@ -64,15 +78,18 @@ export function Traffic() {
         </button>
       </div>
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
-      <TableCard
-        label={type === exchanges ? 'Requests' : 'Events'}
-        rows={found.value === undefined && found.refusal !== null ? null : found.value?.events}
-        next={found.value?.next_cursor}
-        keyOf={({ event_id }) => event_id}
-        linkOf={(event) => href(`/traffic/${event.exchange_id ?? event.event_id}`)}
-        columns={type === exchanges ? exchangeColumns(seconds) : eventColumns(seconds)}
-        empty={<NoTraffic />}
-      />
+      <div class="tall" {...reading}>
+        <TableCard
+          label={type === exchanges ? 'Requests' : 'Events'}
+          rows={page === undefined && found.refusal !== null ? null : page?.events}
+          next={page?.next_cursor}
+          keyOf={({ event_id }) => event_id}
+          linkOf={(event) => href(`/traffic/${event.exchange_id ?? event.event_id}`)}
+          columns={type === exchanges ? exchangeColumns(seconds) : eventColumns(seconds)}
+          empty={<NoTraffic />}
+        />
+      </div>
+      {choosing && <ColumnChoice close={() => setChoosing(false)} />}
     </>
   )
 }
@@ -98,10 +115,20 @@ const typeOptions = [
   ['catalog.updated', 'Catalog changed'],
 ] as const
 
+/** What records of a list are called, for the filters. */
+const named = async (path: string, by: 'id' | 'name' | 'email'): Promise<string[]> =>
+  (await recordOptions(path, by)).map(([name]) => name)
+
+/** Tokens are too many to read at once: those whose names have what is typed. */
+const tokensWith = async (typed: string): Promise<string[]> => {
+  const { tokens } = await api('GET /v1/tokens', { query: { limit: 20, name: typed.slice(0, 200) } })
+  return [...new Set(tokens.map(({ name }) => name))]
+}
+
 const usualFilters: readonly Filter[] = [
   { name: 'verdict', label: 'Verdict', options: verdicts },
-  { name: 'model', label: 'Model' },
-  { name: 'token', label: 'Token' },
+  { name: 'model', label: 'Model', suggest: () => named('/v1/catalog/models', 'id') },
+  { name: 'token', label: 'Token', suggest: tokensWith, searched: true },
   { name: 'reason_text', label: 'Reason has' },
   { name: 'status', label: 'Status', options: statuses },
   { name: 'request_id', label: 'Request id' },
@@ -110,10 +137,10 @@ const usualFilters: readonly Filter[] = [
 
 /** Shown where they are set, or asked for. */
 const furtherFilters: readonly Filter[] = [
-  { name: 'team', label: 'Team' },
-  { name: 'user', label: 'Person' },
-  { name: 'provider', label: 'Provider' },
-  { name: 'policy', label: 'Policy' },
+  { name: 'team', label: 'Team', suggest: () => named('/v1/teams', 'name') },
+  { name: 'user', label: 'Person', suggest: () => named('/v1/users', 'email') },
+  { name: 'provider', label: 'Provider', suggest: () => named('/v1/catalog/providers', 'name') },
+  { name: 'policy', label: 'Policy', suggest: () => named('/v1/policies', 'name') },
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },
@@ -126,68 +153,13 @@ const furtherFilters: readonly Filter[] = [
 
 const filterNames = [...usualFilters, ...furtherFilters].map(({ name }) => name).filter((name) => name !== 'event_type')
 
-/** All that the filters find, as CSV with every column. */
+/** All that the filters find, as CSV with the columns that are shown. */
 function exportAddress(filters: Readonly<Record<string, string | null>>): string {
-  const query = new URLSearchParams({
-    format: 'csv',
-    columns: 'model,token,team,user,provider,tokens,cost,latency,policy',
-  })
+  const columns = exportedColumns()
+  const query = new URLSearchParams({ format: 'csv', ...(columns !== '' && { columns }) })
   for (const [name, value] of Object.entries(filters)) if (value !== null) query.set(name, value)
   return `/v1/events/export?${query}`
 }
-
-const timeColumn = (seconds: number): Column<Event> => ({
-  title: 'Time',
-  nowrap: true,
-  cell: ({ timestamp }) => (
-    <time dateTime={timestamp} class="number">
-      {seconds > 86_400 ? dateAndTime(timestamp) : clockTime(timestamp)}
-    </time>
-  ),
-})
-
-const verdictColumn: Column<Event> = {
-  title: 'Verdict',
-  nowrap: true,
-  cell: ({ verdict }) => <VerdictBadge verdict={verdict} />,
-}
-const reasonColumn: Column<Event> = {
-  title: 'Reason',
-  from: 'wide',
-  cell: ({ reason_code: reason }) => (reason === 'ok' ? <span class="quiet">–</span> : <code>{userText(reason)}</code>),
-}
-
-const exchangeColumns = (seconds: number): Column<Event>[] => [
-  timeColumn(seconds),
-  verdictColumn,
-  { title: 'Model', cell: eventTitle },
-  reasonColumn,
-  { title: 'Status', right: true, from: 'wide', cell: (event) => detail(event, 'status') ?? '–' },
-  { title: 'Latency', right: true, from: 'wide', cell: (event) => milliseconds(numberDetail(event, 'latency_ms')) },
-  {
-    title: 'First token',
-    right: true,
-    from: 'wider',
-    cell: (event) => milliseconds(numberDetail(event, 'first_token_ms')),
-  },
-  {
-    title: 'Tokens',
-    right: true,
-    from: 'wider',
-    cell: ({ event_cost_attribution: cost }) =>
-      cost === undefined ? '–' : `${number(cost.input_tokens)} + ${number(cost.output_tokens)}`,
-  },
-  { title: 'Cost', right: true, cell: ({ event_cost_attribution: cost }) => money(cost?.cost) },
-]
-
-const eventColumns = (seconds: number): Column<Event>[] => [
-  timeColumn(seconds),
-  { title: 'Event', cell: ({ event_type }) => humanize(event_type) },
-  verdictColumn,
-  { title: 'About', from: 'wide', cell: eventTitle },
-  reasonColumn,
-  { title: 'By', from: 'wider', cell: (event) => <code>{userText(detail(event, 'actor') ?? '–')}</code> },
-]
 
 const NoTraffic = () => (
   <Empty title={hasQuery(filterNames) ? 'No request matches these filters' : 'No request in this time range'}>

@@ -1,0 +1,87 @@
+/** The kinds of records that the search finds by name or id, beside tokens and policies, which have searches of their own. */
+import type { Permission } from '../../../identity/permissions.ts'
+import { href } from '../address.ts'
+import { request } from '../api/request.ts'
+import type { JsonObject } from '../parts/schema-form.tsx'
+import { hasPermission } from '../session.ts'
+import { everyRecord } from './catalog/record-options.ts'
+
+export interface Hit {
+  to: string
+  title: string
+  /** What it is, in a word or two. */
+  what: string
+}
+
+interface Searched {
+  what: string
+  path: string
+  read: Permission
+  /** The screen that lists these records. */
+  screen: string
+  kind?: string
+  /** The member that identifies a record; `id` unless another is named. */
+  idName?: string
+}
+
+const searched: readonly Searched[] = [
+  { what: 'Team', path: '/v1/teams', read: 'members:read', screen: '/people', kind: 'teams' },
+  { what: 'Person', path: '/v1/users', read: 'members:read', screen: '/people' },
+  { what: 'Model', path: '/v1/catalog/models', read: 'catalog:read', screen: '/catalog', kind: 'models' },
+  { what: 'Provider', path: '/v1/catalog/providers', read: 'catalog:read', screen: '/catalog' },
+  {
+    what: 'MCP server',
+    path: '/v1/catalog/mcp-servers',
+    read: 'catalog:read',
+    screen: '/catalog',
+    kind: 'mcp-servers',
+  },
+  { what: 'Gateway', path: '/v1/gateways', read: 'catalog:read', screen: '/catalog', kind: 'gateways' },
+  { what: 'Budget', path: '/v1/budgets', read: 'catalog:read', screen: '/catalog', kind: 'budgets' },
+  {
+    ...{ what: 'Consumer group', path: '/v1/consumer-groups', read: 'catalog:read' },
+    ...{ screen: '/catalog', kind: 'consumer-groups' },
+  },
+  {
+    ...{ what: 'Access policy', path: '/v1/access-policies', read: 'catalog:read' },
+    ...{ screen: '/catalog', kind: 'access-policies' },
+  },
+  {
+    ...{ what: 'Application', path: '/v1/oauth/clients', read: 'oauth-clients:read' },
+    ...{ screen: '/applications', idName: 'client_id' },
+  },
+]
+
+/** Of one kind: the list shows the rest. */
+const mostOfKind = 20
+
+const readable = (): Searched[] => searched.filter(({ read }) => hasPermission(read))
+
+/** One read for each kind that the caller may read: the records whose name, e-mail address or id has the words. */
+export const recordsWith = (words: string, signal: AbortSignal): Promise<Hit[]>[] =>
+  readable().map(async (place) => {
+    const sought = words.toLowerCase()
+    const fitting = (await everyRecord(place.path, signal)).filter((record) =>
+      namesOf(record, place).some((name) => name.toLowerCase().includes(sought)),
+    )
+    const hits = fitting.slice(0, mostOfKind).map((record) => hitOf(place, record))
+    if (fitting.length <= mostOfKind) return hits
+    const to = href(place.screen, { kind: place.kind })
+    return [...hits, { to, title: `${fitting.length - mostOfKind} more in the list`, what: place.what }]
+  })
+
+/** One read for each kind: the record of this id. */
+export const recordsOfId = (id: string, signal: AbortSignal): Promise<Hit[]>[] =>
+  readable().map(async (place) => {
+    const record = await request<JsonObject>('GET', `${place.path}/${encodeURIComponent(id)}`, { signal })
+    return [hitOf(place, record)]
+  })
+
+const namesOf = (record: JsonObject, { idName = 'id' }: Searched): string[] =>
+  [record.name, record.email, record.client_name, record[idName]].filter((name) => typeof name === 'string')
+
+function hitOf(place: Searched, record: JsonObject): Hit {
+  const id = String(record[place.idName ?? 'id'])
+  const [title = id] = namesOf(record, place)
+  return { to: href(place.screen, { kind: place.kind, open: id }), title, what: place.what }
+}
