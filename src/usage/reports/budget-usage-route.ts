@@ -36,7 +36,7 @@ const tokensShown = 20
 const usageSchema = z.object({
   since: z.iso.datetime().describe('When the window began; of a total budget, 30 days ago'),
   days: z.array(z.object({ at: z.iso.datetime(), cost: z.number().describe('US dollars') })),
-  tokens: z
+  rows: z
     .array(
       z.object({
         token_id: z.string().nullable(),
@@ -95,7 +95,7 @@ async function readUsage(
   return {
     since: timestamp(from),
     days,
-    tokens: most.map(([token, { requests, cost }]) => ({
+    rows: most.map(([token, { requests, cost }]) => ({
       ...{ token_id: token || null, name: token === '' ? null : nameOf(token) },
       ...{ requests, cost: fromNano(cost) },
     })),

@@ -76,10 +76,10 @@ function Shown({ budget }: { budget: Budget }) {
         <section class="card stack">
           <h2>Who used it</h2>
           <Show of={usage} rows={5}>
-            {({ tokens }) => (
+            {({ rows }) => (
               <Table
                 label="Who used it"
-                rows={tokens}
+                rows={rows}
                 keyOf={({ token_id }) => token_id ?? ''}
                 linkOf={({ token_id }) => (token_id === null ? undefined : href(`/tokens/${token_id}`))}
                 columns={[

@@ -7,7 +7,7 @@ import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { RecordName } from '../record-name.tsx'
 import { teamName, useTeams } from '../team-names.ts'
-import { detail, eventTitle, numberDetail, policyResults, reasonWords } from './exchange-story.ts'
+import { detail, eventTitle, numberDetail, policyResults, gatewayReasons } from './exchange-story.ts'
 
 const TeamOf = ({ id }: { id: string | null | undefined }) => (
   <span class="name">{userText(teamName(useTeams(), id))}</span>
@@ -111,7 +111,7 @@ const EventTime = ({ at, withDate }: { at: string; withDate: boolean }) => (
 /** In words, with the code that logs and answers have. Codes that a policy made have no words. */
 function Reason({ code }: { code: string }) {
   if (code === 'ok') return <span class="quiet">–</span>
-  const words = reasonWords[code]
+  const words = gatewayReasons[code]
   return (
     <>
       {words !== undefined && `${words.charAt(0).toUpperCase()}${words.slice(1)} `}

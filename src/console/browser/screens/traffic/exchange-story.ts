@@ -34,7 +34,7 @@ const isResult = (value: unknown): value is PolicyResult =>
   isObject(value) && typeof value.policy_id === 'string' && typeof value.verdict === 'string'
 
 /** Why, for the reason codes that the gateway itself gives; others are a policy's own. */
-export const reasonWords: Readonly<Record<string, string>> = {
+export const gatewayReasons: Readonly<Record<string, string>> = {
   missing_api_key: 'it carried no token',
   invalid_api_token: 'its token is unknown, was revoked or was rotated',
   'tokens.expired': 'its token has expired',
@@ -110,11 +110,11 @@ function limitSentence(event: Event): string | null {
   return `${name} had ${left ?? 'too little'}${most === null ? '' : ` of ${most}`} left${until}`
 }
 
-const because = (reason: string): string => reasonWords[reason] ?? `the reason is ${reason}`
+const because = (reason: string): string => gatewayReasons[reason] ?? `the reason is ${reason}`
 
 /** A reason code in words: the gateway's own as a clause, a policy's as what it found. */
 export function reasonWords(reason: string): string {
-  const own = reasons[reason]
+  const own = gatewayReasons[reason]
   if (own !== undefined) return own
   return reason.startsWith('policy.') ? `a policy found ${humanize(reason.slice(7))}` : humanize(reason)
 }
