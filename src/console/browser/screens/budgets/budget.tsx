@@ -35,7 +35,7 @@ const windowNames: Readonly<Record<string, string>> = { day: 'this day', week: '
 function Shown({ budget }: { budget: Budget }) {
   const { id, current_spend: spent, max_budget: limit, window, scope, resets_at: resets, forecast, remaining } = budget
   const usage = useLoaded(`usage ${id}`, (signal) => api('GET /v1/budgets/{id}/usage', { params: { id }, signal }))
-  const refused = useRefused(id, usage.value?.since)
+  const refused = useRefused(id, usage)
   const count = refused.value?.length ?? 0
   const used = `${money(spent)} of ${money(limit)}`
   const state =
@@ -121,14 +121,17 @@ const readAtMost = 100
 
 const isOf = ({ details }: Event, id: string): boolean => isObject(details?.limit) && details.limit.id === id
 
-/** Of the newest refusals by any budget, those of this one. */
-const useRefused = (id: string, since: string | undefined): Loaded<Event[]> =>
-  useLoaded(`refused ${id} ${since}`, async (signal) => {
+/** Of the newest refusals by any budget, those of this one; unknown until it is known since when the window runs. */
+function useRefused(id: string, usage: Loaded<{ since: string }>): Loaded<Event[]> {
+  const since = usage.value?.since
+  const read = useLoaded(`refused ${id} ${since}`, async (signal) => {
     if (since === undefined || !hasPermission('events:read')) return []
     const reason_code = 'usage_authorization_budget_exceeded'
     const { events } = await readEvents({ since, limit: readAtMost, reason_code }, signal)
     return events.filter((event) => isOf(event, id))
   })
+  return since === undefined ? { ...read, value: undefined, refusal: usage.refusal } : read
+}
 
 function Refused({ found }: { found: Loaded<Event[]> }) {
   return (
