@@ -135,7 +135,7 @@ function sumsOf(stage: Stage, arrivals: readonly Arrival[], read: Map<number, re
 export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): void {
   const { kind, step, everyTeam: together, ofTeams = true, sketched } = stage
   if (step === 'minute' && !alike.inMinutes) return
-  // Callers can invent models, but what they invent costs nothing.
+  // Callers can invent models, but what they invent costs nothing. All outcomes of a tally used something, or none did.
   if (kind === 'cost' && alike.cost + alike.inputTokens + alike.outputTokens === 0) return
   const { scope, verdict } = alike
   const at = alike.at - (alike.at % stepMilliseconds[step])

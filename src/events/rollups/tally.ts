@@ -55,7 +55,9 @@ export function tally(outcomes: readonly CountedOutcome[], receivedAt: number): 
 export function addOutcome(tallies: Map<string, Tally>, outcome: CountedOutcome, inMinutes: boolean): void {
   const { verdict, scope, keys } = outcome
   const at = outcome.at - (outcome.at % stepMilliseconds.minute)
-  let name = `${at}\0${inMinutes}\0${verdict}\0${scope}`
+  // Some sums count only what used something, so a tally has outcomes of one sort.
+  const used = outcome.inputTokens + outcome.outputTokens + outcome.cost > 0
+  let name = `${at}\0${inMinutes}\0${used}\0${verdict}\0${scope}`
   for (const each of names) name += `\0${keys[each]}`
   let alike = tallies.get(name)
   if (alike === undefined) {
