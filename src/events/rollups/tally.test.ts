@@ -19,7 +19,7 @@ const outcome: fc.Arbitrary<CountedOutcome> = fc.record({
   verdict: fc.constantFrom('allow', 'block'),
   scope: fc.constantFrom('', 'team-a', 'team-b'),
   // Often the same, so that outcomes meet in one tally.
-  keys: fc.oneof(fc.constant(sameKeys), fc.record({ all: fc.constant(''), ...keysOf }) ),
+  keys: fc.oneof(fc.constant(sameKeys), fc.record({ all: fc.constant(''), ...keysOf })),
   ...{ inputTokens: amount, outputTokens: amount, cost: amount },
   ...{ latency: duration, firstToken: duration },
 })
