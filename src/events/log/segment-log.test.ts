@@ -2,10 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
+import { eventsOf } from '../engine/log-of.ts'
 import { announcedHead } from '../ingest/ingest.ts'
 import { type Asked, asked, LogModel, queryOf, type Shape, shape } from '../testing/log-model.ts'
 import type { FoundEvent, LogQuery } from './log-query.ts'
-import { comparePlaces, readLog, readLogParts } from './read-log.ts'
+import { comparePlaces, readLogParts } from './read-log.ts'
 import { digestAt, readChain, readRecords } from './read-records.ts'
 import { readLogHead } from './segment-rows.ts'
 
@@ -57,7 +58,7 @@ async function readPages(query: LogQuery, page: number, between: () => Promise<v
   let after = query.after
   for (;;) {
     const found: FoundEvent[] = []
-    for await (const each of readLog(store.ledger, { ...query, after })) {
+    for await (const each of eventsOf(store.ledger, { ...query, after })) {
       found.push(each)
       if (found.length === page) break
       if (found.length === 3) await between()
