@@ -53,7 +53,8 @@ export async function* readLogParts(ledger: Reader, query: LogQuery): AsyncGener
   }
 }
 
-async function* mergeBlocks(
+/** The same as long as `merges` is what it was: at the end of this, and nothing more, once segments were merged. */
+export async function* mergeBlocks(
   ledger: Reader,
   query: LogQuery,
   merges: number,
