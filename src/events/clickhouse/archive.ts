@@ -5,16 +5,16 @@
  * SQL text: another database's own language.
  */
 import type { ClickHouseClient } from '@clickhouse/client'
-import { Failure } from '../../failure.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import type { ChainedRecord, ChainRange, PositionRange } from '../engine/event-log.ts'
+import type { ChainedRecord, ChainRange, PositionRange, StoredRecord } from '../engine/event-log.ts'
 import { ChainWalk, chainStart } from '../log/chain.ts'
 import type { FoundEvent, LogQuery, Place } from '../log/log-query.ts'
 import { quarantineSchema } from '../log/quarantine.ts'
 import { comparePlaces, isMatch, type LogPart } from '../log/read-log.ts'
 import type { ChainRecord } from '../log/read-records.ts'
 import { eventsOfRecord } from '../log/record-events.ts'
-import type { RecordRow } from './record-row.ts'
+import { type RecordRow, rowOf } from './record-row.ts'
+import { type Parameters, RecordsTable } from './records-table.ts'
 import { recordsTable } from './schema.ts'
 
 /** Rows of one answer: about a megabyte of texts. */
@@ -31,44 +31,25 @@ interface Row {
   note: string
 }
 
+/** All columns. */
+interface StoredRow extends Row, RecordRow {
+  position: number
+  text: string
+  received_at: number
+  digest_before: string
+}
+
 const columns = 'position, at, chain, seq, text, note'
 const columnsWithoutText = `position, at, chain, seq, '' AS text, note`
 
 const noteOf = ({ note }: Row) => (note === '' ? undefined : quarantineSchema.parse(JSON.parse(note)))
 
-type Parameters = Record<string, string | number | readonly string[] | readonly number[]>
-
-/** Without the answer: it may name the address with its user. */
-const failed = (cause: unknown): Failure =>
-  new Failure('dependency_unavailable', {
-    cause,
-    message: `ClickHouse, which keeps older events, did not answer${isUnknownTable(cause) ? ': it has no tables yet' : ''}`,
-    retryAfter: 1,
-  })
-
-const isUnknownTable = (error: unknown): boolean =>
-  error instanceof Error && 'type' in error && error.type === 'UNKNOWN_TABLE'
-
 /** Throws `dependency_unavailable` where ClickHouse does not answer. */
 export class Archive {
-  readonly #client: ClickHouseClient
+  readonly table: RecordsTable
 
   constructor(client: ClickHouseClient) {
-    this.#client = client
-  }
-
-  async #rows<Shape>(query: string, parameters: Parameters): Promise<Shape[]> {
-    try {
-      const answer = await this.#client.query({
-        query,
-        query_params: parameters,
-        format: 'JSONEachRow',
-        clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
-      })
-      return await answer.json<Shape>()
-    } catch (error) {
-      throw failed(error)
-    }
+    this.table = new RecordsTable(client)
   }
 
   /** What a query matches, in its order. */
@@ -94,7 +75,7 @@ export class Archive {
       const comparison = `${newest ? '<' : '>'}${isGiven ? '' : '='}`
       const behind = from === null ? [] : [`(at, position) ${comparison} ({at:Int64}, {position:UInt64})`]
       const direction = newest ? 'DESC' : 'ASC'
-      const rows: Row[] = await this.#rows(
+      const rows: Row[] = await this.table.rows(
         `SELECT ${columns} FROM ${recordsTable} WHERE ${[...conditions, ...behind].join(' AND ')}
           ORDER BY at ${direction}, position ${direction} LIMIT ${limit}`,
         // A place between records may have a position beyond every number of ClickHouse.
@@ -119,7 +100,7 @@ export class Archive {
     const end = Math.min(before, below)
     let next = from
     while (next < end) {
-      const rows: Row[] = await this.#rows(
+      const rows: Row[] = await this.table.rows(
         `SELECT ${columns} FROM ${recordsTable} WHERE position >= {next:UInt64} AND position < {end:UInt64}
           ORDER BY position LIMIT ${rowsAtOnce}`,
         { next, end },
@@ -140,7 +121,7 @@ export class Archive {
     let { after } = range
     while (after < range.upTo) {
       const upTo = Math.min(range.upTo, after + rowsAtOnce)
-      const rows: Row[] = await this.#rows(
+      const rows: Row[] = await this.table.rows(
         `SELECT ${range.bodies ? columns : columnsWithoutText} FROM ${recordsTable}
           WHERE (at, position) IN (SELECT at, position FROM ${recordsTable}
             WHERE chain = {chain:String} AND seq > {after:UInt64} AND seq <= {upTo:UInt64} AND position < {below:UInt64})
@@ -176,7 +157,7 @@ export class Archive {
   async points(chain: string, seqs: readonly number[], below: number): Promise<{ seq: number; digest: string }[]> {
     const wanted = seqs.filter((seq) => seq > 0).map((seq) => seq + 1)
     if (wanted.length === 0) return []
-    return await this.#rows(
+    return await this.table.rows(
       `SELECT r.seq - 1 AS seq, any(r.digest_before) AS digest FROM
         (SELECT {chain:String} AS chain, arrayJoin({wanted:Array(UInt64)}) AS next) AS w
         ASOF JOIN (SELECT chain, seq, digest_before FROM ${recordsTable}
@@ -189,7 +170,7 @@ export class Archive {
 
   /** The first number of a chain that was received since an instant; null if there is none. */
   async firstSince(chain: string, receivedAt: number, below: number): Promise<number | null> {
-    const [row] = await this.#rows<{ first: number; records: number }>(
+    const [row] = await this.table.rows<{ first: number; records: number }>(
       `SELECT min(seq) AS first, count() AS records FROM ${recordsTable}
         WHERE chain = {chain:String} AND received_at >= {receivedAt:Int64} AND position < {below:UInt64}`,
       { chain, receivedAt, below },
@@ -197,9 +178,38 @@ export class Archive {
     return row === undefined || row.records === 0 ? null : row.first
   }
 
+  /** Where the first record of a chain behind a number is; null where there is none. */
+  async firstBehind(chain: string, seq: number, below: number): Promise<number | null> {
+    const [row] = await this.table.rows<{ first: number; records: number }>(
+      `SELECT min(position) AS first, count() AS records FROM ${recordsTable}
+        WHERE chain = {chain:String} AND seq > {seq:UInt64} AND position < {below:UInt64}`,
+      { chain, seq, below },
+    )
+    return row === undefined || row.records === 0 ? null : row.first
+  }
+
+  /** Whatever is stored, by position, compared with what would be stored of the text. */
+  async *stored({ from, before }: PositionRange): AsyncGenerator<StoredRecord, void, undefined> {
+    let next = from
+    while (next < before) {
+      const rows: StoredRow[] = await this.table.rows(
+        `SELECT * FROM ${recordsTable} WHERE position >= {next:UInt64} AND position < {before:UInt64}
+          ORDER BY position LIMIT ${rowsAtOnce}`,
+        { next, before },
+      )
+      for (const row of rows) {
+        if (row.position < next) continue
+        yield storedRecord(row)
+        next = row.position + 1
+      }
+      if (rows.length < rowsAtOnce) return
+      await yieldToEventLoop()
+    }
+  }
+
   /** The first position and the times of all that is here; null where nothing is. */
   async bounds(below: number): Promise<{ oldest: number; first: number; last: number } | null> {
-    const [row] = await this.#rows<{ oldest: number; first: number; last: number; records: number }>(
+    const [row] = await this.table.rows<{ oldest: number; first: number; last: number; records: number }>(
       `SELECT min(position) AS oldest, min(at) AS first, max(at) AS last, count() AS records FROM ${recordsTable}
         WHERE position < {below:UInt64}`,
       { below },
@@ -209,7 +219,7 @@ export class Archive {
 
   /** The first time from `from` on; null where there is none. */
   async nextTime(from: number, below: number): Promise<number | null> {
-    const [row] = await this.#rows<{ at: number }>(
+    const [row] = await this.table.rows<{ at: number }>(
       `SELECT at FROM ${recordsTable} WHERE at >= {from:Int64} AND position < {below:UInt64} ORDER BY at LIMIT 1`,
       { from, below },
     )
@@ -218,47 +228,25 @@ export class Archive {
 
   /** When the record at a position happened; null where it is not here. */
   async timeAt(position: number): Promise<number | null> {
-    const [row] = await this.#rows<{ at: number }>(
+    const [row] = await this.table.rows<{ at: number }>(
       `SELECT at FROM ${recordsTable} WHERE position = {position:UInt64} LIMIT 1`,
       { position },
     )
     return row?.at ?? null
   }
+}
 
-  /** The position behind the last record that was ever inserted. */
-  async end(): Promise<number> {
-    const [row] = await this.#rows<{ last: number }>(`SELECT max(position) AS last FROM ${recordsTable}`, {})
-    return (row?.last ?? 0) + 1
-  }
-
-  /**
-   * Resolves once ClickHouse has these consecutive records, which it was asked for: an insert whose token it knows adds
-   * nothing, even where the rows of the first one are gone.
-   */
-  async insert(rows: readonly RecordRow[]): Promise<void> {
-    const [first, last] = [rows[0], rows.at(-1)]
-    if (first === undefined || last === undefined) return
-    const token = `${first.position}-${last.position}-${Bun.hash(last.text).toString(36)}`
-    for (const each of [token, `${token}-${Bun.randomUUIDv7()}`]) {
-      await this.#client
-        .insert({
-          table: recordsTable,
-          values: rows,
-          format: 'JSONEachRow',
-          clickhouse_settings: {
-            insert_deduplication_token: each,
-            deduplicate_blocks_in_dependent_materialized_views: 1,
-            wait_end_of_query: 1,
-          },
-        })
-        .catch((error: unknown) => Promise.reject(failed(error)))
-      const [found] = await this.#rows<{ records: number }>(
-        `SELECT uniqExact(position) AS records FROM ${recordsTable} WHERE position BETWEEN {first:UInt64} AND {last:UInt64}`,
-        { first: first.position, last: last.position },
-      )
-      if (found?.records === rows.length) return
-    }
-    throw new Failure('dependency_unavailable', { message: 'ClickHouse took records and does not have them' })
+function storedRecord(row: StoredRow): StoredRecord {
+  const { position, at, chain, seq, text, received_at: receivedAt, digest_before: digestBefore } = row
+  const own = { position, at, chain, seq, text, receivedAt, digestBefore: digestBefore === '' ? null : digestBefore }
+  try {
+    const quarantine = noteOf(row)
+    const expected = rowOf({ ...own, quarantine, digestBefore })
+    const altered = Object.keys(expected).filter((name) => !Bun.deepEquals(row[name], expected[name]))
+    return { ...own, quarantine, altered }
+  } catch {
+    // The note or the text is no JSON of its form.
+    return { ...own, quarantine: undefined, altered: ['note'] }
   }
 }
 

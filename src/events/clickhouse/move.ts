@@ -65,7 +65,7 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
   const before = clock.now() - (options.keepMilliseconds ?? usuallyKeptMilliseconds)
   const segments = await readOld(ledger, before, options.segments ?? segmentsAtOnce)
   if (segments.length === 0) return null
-  const end = await archive.end()
+  const end = await archive.table.end()
   const { next } = await readLogHead(ledger)
   if (end > next) {
     log.error({ clickhouse: end, ledger: next }, 'ClickHouse has records that the ledger lacks: nothing is moved')
@@ -95,7 +95,7 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
     await yieldToEventLoop()
   }
   if (read.length === 0) return null
-  await archive.insert(rows)
+  await archive.table.insert(rows)
   return (await remove(ledger, read)) ? rows.length : 0
 }
 

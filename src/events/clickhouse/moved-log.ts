@@ -24,6 +24,13 @@ export function movedLog(ledger: Reader, archive: Archive): EventLog {
   const recent = segmentLog(ledger)
   const archived = (range: PositionRange, below: number) => archive.chained(range, below)
   return {
+    outside: {
+      boundary: () => movedUpTo(ledger),
+      oldest: async () => (await archive.bounds(await movedUpTo(ledger)))?.oldest ?? null,
+      firstBehind: async (chain, seq) => await archive.firstBehind(chain, seq, await movedUpTo(ledger)),
+      stored: (range) => archive.stored(range),
+      remove: (before) => archive.table.remove(before),
+    },
     parts: (query) => partsOfBoth(ledger, archive, query),
     records: (range) => inOrder<ReadRecord>(ledger, range, archived, recent.records),
     chained: (range) => inOrder<ChainedRecord>(ledger, range, archived, recent.chained),

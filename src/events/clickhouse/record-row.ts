@@ -40,7 +40,9 @@ export function rowOf(moved: MovedRecord): RecordRow {
 }
 
 function sumsOf(record: LogRecord, at: number): Record<string, number> {
-  if (!countedTypes.includes(record.event_type)) return {}
+  if (!countedTypes.includes(record.event_type)) {
+    return { requests: 0, input_tokens: 0, output_tokens: 0, cost_nano: 0, latency_ms: 0 }
+  }
   const { inputTokens, outputTokens, cost, latency } = countedOutcome(record, at)
   return {
     requests: 1,

@@ -53,7 +53,8 @@ ${facetIndexes},
 ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(fromUnixTimestamp64Milli(received_at, 'UTC'))
 ORDER BY (at, position)
-SETTINGS non_replicated_deduplication_window = 10000, deduplicate_merge_projection_mode = 'rebuild'`
+SETTINGS non_replicated_deduplication_window = 10000, deduplicate_merge_projection_mode = 'rebuild',
+  lightweight_mutation_projection_mode = 'rebuild'`
 
 const minutes = `CREATE TABLE IF NOT EXISTS ${recordsTable}_minutes (
   minute DateTime('UTC'),

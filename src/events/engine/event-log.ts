@@ -41,7 +41,33 @@ export interface ChainReader {
   points(chain: string, seqs: readonly number[]): Promise<{ seq: number; digest: string }[]>
 }
 
+/** A record as it is stored outside of the ledger. */
+export interface StoredRecord extends ChainedRecord {
+  /** When the newest record that came to the ledger with it was received, in milliseconds since the epoch. */
+  receivedAt: number
+  /** The chain's digest before it, where one was named. */
+  digestBefore: string | null
+  /** What is stored beside the text and is not what the text says. */
+  altered: readonly string[]
+}
+
+/** What an adapter keeps outside of the ledger's segments: the records below a position. */
+export interface OutsideRecords {
+  /** All records from this position on are in segments of the ledger. */
+  boundary(): Promise<number>
+  /** The first position that is there; null where nothing is. */
+  oldest(): Promise<number | null>
+  /** Where the first record of a chain behind a number is; null where none is there. */
+  firstBehind(chain: string, seq: number): Promise<number | null>
+  /** By position, whatever is stored. */
+  stored(range: PositionRange): AsyncGenerator<StoredRecord, void, undefined>
+  /** Removes those below a position. */
+  remove(before: number): Promise<void>
+}
+
 export interface EventLog {
+  /** Null where the ledger holds the whole log. */
+  outside: OutsideRecords | null
   /** What a query matches, in its order and in parts: between two of them other work goes on. */
   parts(query: LogQuery): AsyncGenerator<LogPart, void, undefined>
   /** By position; one record for all of a stretch that cannot be read. */

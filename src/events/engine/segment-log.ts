@@ -15,6 +15,7 @@ import { oldestPosition, readChained } from './read-chained.ts'
 const lastInstant = 8.64e15
 
 export const segmentLog = (ledger: Reader): EventLog => ({
+  outside: null,
   parts: (query) => readLogParts(ledger, query),
   records: (range) => readRecords(ledger, range),
   chained: (range) => readChained(ledger, range),
