@@ -37,6 +37,7 @@ interface StoredRow extends Row, RecordRow {
   text: string
   received_at: number
   digest_before: string
+  digest_after: string
 }
 
 const columns = 'position, at, chain, seq, text, note'
@@ -237,11 +238,16 @@ export class Archive {
 }
 
 function storedRecord(row: StoredRow): StoredRecord {
-  const { position, at, chain, seq, text, received_at: receivedAt, digest_before: digestBefore } = row
-  const own = { position, at, chain, seq, text, receivedAt, digestBefore: digestBefore === '' ? null : digestBefore }
+  const { position, at, chain, seq, text, received_at: receivedAt } = row
+  const { digest_before: digestBefore, digest_after: digestAfter } = row
+  const named = (digest: string): string | null => (digest === '' ? null : digest)
+  const own = {
+    ...{ position, at, chain, seq, text, receivedAt },
+    ...{ digestBefore: named(digestBefore), digestAfter: named(digestAfter) },
+  }
   try {
     const quarantine = noteOf(row)
-    const expected = rowOf({ ...own, quarantine, digestBefore })
+    const expected = rowOf({ ...own, quarantine, digestBefore, digestAfter })
     const altered = Object.keys(expected).filter((name) => !Bun.deepEquals(row[name], expected[name]))
     return { ...own, quarantine, altered }
   } catch {

@@ -144,6 +144,7 @@ function recordsOf(
       found.push({
         ...{ position, receivedAt, seq, chain: run.chain, text: body.toString(), at: block.times[ordinal] ?? 0 },
         ...{ quarantine: block.quarantined.get(ordinal), digestBefore: seq === part.first ? part.digestBefore : '' },
+        digestAfter: seq === part.last ? part.walk.digest : '',
       })
       position += 1
     }

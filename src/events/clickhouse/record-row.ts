@@ -15,6 +15,8 @@ export interface MovedRecord {
   quarantine: Quarantine | undefined
   /** The chain's digest before it, where the ledger names it; else empty. */
   digestBefore: string
+  /** The same behind it. */
+  digestAfter: string
 }
 
 /** The other columns are those of schema.ts. */
@@ -24,14 +26,15 @@ export interface RecordRow extends Record<string, unknown> {
 }
 
 export function rowOf(moved: MovedRecord): RecordRow {
-  const { position, at, receivedAt, chain, seq, text, quarantine, digestBefore } = moved
+  const { position, at, receivedAt, chain, seq, text, quarantine, digestBefore, digestAfter } = moved
   const record: LogRecord = quarantine === undefined ? JSON.parse(text) : quarantinedEvent(quarantine, at)
   const facets = new Map<FacetName, Set<string>>(facetNames.map((facet) => [facet, new Set()]))
   visitFacets(record, (facet, value) => facets.get(facet)?.add(value.toWellFormed()))
   const ids = new Set<string>()
   visitIds(record, (id) => ids.add(id.toWellFormed()))
   return {
-    ...{ position, at, received_at: receivedAt, chain, seq, digest_before: digestBefore, text },
+    ...{ position, at, received_at: receivedAt, chain, seq, text },
+    ...{ digest_before: digestBefore, digest_after: digestAfter },
     note: quarantine === undefined ? '' : JSON.stringify(quarantine),
     ids: [...ids],
     ...Object.fromEntries([...facets].map(([facet, values]) => [facet, [...values]])),

@@ -3,7 +3,7 @@
  * queries open few texts; `gatehouse_events` is in the order in which pages are read.
  *
  *   at, received_at   milliseconds since the epoch, as the ledger has them; `time` is `at` for people
- *   digest_before     the chain's digest before the record where the ledger named it, else empty
+ *   digest_before     the chain's digest before the record where the ledger named it, else empty; `digest_after` alike
  *   note              what the ledger says of a quarantined record, as JSON, else empty
  *   a facet           the values that the record's events have of it (log/record.ts)
  *
@@ -36,6 +36,7 @@ const table = `CREATE TABLE IF NOT EXISTS ${recordsTable} (
   chain LowCardinality(String) CODEC(ZSTD(1)),
   seq UInt64 CODEC(Delta(8), ZSTD(1)),
   digest_before String CODEC(ZSTD(1)),
+  digest_after String CODEC(ZSTD(1)),
   note String CODEC(ZSTD(1)),
   text String CODEC(ZSTD(6)),
   ids Array(String) CODEC(ZSTD(1)),

@@ -47,6 +47,8 @@ export interface StoredRecord extends ChainedRecord {
   receivedAt: number
   /** The chain's digest before it, where one was named. */
   digestBefore: string | null
+  /** The chain's digest behind it, where one was named: at the end of what came together. */
+  digestAfter: string | null
   /** What is stored beside the text and is not what the text says. */
   altered: readonly string[]
 }

@@ -8,7 +8,8 @@ import type { SegmentReading } from './segment-check.ts'
 
 /** Gives how many events the record is; 0 where it has no place in its chain. */
 export function followStored(reading: SegmentReading, stored: StoredRecord): number {
-  const { chain, seq, position, at, receivedAt, text, quarantine, digestBefore, altered } = stored
+  const { chain, seq, position, at, receivedAt, text, quarantine, altered } = stored
+  const { digestBefore, digestAfter } = stored
   for (const column of altered) {
     reading.findings.add(finding('segment.index_altered', { from: position, to: position, column }))
   }
@@ -20,5 +21,6 @@ export function followStored(reading: SegmentReading, stored: StoredRecord): num
   const deviation = deviationOf({ chain, seq, position, at, receivedAt, quarantine, body }, record)
   if (deviation !== null) check.found(deviation, seq, seq, record?.event_id ?? null)
   if (deviation !== 'event.time_altered') check.received(at, receivedAt)
+  if (digestAfter !== null) check.named(digestAfter)
   return record === null ? 1 : eventsOf(record)
 }
