@@ -5,6 +5,7 @@ import { type ClickHouseServer, startClickHouse } from '../../../test/fakes/clic
 import { silentLog } from '../../lib/log/log.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
 import { keepLogIn, logOf } from '../engine/log-of.ts'
+import { announcedHead } from '../ingest/ingest.ts'
 import { chainStart } from '../log/chain.ts'
 import { failing, LogModel } from '../testing/log-model.ts'
 import { holdsForAnySteps } from '../testing/log-suite.ts'
@@ -94,6 +95,16 @@ test('a move that ClickHouse did not answer keeps the records in the ledger', as
     expect(await movedUpTo(store.ledger)).toBe(1)
   }
   expect(await moveOldRecords(options())).toBe(10)
+})
+
+test('a worker learns its head while ClickHouse is away', async () => {
+  const model = await logOfTen()
+  await moveOldRecords(options())
+  server.before = () => Promise.reject(new Error('gone'))
+  const head = await announcedHead(store.ledger, 'chain-1')
+  await expect(Array.fromAsync(logOf(store.ledger).records({ from: 1, before: 3 }))).rejects.toThrow('ClickHouse')
+  server.before = () => undefined
+  expect(head).toEqual({ ...(model.chains.get('chain-1')?.head ?? { seq: 0, digest: '' }), earlier: [] })
 })
 
 test('records that were inserted twice under different tokens are shown once', async () => {

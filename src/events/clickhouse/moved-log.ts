@@ -3,6 +3,7 @@
  * the ledger are read there, all others in the ledger. While something reads, records may move: then it reads again
  * where it was, by the new boundary.
  */
+import { Failure } from '../../failure.ts'
 import type { Reader } from '../../store/open.ts'
 import type { ChainedRecord, ChainReader, EventLog, PositionRange } from '../engine/event-log.ts'
 import { segmentLog } from '../engine/segment-log.ts'
@@ -124,11 +125,17 @@ function chainsOfBoth(ledger: Reader, archive: Archive, recent: EventLog): Chain
     },
     async points(chain, seqs) {
       const near = await inLedger.points(chain, seqs)
-      const far = await archive.points(chain, seqs, await movedUpTo(ledger))
+      // A worker that starts must learn its head while ClickHouse is away too.
+      const far = await archive.points(chain, seqs, await movedUpTo(ledger)).catch(noneWhereAway)
       const all = new Map([...far, ...near].map((point) => [point.seq, point]))
       return [...all.values()].toSorted((one, other) => one.seq - other.seq)
     },
   }
+}
+
+function noneWhereAway(error: unknown): [] {
+  if (error instanceof Failure && error.code === 'dependency_unavailable') return []
+  throw error
 }
 
 async function* partsOfBoth(

@@ -37,7 +37,10 @@ export interface ChainReader {
    * before; null if there is none. From 0 on: the first that is kept.
    */
   firstSince(chain: string, receivedAt: number): Promise<number | null>
-  /** For each number, a point of the chain at most as far, where the log names a digest without reading records. */
+  /**
+   * For each number, a point of the chain at most as far, where the log names a digest without reading records: as many
+   * of them as can be read now.
+   */
   points(chain: string, seqs: readonly number[]): Promise<{ seq: number; digest: string }[]>
 }
 
