@@ -106,10 +106,17 @@ async function compareQuery(model: LogModel, adapter: Adapter, { query: ask, pag
   expect(idsOf(await readByParts(model, query))).toEqual(idsOf(expected))
 }
 
-async function comparePositions(model: LogModel, from: number): Promise<void> {
+async function comparePositions(model: LogModel, adapter: Adapter, from: number): Promise<void> {
   const read = await Array.fromAsync(logOf(model.ledger).records({ from, before: from + 20 }))
   const expected = model.records.filter(({ position }) => position >= from && position < from + 20)
   expect(read.map(({ position, at, text }) => ({ position, at, text }))).toEqual(expected)
+  const positions: number[] = []
+  for await (const { position, chain, seq, text } of logOf(model.ledger).chained({ from, before: from + 20 })) {
+    expect(model.chains.get(chain)?.texts[seq - 1]).toBe(text)
+    positions.push(position)
+    if (positions.length % 3 === 0) await meddle(model, adapter)
+  }
+  expect(positions).toEqual(expected.map(({ position }) => position))
 }
 
 async function compareChain(model: LogModel, name: string, after: number, upTo: number): Promise<void> {
@@ -137,7 +144,7 @@ async function take(model: LogModel, adapter: Adapter, each: Step): Promise<void
     if (await adapter.canRemoveOldest()) await model.removeOldest()
   } else if ('move' in each) await adapter.move(each.crash)
   else if ('query' in each) await compareQuery(model, adapter, each)
-  else if ('positions' in each) await comparePositions(model, each.positions)
+  else if ('positions' in each) await comparePositions(model, adapter, each.positions)
   else await compareChain(model, `chain-${each.chain}`, each.after, each.upTo)
 }
 

@@ -4,11 +4,12 @@ import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickh
 import { type ClickHouseServer, startClickHouse } from '../../../test/fakes/clickhouse.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { Archive } from '../clickhouse/archive.ts'
-import { moveOldRecords } from '../clickhouse/move.ts'
+import { moveOldRecords, moveSome } from '../clickhouse/move.ts'
 import { movedLog } from '../clickhouse/moved-log.ts'
 import { clickhouseSchema, recordsTable } from '../clickhouse/schema.ts'
 import { keepLogIn } from '../engine/log-of.ts'
-import { TestProof } from '../testing/proof.ts'
+import { retentionDays, TestProof } from '../testing/proof.ts'
+import { type VerifyLine, verifyEvents } from './verify.ts'
 
 let server: ClickHouseServer
 let client: ClickHouseClient
@@ -34,12 +35,11 @@ beforeEach(async () => {
 const command = (query: string) =>
   client.command({ query, clickhouse_settings: { mutations_sync: '2', lightweight_deletes_sync: '2' } })
 
-const move = (segments?: number) =>
-  moveOldRecords({
-    ...{ ledger: proof.store.ledger, archive, log: silentLog, clock: { now: () => proof.now + 1 } },
-    ...(segments === undefined ? {} : { segments }),
-    keepMilliseconds: 0,
-  })
+const moving = () => ({
+  ...{ ledger: proof.store.ledger, archive, log: silentLog, clock: { now: () => proof.now + 1 }, keepMilliseconds: 0 },
+})
+
+const move = () => moveOldRecords(moving())
 
 test('a log that moved verifies, and goes on to', async () => {
   expect(await move()).toBe(16)
@@ -51,6 +51,25 @@ test('a log that moved verifies, and goes on to', async () => {
   expect(await proof.findings({ since: proof.now - 1 })).toEqual([])
   const summary = (await proof.verify()).at(-1)
   expect(summary).toMatchObject({ kind: 'summary', records: 19, findings: 0 })
+})
+
+test('records that move while they are verified are all read, once', async () => {
+  const { state, ledger } = proof.store
+  let elapsed = 0
+  let moved = 0
+  const lines: VerifyLine[] = []
+  for await (const line of verifyEvents({
+    ...{ state, ledger, since: null, pinned: [], witnesses: [], now: proof.now + 20_000 },
+    ...{ signal: new AbortController().signal, retention: retentionDays * 86_400_000 },
+    // So each segment is followed by a line of progress.
+    monotonic: () => (elapsed += 2_000),
+  })) {
+    lines.push(line)
+    if (line.kind === 'progress') moved += (await moveSome({ ...moving(), segments: 2 })) ?? 0
+  }
+  expect(moved).toBe(16)
+  expect(lines.filter(({ kind }) => kind === 'finding')).toEqual([])
+  expect(lines.at(-1)).toMatchObject({ kind: 'summary', records: 16 })
 })
 
 test('an altered text is found by its chain', async () => {
