@@ -179,6 +179,12 @@ export class Archive {
     return row === undefined || row.records === 0 ? null : row.first
   }
 
+  /** Whether something was received before an instant: an index of the table says it. */
+  async holdsReceivedBefore(instant: number): Promise<boolean> {
+    const query = `SELECT position FROM ${recordsTable} WHERE received_at < {instant:Int64} LIMIT 1`
+    return (await this.table.rows(query, { instant })).length > 0
+  }
+
   /** Where the first record of a chain behind a number is; null where there is none. */
   async firstBehind(chain: string, seq: number, below: number): Promise<number | null> {
     const [row] = await this.table.rows<{ first: number; records: number }>(

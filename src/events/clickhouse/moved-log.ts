@@ -28,6 +28,7 @@ export function movedLog(ledger: Reader, archive: Archive): EventLog {
     outside: {
       boundary: () => movedUpTo(ledger),
       oldest: async () => (await archive.bounds(await movedUpTo(ledger)))?.oldest ?? null,
+      holdsReceivedBefore: (instant) => archive.holdsReceivedBefore(instant),
       firstBehind: async (chain, seq) => await archive.firstBehind(chain, seq, await movedUpTo(ledger)),
       stored: (range) => archive.stored(range),
       remove: (before) => archive.table.remove(before),

@@ -62,6 +62,8 @@ export interface OutsideRecords {
   boundary(): Promise<number>
   /** The first position that is there; null where nothing is. */
   oldest(): Promise<number | null>
+  /** Whether something is there that was received before an instant, in milliseconds since the epoch. */
+  holdsReceivedBefore(instant: number): Promise<boolean>
   /** Where the first record of a chain behind a number is; null where none is there. */
   firstBehind(chain: string, seq: number): Promise<number | null>
   /** By position, whatever is stored. */

@@ -32,6 +32,9 @@ export async function removeOutside(options: RetentionOptions, outside: OutsideR
   const old = clock.now() - settings.event_retention_days * dayMs
   const before = old - (old % dayMs)
   const heldBefore = before - settings.sink_hold_days * dayMs
+  if (!(await outside.holdsReceivedBefore(before))) {
+    return { removed: 0, finished: true, isEmpty: !(await outside.holdsReceivedBefore(Number.MAX_SAFE_INTEGER)) }
+  }
   let removed = 0
   for (;;) {
     const floors = await readFloors(options)
