@@ -1,5 +1,6 @@
 /** How often each property is tried: `LOG_RUNS=1000 bun test src/events/clickhouse/moved-log.test.ts` tries hard. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { type ClickHouseServer, startClickHouse } from '../../../test/fakes/clickhouse.ts'
 import { silentLog } from '../../lib/log/log.ts'
@@ -85,6 +86,33 @@ test('a move that stops after ClickHouse has the records shows each of them once
   const records = await Array.fromAsync(logOf(store.ledger).records({ from: 1, before: 11 }))
   expect(records.map(({ text }) => text)).toEqual(model.records.map(({ text }) => text))
 })
+
+test.each(['before', 'after'] as const)(
+  'a process that is killed %s ClickHouse has the records loses none',
+  async (moment) => {
+    const model = await logOfTen()
+    const script = join(import.meta.dir, '../testing/move-process.ts')
+    const child = Bun.spawn([process.execPath, script, store.directory, server.url])
+    server[moment] = async (statement) => {
+      if (!statement.startsWith('INSERT')) return
+      child.kill('SIGKILL')
+      await child.exited
+    }
+    await child.exited
+    server[moment] = () => undefined
+    expect(child.signalCode).toBe('SIGKILL')
+    expect(await movedUpTo(store.ledger)).toBe(1)
+    const texts = async () => {
+      const records = await Array.fromAsync(logOf(store.ledger).records({ from: 1, before: 11 }))
+      return records.map(({ text }) => text)
+    }
+    const expected = model.records.map(({ text }) => text)
+    expect(await texts()).toEqual(expected)
+    expect(await moveOldRecords(options())).toBe(10)
+    expect(await texts()).toEqual(expected)
+    expect(await countOf(recordsTable)).toBe(10)
+  },
+)
 
 test('a move that ClickHouse did not answer keeps the records in the ledger', async () => {
   await logOfTen()
