@@ -64,11 +64,15 @@ export async function moveOldRecords(options: MoveOptions): Promise<number> {
 export async function moveSome({ ledger, archive, clock, log, ...options }: MoveOptions): Promise<number | null> {
   const before = clock.now() - (options.keepMilliseconds ?? usuallyKeptMilliseconds)
   const segments = await readOld(ledger, before, options.segments ?? segmentsAtOnce)
-  if (segments.length === 0) return null
+  const [first] = segments
+  if (first === undefined) return null
   const end = await archive.table.end()
   const { next } = await readLogHead(ledger)
   if (end > next) {
-    log.error({ clickhouse: end, ledger: next }, 'ClickHouse has records that the ledger lacks: nothing is moved')
+    log.error(
+      { clickhouse: end, ledger: next, position: first.first },
+      'ClickHouse has records that the ledger lacks: nothing is moved. See the handbook, events in ClickHouse',
+    )
     return null
   }
   const blocks = Map.groupBy(

@@ -59,7 +59,7 @@ test('whatever is appended, merged, moved and crashes, readers get what a plain 
     canRemoveOldest: async () => (await archive.bounds(Number.MAX_SAFE_INTEGER)) === null,
   }
   let moves = 0
-  await holdsForAnySteps(store.ledger, adapter, Number(process.env.LOG_RUNS ?? 40))
+  await holdsForAnySteps(store.ledger, adapter, Number(process.env.LOG_RUNS ?? 150))
   expect(moves).toBeGreaterThan(0)
 }, 600_000)
 
@@ -159,6 +159,23 @@ test('nothing is moved where ClickHouse has records that the ledger lacks', asyn
   await new LogModel(store.ledger).append('chain-2', [anyShape])
   expect(await moveOldRecords(options())).toBe(0)
   expect(await movedUpTo(store.ledger)).toBe(1)
+})
+
+test('a restored ledger that gives positions again keeps its records', async () => {
+  const model = await logOfTen()
+  await moveOldRecords(options())
+  await model.begin()
+  const restored = new LogModel(store.ledger)
+  await restored.append(
+    'chain-2',
+    Array.from({ length: 12 }, () => ({ ...anyShape, at: 1_020 })),
+  )
+  await expect(moveOldRecords(options())).rejects.toThrow('other records')
+  const texts = (await Array.fromAsync(logOf(store.ledger).records({ from: 1, before: 13 }))).map(({ text }) => text)
+  expect(texts).toEqual(restored.records.map(({ text }) => text))
+  // As the handbook says.
+  await client.command({ query: `DELETE FROM ${recordsTable} WHERE position >= 1` })
+  expect(await moveOldRecords(options())).toBe(12)
 })
 
 test('records that do not lead to the digest of their chain stay in the ledger', async () => {

@@ -21,6 +21,12 @@ const failed = (cause: unknown): Failure =>
 const isUnknownTable = (error: unknown): boolean =>
   error instanceof Error && 'type' in error && error.type === 'UNKNOWN_TABLE'
 
+/** A ledger that was restored gives positions again that ClickHouse has from before. */
+const otherRecords = (position: number): Failure =>
+  new Failure('dependency_unavailable', {
+    message: `ClickHouse has other records than the ledger from position ${position} on: nothing is moved. See the handbook, events in ClickHouse`,
+  })
+
 /** Throws `dependency_unavailable` where ClickHouse does not answer. */
 export class RecordsTable {
   readonly #client: ClickHouseClient
@@ -72,10 +78,11 @@ export class RecordsTable {
         })
         .catch((error: unknown) => Promise.reject(failed(error)))
       const [found] = await this.rows<{ records: number }>(
-        `SELECT uniqExact(position) AS records FROM ${recordsTable} WHERE position BETWEEN {first:UInt64} AND {last:UInt64}`,
+        `SELECT uniqExact((position, at, chain, seq, text)) AS records FROM ${recordsTable} WHERE position BETWEEN {first:UInt64} AND {last:UInt64}`,
         { first: first.position, last: last.position },
       )
       if (found?.records === rows.length) return
+      if (found !== undefined && found.records > rows.length) throw otherRecords(first.position)
     }
     throw new Failure('dependency_unavailable', { message: 'ClickHouse took records and does not have them' })
   }

@@ -44,6 +44,7 @@ type Step =
   | { chain: number; after: number; upTo: number }
 
 const crash = fc.option(fc.nat(12), { nil: null, freq: 6 })
+const crashOfMove = fc.option(fc.nat(12), { nil: null, freq: 2 })
 const appendOf = (least: number, most: number) =>
   fc.record({ chain: fc.nat(2), records: fc.array(shape, { minLength: least, maxLength: most }) })
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -52,7 +53,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { arbitrary: fc.record({ writers: appendOf(1, 3) }), weight: 1 },
   { arbitrary: fc.record({ merge: fc.integer({ min: 1, max: 4 }), crash }), weight: 6 },
   { arbitrary: fc.record({ retain: fc.constant(true as const) }), weight: 2 },
-  { arbitrary: fc.record({ move: fc.constant(true as const), crash }), weight: 4 },
+  { arbitrary: fc.record({ move: fc.constant(true as const), crash: crashOfMove }), weight: 6 },
   {
     arbitrary: fc.record({ query: asked, page: fc.integer({ min: 1, max: 40 }), mergeBetween: fc.boolean() }),
     weight: 5,
