@@ -68,6 +68,13 @@ const shape = {
   state_token: text
     .optional()
     .describeSecret('The credential with which the control plane writes the state (a secret)'),
+  events_url: httpUrl
+    .optional()
+    .describe(
+      'The ClickHouse that keeps events older than ten minutes, with the database as its path; default: the ledger keeps them all',
+    ),
+  events_user: text.default('default').describe('The user of events_url'),
+  events_password: text.optional().describeSecret('The password of events_user (a secret)'),
   ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),
   ledger_token: text
     .optional()

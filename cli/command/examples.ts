@@ -159,6 +159,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'install systemd': ['> /etc/systemd/system/gatehouse.service'],
   'install kubernetes': ['> gatehouse.yaml'],
   'install compose': ['> compose.yaml'],
+  'install clickhouse': ['> gatehouse-events.sql'],
   'install keys': ['./keys'],
   'auth login': ['', '--headless --api-url https://gatehouse.example.com'],
   'auth logout': [''],

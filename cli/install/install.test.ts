@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { environmentName, settingNames } from '../../src/config.ts'
+import { clickhouseSchema } from '../../src/events/clickhouse/schema.ts'
 import { version } from '../../src/version.ts'
 import { runCommandLine } from '../command/command.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
@@ -18,6 +19,11 @@ async function printed(...rawArguments: string[]): Promise<string> {
   await runCommandLine(install(terminal), rawArguments, terminal)
   return terminal.written()
 }
+
+test('prints the tables of ClickHouse, each statement ended', async () => {
+  const statements = (await printed('clickhouse')).split(/;\n+/)
+  expect(statements).toEqual([...clickhouseSchema, ''])
+})
 
 const verifier = Bun.which('systemd-analyze')
 

@@ -3,6 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { Settings } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
+import { movedLog } from '../events/clickhouse/moved-log.ts'
+import { keepLogIn } from '../events/engine/log-of.ts'
 import type { ExportRunner } from '../events/export/export-runner.ts'
 import { createProof } from '../events/proof/proof.ts'
 import { connectedWorkers } from '../fleet/coordinator/connected-workers.ts'
@@ -43,6 +45,7 @@ export interface ControlPlaneOptions {
 /** The parts behind the routes. The base address is set when the listener has its port. */
 export async function connectParts({ settings, clock, newId, log }: ControlPlaneOptions, { source, ...store }: Store) {
   const [state, ledger] = [withCollected(store.state, 'state'), withCollected(store.ledger, 'ledger')]
+  if (store.archive !== null) keepLogIn(ledger, movedLog(ledger, store.archive.archive))
   const masterKey = await loadMasterKey({
     settings,
     dataDirectory: resolve(settings.data),
@@ -125,6 +128,7 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
   })
   return {
     shared,
+    archive: store.archive?.archive ?? null,
     workers,
     metrics,
     addresses,

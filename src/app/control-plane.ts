@@ -166,7 +166,8 @@ function serve(
   const issuerKeys = keyRefresher({ ...shared, fetch, plainHttp: settings.plain_http_providers, log })
   const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated, issuerKeys }, log))
   housekeeping.start()
-  const merging = mergingRounds(ledger, log)
+  const archive = parts.archive
+  const merging = mergingRounds(ledger, log, archive === null ? undefined : { archive, clock: shared.clock })
   merging.start()
   const rechecking = recheckingRounds(parts, log)
   rechecking.start()

@@ -23,7 +23,7 @@ async function record(count: number): Promise<void> {
 const segments = async () => (await store.ledger.read('select 1 from event_segments')).length
 
 test('merges segments of the event log in rounds, also those that come between two', async () => {
-  const merging = mergingRounds(store.ledger, silentLog, 1)
+  const merging = mergingRounds(store.ledger, silentLog, undefined, 1)
   await record(32)
   const before = await recordedTexts(store.ledger)
   merging.start()
@@ -48,7 +48,7 @@ test('a stop waits for one merge and lets no other begin', async () => {
       await store.ledger.write(statements, patient)
     },
   }
-  const merging = mergingRounds(slow, silentLog, 1)
+  const merging = mergingRounds(slow, silentLog, undefined, 1)
   merging.start()
   await begun.promise
   await merging.stop()

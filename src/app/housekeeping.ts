@@ -1,10 +1,13 @@
 /** The background work of a control plane: at its start, and every few seconds. */
 import { isNotNull, lte } from 'drizzle-orm'
 import { applyQueueChanges } from '../escalations/arrivals.ts'
+import type { Archive } from '../events/clickhouse/archive.ts'
+import { moveOldRecords } from '../events/clickhouse/move.ts'
 import { mergeSegments } from '../events/log/merge-segments.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
 import { removeOldRollups } from '../events/rollups/rollup-retention.ts'
 import { removeOldSessions } from '../events/sessions/session-sums.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { settleOAuth } from '../oauth/follow-person.ts'
@@ -53,13 +56,27 @@ export async function housekeep(
 }
 
 /**
- * Merges small segments of the event log, apart from the other work, which must not wait for it. Stopping waits for one
- * merge at most.
+ * Merges small segments of the event log, and moves older records to ClickHouse where there is one, apart from the other
+ * work, which must not wait for it. Stopping waits for one merge and one insert at most.
  */
-export function mergingRounds(ledger: Database, log: Log, restMilliseconds = mergingMilliseconds) {
+export function mergingRounds(
+  ledger: Database,
+  log: Log,
+  moving?: { archive: Archive; clock: Clock },
+  restMilliseconds = mergingMilliseconds,
+) {
   const ending = new AbortController()
-  const merge = () => mergeSegments(ledger, ending.signal)
-  const rounds = new Rounds(restMilliseconds, () => tryEach(log, [['merging of the event log', merge]]))
+  const { signal } = ending
+  const merge = () => mergeSegments(ledger, signal)
+  const move = async () => {
+    if (moving !== undefined) await moveOldRecords({ ledger, ...moving, log, signal })
+  }
+  const rounds = new Rounds(restMilliseconds, () =>
+    tryEach(log, [
+      ['merging of the event log', merge],
+      ['moving events to ClickHouse', move],
+    ]),
+  )
   return {
     start: () => rounds.start(),
     stop: () => {

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Settings } from '../config.ts'
+import { type ConnectedArchive, connectArchive } from '../events/clickhouse/connect.ts'
 import { Failure } from '../failure.ts'
 import { requireSoundText } from '../store/damage/damaged-text.ts'
 import { createReadCredentials, type ReadCredential } from '../store/keys/read-credential.ts'
@@ -15,8 +16,12 @@ export interface Store {
   ledger: Database
   /** Where gateways read the state: a file of this host, or a server with credentials that only read it. */
   source: { file: string } | { url: string; credential(): ReadCredential }
+  /** Where older events are; null where the ledger keeps them all. */
+  archive: ConnectedArchive | null
   close(): void
 }
+
+type OpenedStore = Omit<Store, 'archive'>
 
 type StoreSettings = Pick<
   Settings,
@@ -24,6 +29,9 @@ type StoreSettings = Pick<
   | 'state_token'
   | 'ledger_url'
   | 'ledger_token'
+  | 'events_url'
+  | 'events_user'
+  | 'events_password'
   | 'state_signing_key_file'
   | 'state_read_token'
   | 'master_key'
@@ -49,14 +57,22 @@ export async function openStore(settings: StoreSettings, directory: string, now:
     await requireBoth(store)
     await migrateState(store.state)
     await migrateLedger(store.ledger)
-    return store
+    const archive = await connectArchive(settings)
+    return {
+      ...store,
+      archive,
+      close() {
+        store.close()
+        void archive?.close()
+      },
+    }
   } catch (error) {
     store.close()
     throw error
   }
 }
 
-async function openFiles(directory: string): Promise<Store> {
+async function openFiles(directory: string): Promise<OpenedStore> {
   const file = join(directory, 'state.db')
   const state = await openDatabase(file, directory)
   const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
@@ -79,7 +95,7 @@ async function openFiles(directory: string): Promise<Store> {
   return { state, ledger, source: { file }, close }
 }
 
-async function openServers(settings: StoreSettings, now: () => number): Promise<Store> {
+async function openServers(settings: StoreSettings, now: () => number): Promise<OpenedStore> {
   const { state_url: stateUrl = '', ledger_url: ledgerUrl = '' } = settings
   const state = await openRemoteDatabase({ url: stateUrl, token: settings.state_token, name: 'state' })
   const ledger = await openRemoteDatabase({ url: ledgerUrl, token: settings.ledger_token, name: 'ledger' })

@@ -4,6 +4,7 @@
  * SQL text: a range of positions that the primary key finds.
  */
 
+import { logOf } from '../events/engine/log-of.ts'
 import { readLogHead } from '../events/log/segment-rows.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database, Reader } from '../store/open.ts'
@@ -44,11 +45,7 @@ function stateOf(isEnabled: boolean, { failures }: Delivery, lag: number): (type
 
 /** About when the record at a position happened: the first one of its block. */
 async function happenedAt(ledger: Reader, position: number): Promise<number> {
-  const [row] = await ledger.read<{ at: number | null }>(
-    'select first_at as at from event_blocks where first_position <= ? order by first_position desc limit 1',
-    [position],
-  )
-  return row?.at ?? Date.now()
+  return (await logOf(ledger).timeAt(position)) ?? Date.now()
 }
 
 /** The lag of every sink that is not disabled, as metrics and alerts see it. */

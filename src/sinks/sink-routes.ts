@@ -9,6 +9,7 @@ import { requireVersion } from '../api/entity-tag.ts'
 import { recordPage } from '../api/page.ts'
 import { idParams } from '../api/resource.ts'
 import { resourceRoutes } from '../api/resource-routes.ts'
+import { logOf } from '../events/engine/log-of.ts'
 import type { Event } from '../events/event.ts'
 import { brokenConstraint } from '../events/log/append.ts'
 import { readLogHead } from '../events/log/segment-rows.ts'
@@ -28,7 +29,6 @@ import { verifyArchive } from './archive/verify-archive.ts'
 import { checkSink } from './check-sink.ts'
 import { readDeliveries, type SinkAndDelivery, type SinkRow } from './delivery/cursor.ts'
 import { type SinkDependencies, sinkEvent, testItem } from './delivery/sink-events.ts'
-import { oldestPosition } from './formats/read-chained.ts'
 import { sinkKindOf } from './kinds/index.ts'
 import { progressOf } from './sink-lag.ts'
 import { configSchema, type SinkCredentials, type SinkReply, sinkResource } from './sink-resource.ts'
@@ -87,7 +87,7 @@ export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
         ...{ enabled: enabled ? 1 : 0, createdAt: clock.now(), version: 1 },
       }
       const { next } = await readLogHead(ledger)
-      const position = start === 'now' ? next : ((await oldestPosition(ledger)) ?? next)
+      const position = start === 'now' ? next : ((await logOf(ledger).oldest()) ?? next)
       const secret = setCredentials(masterKey, row.id, nonEmpty(credentials), clock.now())
       const event = await sinkEvent(deps, { type: 'sink.created', sink: row, details: { kind, url }, by: call })
       await recordChange(deps, event, [...addSink(row, position), ...secret])

@@ -5,8 +5,8 @@
  */
 import { Failure } from '../../failure.ts'
 import type { Database } from '../../store/open.ts'
+import { logOf } from '../engine/log-of.ts'
 import type { FoundEvent } from '../log/log-query.ts'
-import { readLogParts } from '../log/read-log.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
 import { csvHeader, csvRow, type ExtraColumn } from './csv.ts'
@@ -118,7 +118,7 @@ async function* readPagesOnce(ledger: Database, window: ExportWindow): AsyncGene
   const query = { since, until, ceiling, ...conditions, order: 'oldest', after: null } as const
   let found: FoundEvent[] = []
   let reached = since
-  for await (const part of readLogParts(ledger, query)) {
+  for await (const part of logOf(ledger).parts(query)) {
     if (signal.aborted) return
     found.push(...part.events)
     reached = part.reached.at
@@ -133,9 +133,7 @@ async function* readPagesOnce(ledger: Database, window: ExportWindow): AsyncGene
 
 /** How much of the time between its first and its last event an export has passed. */
 async function progressOf(ledger: Database, { since, until }: ExportWindow): Promise<(at: number) => number> {
-  const [bounds] = await ledger.read<{ first: number | null; last: number | null }>(
-    'select (select min(first_at) from event_blocks) as first, (select max(last_at) from event_blocks) as last',
-  )
+  const bounds = await logOf(ledger).times()
   const first = Math.max(since, bounds?.first ?? since)
   const last = Math.min(until ?? Number.MAX_SAFE_INTEGER, bounds?.last ?? since)
   return (at) => Math.max(0, Math.min(1, (at - first) / Math.max(1, last - first)))

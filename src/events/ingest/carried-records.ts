@@ -5,7 +5,7 @@
  */
 import { z } from 'zod'
 import type { Reader } from '../../store/open.ts'
-import { openSegments, readChain } from '../log/read-records.ts'
+import { logOf } from '../engine/log-of.ts'
 import type { LogRecord } from '../log/record.ts'
 
 const carriedSchema = z.object({ instance_id: z.uuid(), n: z.number().int().min(1) })
@@ -17,14 +17,14 @@ export async function recordedBefore(
   records: readonly LogRecord[],
 ): Promise<ReadonlySet<string>> {
   const [gatewayId, , worker] = chain.split('/')
-  const open = openSegments()
+  const chains = logOf(ledger).chains()
   const found = new Set<string>()
   for (const { event_id: id, details } of records) {
     const { data: place } = carriedSchema.safeParse(details?.carried_from)
     if (place === undefined) continue
     const former = `${gatewayId}/${place.instance_id}/${worker}`
     const range = { after: place.n - 1, upTo: place.n, bodies: true }
-    for await (const record of readChain(ledger, former, range, open)) {
+    for await (const record of chains.records(former, range)) {
       if (record !== null && idOf(record.body) === id) found.add(id)
     }
   }

@@ -8,6 +8,7 @@ import { Failure } from '../../failure.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
+import { logOf } from '../engine/log-of.ts'
 import {
   appendStatements,
   brokenConstraint,
@@ -17,10 +18,8 @@ import {
   isBusy,
   readChainHead,
 } from '../log/append.ts'
-import { readChain } from '../log/read-records.ts'
 import type { LogRecord } from '../log/record.ts'
 import type { NewRecord } from '../log/segment.ts'
-import { readChainRows } from '../log/segment-rows.ts'
 import { pendingRollups } from '../rollups/pending-rollups.ts'
 import { sessionStatements } from '../sessions/session-sums.ts'
 import { type ReceivedBatch, readBatch } from './read-batch.ts'
@@ -49,16 +48,10 @@ export const chainHead = (ledger: Database, chain: string): Promise<ChainHead> =
 /** Like `chainHead`, with points that are at least 1, 2, 4, … records back, as far as they are kept. */
 export async function announcedHead(ledger: Database, chain: string): Promise<ChainHead & { earlier: ChainHead[] }> {
   const head = await readChainHead(ledger, chain)
-  const back = Array.from({ length: maxEarlier }, (_, power) => head.seq - 2 ** power + 1)
-  const rows = await readChainRows(
-    ledger,
-    chain,
-    `and first_seq > 1 and first_seq in (select (select max(first_seq) from segment_chains
-      where chain = ? and first_seq <= wanted.value) from json_each(?) as wanted) order by first_seq`,
-    [chain, JSON.stringify(back)],
-  )
+  const back = Array.from({ length: maxEarlier }, (_, power) => head.seq - 2 ** power)
+  const earlier = await logOf(ledger).chains().points(chain, back)
   await ledger.flush()
-  return { ...head, earlier: rows.map(({ first, digestBefore: digest }) => ({ seq: first - 1, digest })) }
+  return { ...head, earlier }
 }
 
 /**
@@ -134,7 +127,9 @@ async function requireSameHistory(ledger: Database, batch: Batch, head: ChainHea
   if (texts.length === 0 || first > head.seq) return
   if (last === head.seq && digest !== head.digest) throw new Failure('chain_fork')
   const upTo = Math.min(last, head.seq)
-  for await (const record of readChain(ledger, chain, { after: first - 1, upTo, bodies: true })) {
+  for await (const record of logOf(ledger)
+    .chains()
+    .records(chain, { after: first - 1, upTo, bodies: true })) {
     if (record === null) throw new Failure('chain_fork', { message: 'A recorded part of this chain is damaged' })
     if (!Buffer.from(texts[record.seq - first] ?? '').equals(record.body)) throw new Failure('chain_fork')
   }

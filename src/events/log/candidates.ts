@@ -5,7 +5,7 @@
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { storedBytes } from '../../store/damage/stored-text.ts'
-import type { Database } from '../../store/open.ts'
+import type { Reader } from '../../store/open.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { type BlockPlaces, mayHaveTags, tagOf } from './block-places.ts'
 import { blocksWith, hashOfId } from './id-hashes.ts'
@@ -58,7 +58,7 @@ export const mayHaveEvents = (
 
 /** Blocks that can match, in the order in which their first possible event comes. */
 export class Candidates {
-  readonly #ledger: Database
+  readonly #ledger: Reader
   readonly #query: LogQuery
   readonly #merges: number
   readonly #tags: readonly (readonly number[])[]
@@ -68,7 +68,7 @@ export class Candidates {
   #done = false
   #index: readonly Statement[] | null = null
 
-  constructor(ledger: Database, query: LogQuery, merges: number) {
+  constructor(ledger: Reader, query: LogQuery, merges: number) {
     this.#ledger = ledger
     this.#query = query
     this.#merges = merges
@@ -161,7 +161,7 @@ interface FacetList {
 }
 
 /** Conditions: the ids, or the facet with few rows if there is one, find the blocks, and the other facets are checked. */
-async function chooseIndex(ledger: Database, query: LogQuery): Promise<Statement[]> {
+async function chooseIndex(ledger: Reader, query: LogQuery): Promise<Statement[]> {
   const { facets, ids } = query
   const counted = await Promise.all(
     facets.map(async ({ facet, values }) => {
@@ -203,7 +203,7 @@ const checkedFor = ({ facet, list }: FacetList): Statement => ({
  * Segments that may hold all ids, each with its blocks that may (bit n for block n). What happened since an instant was
  * received since then.
  */
-async function blocksWithIds(ledger: Database, { ids, ceiling, since }: LogQuery): Promise<[number, number][]> {
+async function blocksWithIds(ledger: Reader, { ids, ceiling, since }: LogQuery): Promise<[number, number][]> {
   const hashes = ids.map(hashOfId)
   const found: [number, number][] = []
   let before = ceiling

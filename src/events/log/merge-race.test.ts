@@ -2,12 +2,12 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Database } from '../../store/open.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
+import { eventsOf } from '../engine/log-of.ts'
 import { testEvent } from '../testing/ledger.ts'
 import { dropSegments } from '../testing/recorded.ts'
 import { appendStatements, headAfter, readChainHead } from './append.ts'
 import type { LogQuery } from './log-query.ts'
 import { mergeSegments } from './merge-segments.ts'
-import { readLog } from './read-log.ts'
 import { decodeHeader } from './segment-codec.ts'
 import { readSegments } from './segment-rows.ts'
 
@@ -54,14 +54,14 @@ test('finds a request whose segment is merged while it is looked for', async () 
     matches: (event: { request_id: string | null }) => event.request_id === 'request-7',
   }
   const ledger = between(() => mergeSegments(store.ledger))
-  const found = await Array.fromAsync(readLog(ledger, query))
+  const found = await Array.fromAsync(eventsOf(ledger, query))
   expect(found.map(({ event }) => event.request_id)).toEqual(['request-7'])
 })
 
 test('leaves out what retention removes while it is looked for', async () => {
   for (let count = 0; count < 3; count += 1) await append([{}])
   const ledger = between(() => dropSegments(store.ledger, 'first_position = 1'))
-  const found = await Array.fromAsync(readLog(ledger, everything))
+  const found = await Array.fromAsync(eventsOf(ledger, everything))
   expect(found.map(({ event }) => event.request_id)).toEqual(['request-2', 'request-1'])
 })
 
@@ -76,7 +76,7 @@ test('finds each of very many values of a facet, and writes a header of a bounde
   expect(Math.max(...sizes)).toBeLessThanOrEqual(2049)
   for (const index of [0, 1000, 2047, 2048, 3000, 4799]) {
     const query = { ...everything, facets: [{ facet: 'model' as const, values: [`model-${index}`] }] }
-    const found = await Array.fromAsync(readLog(store.ledger, query))
+    const found = await Array.fromAsync(eventsOf(store.ledger, query))
     expect(found.map(({ event }) => event.details)).toEqual([model(index)])
   }
 })

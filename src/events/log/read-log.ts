@@ -14,7 +14,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import type { Database } from '../../store/open.ts'
+import type { Reader } from '../../store/open.ts'
 import type { Event } from '../event.ts'
 import { type Candidate, Candidates, mayHaveEvents } from './candidates.ts'
 import type { FoundEvent, LogQuery, Place } from './log-query.ts'
@@ -36,16 +36,11 @@ export interface LogPart {
   reached: Place
 }
 
-/** The events that a query matches, in its order. */
-export async function* readLog(ledger: Database, query: LogQuery): AsyncGenerator<FoundEvent, void, undefined> {
-  for await (const { events } of readLogParts(ledger, query)) yield* events
-}
-
 /**
- * The same in parts of at most `mostInPart` events. A part ends where a block has to be opened, so that a reader can
+ * The events that a query matches, in its order and in parts of at most `mostInPart` events. A part ends where a block has to be opened, so that a reader can
  * end early although nothing was found. Other work goes on between two parts.
  */
-export async function* readLogParts(ledger: Database, query: LogQuery): AsyncGenerator<LogPart, void, undefined> {
+export async function* readLogParts(ledger: Reader, query: LogQuery): AsyncGenerator<LogPart, void, undefined> {
   let after = query.after
   for (;;) {
     const { merges } = await readLogHead(ledger)
@@ -58,8 +53,9 @@ export async function* readLogParts(ledger: Database, query: LogQuery): AsyncGen
   }
 }
 
-async function* mergeBlocks(
-  ledger: Database,
+/** The same as long as `merges` is what it was: at the end of this, and nothing more, once segments were merged. */
+export async function* mergeBlocks(
+  ledger: Reader,
   query: LogQuery,
   merges: number,
 ): AsyncGenerator<LogPart | 'merged', void, undefined> {

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Statement } from '../../store/statement.ts'
 import { type TemporaryStore, temporaryStore } from '../../store/testing/store.ts'
+import { eventsOf } from '../engine/log-of.ts'
 import { asked, LogModel, queryOf, shape } from '../testing/log-model.ts'
 import type { FoundEvent } from './log-query.ts'
-import { readLog } from './read-log.ts'
 import { readChain, readRecords } from './read-records.ts'
 
 let store: TemporaryStore
@@ -72,7 +72,7 @@ test('whichever bit flips, readers get no wrong event and miss only those of a b
       for (const each of queries) {
         const query = queryOf(each, model.next, null)
         const expected = model.find(query)
-        const found = await Array.fromAsync(readLog(store.ledger, query))
+        const found = await Array.fromAsync(eventsOf(store.ledger, query))
         const named = found.filter(isDamaged)
         const events = found.filter((one) => !isDamaged(one)).map(({ event }) => event)
         expect(named.length).toBeLessThanOrEqual(1)

@@ -4,10 +4,9 @@
  * digests covers it: a0 = SHA-256(domain ‖ chain id), an = SHA-256(an−1 ‖ n ‖ SHA-256(text of n)). It is computed when a
  * checkpoint is signed, and only its heads are kept.
  */
-import type { Reader } from '../../store/open.ts'
+import type { ChainReader } from '../engine/event-log.ts'
 import { ChainWalk } from '../log/chain.ts'
 import type { Quarantine } from '../log/quarantine.ts'
-import { type OpenSegments, readChain } from '../log/read-records.ts'
 import type { ChainPoint } from './checkpoint.ts'
 
 interface Arrival {
@@ -29,15 +28,14 @@ export const arrivalsStart = (chain: string): string =>
 
 /** The digest of arrivals up to record `to`, continued from `from`. Null if records between are missing or damaged. */
 export async function arrivalsUpTo(
-  ledger: Reader,
+  chains: ChainReader,
   chain: string,
   from: Pick<ChainPoint, 'seq' | 'arrivals'>,
   to: number,
-  open: OpenSegments,
 ): Promise<string | null> {
   const walk = new ChainWalk(from.arrivals)
   let last = from.seq
-  for await (const record of readChain(ledger, chain, { after: from.seq, upTo: to, bodies: false }, open)) {
+  for await (const record of chains.records(chain, { after: from.seq, upTo: to, bodies: false })) {
     if (record === null) return null
     walk.step(record.seq, arrivalText(record))
     last = record.seq

@@ -14,8 +14,9 @@ import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
 import type { Statement } from '../../store/statement.ts'
 import { readHead } from '../change-statements.ts'
+import type { ChainReader } from '../engine/event-log.ts'
+import { logOf } from '../engine/log-of.ts'
 import { chainStart } from '../log/chain.ts'
-import { digestAt, type OpenSegments, openSegments } from '../log/read-records.ts'
 import { openFloor, readStoredFloors } from '../retention/retention-floor.ts'
 import { arrivalsStart, arrivalsUpTo } from './arrivals.ts'
 import {
@@ -129,14 +130,14 @@ async function readHeads(
   const chains = await readChains(ledger)
   const floors = await readFloors(ledger, keys)
   const heads = new Map<string, ChainPoint>()
-  const open = openSegments()
+  const reader = logOf(ledger).chains()
   for (const { chain, seq, digest } of chains) {
     const floor = floors.get(chain)
     // Its events are all removed: the floor says so, and a worker that comes back brings the chain back.
     if (floor?.seq === seq) continue
     const known = former.heads.get(chain)
     const base = known !== undefined && known.seq > (floor?.seq ?? 0) ? known : floor
-    const point = await pointAt(ledger, chain, { base, removed: base === floor, open }, { seq, digest })
+    const point = await pointAt(reader, chain, { base, removed: base === floor }, { seq, digest })
     if (point === null) log.error({ chain, seq }, 'A chain does not continue from its last signed head')
     const kept = point ?? known
     if (kept !== undefined) heads.set(chain, kept)
@@ -152,17 +153,17 @@ async function readHeads(
  * continue.
  */
 async function pointAt(
-  ledger: Database,
+  reader: ChainReader,
   chain: string,
-  { base, removed, open }: { base: ChainPoint | undefined; removed: boolean; open: OpenSegments },
+  { base, removed }: { base: ChainPoint | undefined; removed: boolean },
   head: { seq: number; digest: string },
 ): Promise<ChainPoint | null> {
   const from = base ?? { seq: 0, digest: chainStart(chain), arrivals: arrivalsStart(chain) }
   if (head.seq < from.seq) return null
   if (head.seq === from.seq) return head.digest === from.digest ? from : null
-  if (!removed && (await digestAt(ledger, chain, from.seq, open)) !== from.digest) return null
-  if ((await digestAt(ledger, chain, head.seq, open)) !== head.digest) return null
-  const arrivals = await arrivalsUpTo(ledger, chain, from, head.seq, open)
+  if (!removed && (await reader.digestAt(chain, from.seq)) !== from.digest) return null
+  if ((await reader.digestAt(chain, head.seq)) !== head.digest) return null
+  const arrivals = await arrivalsUpTo(reader, chain, from, head.seq)
   return arrivals === null ? null : { ...head, arrivals }
 }
 

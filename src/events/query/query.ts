@@ -10,10 +10,10 @@ import { z } from 'zod'
 import { openCursor, sealCursor } from '../../api/cursor.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
+import { logOf } from '../engine/log-of.ts'
 import type { Event } from '../event.ts'
 import type { Place } from '../log/log-query.ts'
-import { isMatch, readLogParts } from '../log/read-log.ts'
-import { readRecords } from '../log/read-records.ts'
+import { isMatch } from '../log/read-log.ts'
 import { eventsOfRecord } from '../log/record-events.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import { type EventConditions, type EventFilters, filterValues } from './filters.ts'
@@ -88,7 +88,7 @@ async function readPage(
   if (conditions === 'nothing') return { events, reached: null }
   const ends = clock.monotonic() + pageMilliseconds
   let last: Place | null = null
-  for await (const part of readLogParts(ledger, { ...window, ...conditions, order, until: untilOf(options) })) {
+  for await (const part of logOf(ledger).parts({ ...window, ...conditions, order, until: untilOf(options) })) {
     for (const { event, at, position, index } of part.events) {
       if (events.length === limit) return { events, reached: last }
       events.push(event)
@@ -113,7 +113,7 @@ async function readArrived(
   if (conditions === 'nothing') return whole
   const until = untilOf(options)
   const ends = clock.monotonic() + pageMilliseconds
-  for await (const record of readRecords(ledger, { from: from.position, before: next })) {
+  for await (const record of logOf(ledger).records({ from: from.position, before: next })) {
     const { position, at } = record
     const isInWindow = at >= since && at < until
     for (const [index, { event }] of isInWindow ? eventsOfRecord(record).entries() : []) {

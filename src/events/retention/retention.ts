@@ -7,37 +7,19 @@
  * What does not verify is not removed: it is evidence for an auditor. Nothing behind it is removed either, because a
  * floor says that all before it was as signed.
  */
-import type { Log } from '../../lib/log/log.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import type { Statement } from '../../store/statement.ts'
+import { logOf } from '../engine/log-of.ts'
 import { brokenConstraint } from '../log/append.ts'
-import { ChainWalk, chainStart } from '../log/chain.ts'
 import { recordBytes } from '../log/segment.ts'
 import { decodeBlock, decodeHeader, type Header } from '../log/segment-codec.ts'
 import { type PlacedBlock, readBlocks, readSegments, removeSegments, type SegmentRow } from '../log/segment-rows.ts'
-import { arrivalsStart, arrivalText } from '../proof/arrivals.ts'
-import { readKeyRing, type SigningKey } from '../proof/checkpoint-key.ts'
-import { type Floor, floorBody, floorKind, openFloor, raiseFloor, readStoredFloors } from './retention-floor.ts'
-
-interface RetentionOptions {
-  ledger: Database
-  key: SigningKey
-  clock: { now(): number; monotonic(): number }
-  log: Log
-  settings: { event_retention_days: number; sink_hold_days: number }
-  /**
-   * The position from which a sink still needs the log; null where none does. It is kept for `sink_hold_days` more, and
-   * no longer.
-   */
-  heldFrom(): Promise<number | null>
-  /** How long one round works; the next continues. Default: one second. */
-  roundMs?: number
-}
-
-const dayMs = 86_400_000
-/** Signatures of floors between two turns of other work: a few milliseconds. */
-const floorsAtOnce = 50
+import { arrivalText } from '../proof/arrivals.ts'
+import { readKeyRing } from '../proof/checkpoint-key.ts'
+import { dayMs, FloorWalk, firstFloor, floorStatements, type Raised, type RetentionOptions } from './floor-walk.ts'
+import { removeOutside } from './outside-retention.ts'
+import { openFloor, readStoredFloors } from './retention-floor.ts'
 
 /** One round. Returns how many events were removed, and whether all old enough are gone. */
 export async function removeOldEvents(options: RetentionOptions): Promise<{ removed: number; finished: boolean }> {
@@ -45,6 +27,12 @@ export async function removeOldEvents(options: RetentionOptions): Promise<{ remo
   const before = clock.now() - settings.event_retention_days * dayMs
   const ends = clock.monotonic() + (options.roundMs ?? 1000)
   let removed = 0
+  const { outside } = logOf(ledger)
+  if (outside !== null) {
+    const round = await removeOutside(options, outside, ends)
+    if (!round.isEmpty) return { removed: round.removed, finished: round.finished }
+    removed = round.removed
+  }
   for (;;) {
     const oldest = await readOldest(ledger)
     if (oldest === null || !isOlder(oldest, before)) return { removed, finished: true }
@@ -83,12 +71,6 @@ async function readOldest(ledger: Database): Promise<OldSegment | null> {
 const isOlder = ({ row, blocks }: OldSegment, before: number): boolean =>
   row.receivedAt < before && blocks.every(({ last_at }) => last_at < before)
 
-/** A floor, where it was and where it will be. */
-interface Raised {
-  from: number
-  floor: Floor
-}
-
 /** The floors behind a segment; null where its records do not follow from the present ones. */
 async function raisedFloors(ledger: Database, segment: OldSegment, header: Header): Promise<Raised[] | null> {
   const keys = await readKeyRing(ledger)
@@ -104,34 +86,6 @@ async function raisedFloors(ledger: Database, segment: OldSegment, header: Heade
   return (await walkSegment(segment, header, walks))
     ? [...walks.values()].map((walk) => walk.raised(segment.row.receivedAt))
     : null
-}
-
-const firstFloor = (chain: string): Floor => ({
-  ...{ chain, seq: 0, until: 0 },
-  digest: chainStart(chain),
-  arrivals: arrivalsStart(chain),
-})
-
-/** Walks a chain on from its floor. */
-class FloorWalk {
-  readonly records: ChainWalk
-  readonly arrivals: ChainWalk
-  readonly #floor: Floor
-  seq: number
-
-  constructor(floor: Floor) {
-    this.#floor = floor
-    this.seq = floor.seq
-    this.records = new ChainWalk(floor.digest)
-    this.arrivals = new ChainWalk(floor.arrivals)
-  }
-
-  raised(receivedAt: number): Raised {
-    const { chain, seq: from, until } = this.#floor
-    const { seq, records, arrivals } = this
-    const floor = { chain, seq, digest: records.digest, arrivals: arrivals.digest, until: Math.max(until, receivedAt) }
-    return { from, floor }
-  }
 }
 
 /** Whether the records of a segment follow from the floors, and lead to the digests that its runs name. */
@@ -171,7 +125,7 @@ async function walkSegment(
 
 /** False where another control plane was first, or merged the segment: it is read again. */
 async function remove(
-  { ledger, key, clock }: RetentionOptions,
+  options: RetentionOptions,
   { first, records, receivedAt }: SegmentRow,
   { header, raised }: { header: Header; raised: readonly Raised[] },
 ): Promise<boolean> {
@@ -182,17 +136,13 @@ async function remove(
       args: [first, records],
     },
   ]
-  for (const [index, { from, floor }] of raised.entries()) {
-    statements.push(...raiseFloor(floor.chain, from, floor.seq, key.sign(floorKind, floorBody(floor, clock.now()))))
-    if (index % floorsAtOnce === floorsAtOnce - 1) await yieldToEventLoop()
-  }
-  statements.push(...removeSegments([{ first, facets: header.facets }]), {
+  statements.push(...(await floorStatements(options, raised)), ...removeSegments([{ first, facets: header.facets }]), {
     sql: 'update event_log set removed_until = max(removed_until, ?)',
     args: [receivedAt],
   })
   try {
     // If the host crashes, segments and floors are back as they were: no need to wait for the disk.
-    await ledger.write(statements, {})
+    await options.ledger.write(statements, {})
     return true
   } catch (error) {
     if (brokenConstraint(error) === 'check') return false

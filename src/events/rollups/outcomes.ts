@@ -1,14 +1,10 @@
 /**
  * Reads the outcomes that sums count (rollup.ts) from the log again: some at a time, added up to tallies. Blocks that
  * cannot be read are left out: `verify` names them.
- *
- * SQL text: ranges of the primary key.
  */
 import type { Database } from '../../store/open.ts'
-import type { Statement } from '../../store/statement.ts'
+import { eventsOf, logOf } from '../engine/log-of.ts'
 import type { Event } from '../event.ts'
-import { readLog } from '../log/read-log.ts'
-import { readRecords } from '../log/read-records.ts'
 import { eventsOfRecord } from '../log/record-events.ts'
 import { countedOutcome, countedTypes, type Step, stepMilliseconds } from './rollup.ts'
 import { addOutcome, type Tally } from './tally.ts'
@@ -36,7 +32,7 @@ export async function* readOutcomes(
     ...{ order: 'oldest' as const, since: from, until, ceiling: upTo + 1, after: null },
     ...{ facets: [{ facet: 'type' as const, values: countedTypes }], ids: [] },
   }
-  for await (const { event, at } of readLog(ledger, query)) {
+  for await (const { event, at } of eventsOf(ledger, query)) {
     if (at >= hour + stepMilliseconds.hour || tallying.outcomes === outcomesAtOnce) yield tallying.take()
     hour = at - (at % stepMilliseconds.hour)
     tallying.add(event, at)
@@ -50,29 +46,17 @@ export async function* readOutcomesBehind(
   { from, until }: Window,
   { behind, upTo }: { behind: number; upTo: number },
 ): AsyncGenerator<Tally[]> {
-  const blocks = blocksBehind(behind, { from, until })
-  const [range] = await ledger.read<{ first: number | null; last: number }>(
-    `select min(first_position) as first, max(first_position + records - 1) as last ${blocks.sql}`,
-    blocks.args,
-  )
-  if (range === undefined || range.first === null) return
+  const range = await logOf(ledger).arrived(behind, { from, until })
+  if (range === null) return
   const tallying = new Tallying('minute')
   const positions = { from: Math.max(behind + 1, range.first), before: Math.min(upTo, range.last) + 1 }
-  for await (const record of readRecords(ledger, positions)) {
+  for await (const record of logOf(ledger).records(positions)) {
     if (record.at < from || record.at >= until) continue
     for (const { event } of eventsOfRecord(record)) tallying.add(event, record.at)
     if (tallying.outcomes >= outcomesAtOnce) yield tallying.take()
   }
   yield tallying.take()
 }
-
-/** SQL from `from` on: the blocks with records behind a position that may have happened in the window. */
-export const blocksBehind = (position: number, { from, until }: Window): Statement => ({
-  sql: `from event_blocks
-    where first_position >= coalesce((select max(first_position) from event_blocks where first_position <= ?), 0)
-      and first_position + records - 1 > ? and +first_at < ? and +last_at >= ?`,
-  args: [position, position, until, from],
-})
 
 /** Adds outcomes up. A recount compares minutes only while they are stored, so all count in them. */
 class Tallying {

@@ -4,6 +4,7 @@
  * longer be known: what is older than the oldest event that must still exist, and minutes that are about to be removed.
  */
 import type { Database } from '../../store/open.ts'
+import { logOf } from '../engine/log-of.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import { readOutcomes } from './outcomes.ts'
 import { minutesKeptMilliseconds, stepMilliseconds } from './rollup.ts'
@@ -67,14 +68,13 @@ async function knownFrom({ ledger, now, retention, since }: RecountOptions): Pro
 async function nextInstant(ledger: Database, from: number): Promise<number | null> {
   const [row] = await ledger.read<{ at: number | null }>(
     `select cast(min(at) as real) as at from (
-      select ?1 as at where exists (
-        select 1 from event_blocks indexed by event_blocks_end where last_at >= ?1 and first_at < ?1)
-      union all select min(first_at) from event_blocks where first_at between ?1 and ?2
-      union all select min(at) from event_rollups where step = 'minute' and at between ?1 and ?2
+      select min(at) as at from event_rollups where step = 'minute' and at between ?1 and ?2
       union all select min(at) from event_rollups where step <> 'minute' and at between ?1 and ?2)`,
     [from, lastInstant],
   )
-  return row?.at ?? null
+  const ofSums = row?.at ?? null
+  const ofEvents = await logOf(ledger).nextTime(from)
+  return ofSums === null || ofEvents === null ? (ofSums ?? ofEvents) : Math.min(ofSums, ofEvents)
 }
 
 /** Ids of rows with an impossible time, at most `rowsAtOnce`. */

@@ -106,17 +106,17 @@ export class LogModel {
   events: FoundEvent[] = []
   records: KeptRecord[] = []
   readonly chains = new Map<string, ModelChain>()
-  readonly #ledger: Database
+  readonly ledger: Database
   #position = 1
 
   constructor(ledger: Database) {
-    this.#ledger = ledger
+    this.ledger = ledger
   }
 
   /** Empties the log. */
   async begin(): Promise<void> {
     const tables = ['event_segments', 'event_blocks', 'segment_facets', 'segment_chains', 'chains']
-    await this.#ledger.write([
+    await this.ledger.write([
       ...tables.map((table): Statement => ({ sql: `delete from ${table}`, args: [] })),
       { sql: 'update event_log set next_position = 1, merges = 0', args: [] },
     ])
@@ -144,12 +144,12 @@ export class LogModel {
     const statements = appendStatements(batch, sizes.full)
     if (crash !== null) {
       // The crash is the error; what it left is compared afterwards.
-      await failing(this.#ledger, crash)
+      await failing(this.ledger, crash)
         .write(statements)
         .catch(() => undefined)
       return
     }
-    await this.#ledger.write(statements)
+    await this.ledger.write(statements)
     chain.digests.push(...digests)
     for (const { text, at, record } of records) {
       chain.texts.push(text)
@@ -168,23 +168,23 @@ export class LogModel {
     const record = recordOf({ at: 1_000, team: 0, token: 0, model: 0, request: 0, blocked: false, attempts: 0 })
     const records = [{ text: JSON.stringify(record), at: 1_000, record }]
     const late = appendStatements({ chain: name, head, records, digest: 'late', receivedAt }, sizes.full)
-    return await this.#ledger.write(late).then(
+    return await this.ledger.write(late).then(
       () => false,
       () => true,
     )
   }
 
   async merge(crash: number | null = null): Promise<void> {
-    if (crash === null) await mergeOnce(this.#ledger, sizes)
-    else await mergeOnce(failing(this.#ledger, crash), sizes)
+    if (crash === null) await mergeOnce(this.ledger, sizes)
+    else await mergeOnce(failing(this.ledger, crash), sizes)
   }
 
   /** Removes the oldest segment, as retention does. */
   async removeOldest(): Promise<void> {
-    const [oldest] = await readSegments(this.#ledger, 'order by first_position limit 1', [])
+    const [oldest] = await readSegments(this.ledger, 'order by first_position limit 1', [])
     const header = oldest === undefined ? null : decodeHeader(oldest.header)
     if (oldest === undefined || header === null) return
-    await this.#ledger.write(removeSegments([{ first: oldest.first, facets: header.facets }]))
+    await this.ledger.write(removeSegments([{ first: oldest.first, facets: header.facets }]))
     const end = oldest.first + oldest.records
     this.events = this.events.filter(({ position }) => position >= end)
     this.records = this.records.filter(({ position }) => position >= end)

@@ -9,11 +9,14 @@
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
+import type { OutsideRecords } from '../engine/event-log.ts'
+import { logOf } from '../engine/log-of.ts'
 import { chainStart } from '../log/chain.ts'
 import { arrivalsStart } from '../proof/arrivals.ts'
 import type { Floor } from '../retention/retention-floor.ts'
 import { ChainCheck } from './chain-check.ts'
 import { type Finding, Findings, finding } from './finding.ts'
+import { followStored } from './outside-check.ts'
 import { type SegmentReading, verifySegment } from './segment-check.ts'
 import { readSignedFloors, type SignedRecord } from './signed-record.ts'
 import {
@@ -30,6 +33,9 @@ import {
   segmentBehind,
   tablesOfSegments,
 } from './stored-log.ts'
+
+/** Records outside of the ledger between two turns of other work. */
+const recordsAtOnce = 256
 
 interface LogOptions {
   ledger: Database
@@ -48,6 +54,7 @@ export class LogCheck implements SegmentReading {
   /** Of segments, and of what names no chain. */
   readonly findings = new Findings()
   readonly #signed: SignedRecord
+  readonly #outside: OutsideRecords | null
   readonly #checks = new Map<string, ChainCheck>()
   readonly #seen = new Map<number, SeenSegment>()
   #floors = new Map<string, Floor>()
@@ -61,6 +68,7 @@ export class LogCheck implements SegmentReading {
 
   constructor({ ledger, signal }: LogOptions, signed: SignedRecord) {
     this.ledger = ledger
+    this.#outside = logOf(ledger).outside
     this.signal = signal
     this.#signed = signed
   }
@@ -126,20 +134,26 @@ export class LogCheck implements SegmentReading {
    */
   async #readFloors(tell: boolean): Promise<{ first: number; expected: number | null; removedUntil: number | null }> {
     for (;;) {
-      const first = await readFirstPosition(this.ledger)
+      const first = await this.#firstPosition()
       const floors = await readSignedFloors(this.ledger, this.#signed.keys)
-      if ((await readFirstPosition(this.ledger)) !== first) continue
+      if ((await this.#firstPosition()) !== first) continue
       const sound = floors.filter((each): each is Floor => !('kind' in each))
       const altered = floors.filter((each): each is Finding => 'kind' in each)
       this.#floors = new Map(sound.map((floor) => [floor.chain, floor]))
       if (tell) for (const each of altered) this.check(each.chain ?? '').findings.add(each)
       if (altered.length > 0) return { first, expected: null, removedUntil: null }
+      const expected = sound.reduce((sum, { seq }) => sum + seq, 1)
       return {
-        first,
-        expected: sound.reduce((sum, { seq }) => sum + seq, 1),
+        // What is outside of the ledger is removed after the floors were raised.
+        first: this.#outside === null ? first : Math.max(first, expected),
+        expected,
         removedUntil: sound.reduce((most, { until }) => Math.max(most, until), 0),
       }
     }
+  }
+
+  async #firstPosition(): Promise<number> {
+    return (await this.#outside?.oldest()) ?? (await readFirstPosition(this.ledger))
   }
 
   /** The position of the first segment with a record behind the base of its chain. */
@@ -148,6 +162,8 @@ export class LogCheck implements SegmentReading {
     for (const [chain, check] of this.#checks) {
       const segment = await segmentBehind(this.ledger, chain, check.seq)
       if (segment !== null) least = Math.min(least, segment)
+      const outside = (await this.#outside?.firstBehind(chain, check.seq)) ?? null
+      if (outside !== null) least = Math.min(least, outside)
       await yieldToEventLoop()
     }
     return least
@@ -159,7 +175,12 @@ export class LogCheck implements SegmentReading {
     // Where the last one ended; behind it `next` moves on with each block.
     let reached = this.next
     while (this.next < this.end && !this.signal.aborted) {
+      if (await this.#hasOutside()) yield* this.#recordsOutside()
       const segment = await this.#following(last)
+      if (segment === null || segment.first >= this.end || segment.first > this.next) {
+        // It may have left the ledger meanwhile.
+        if (await this.#hasOutside()) continue
+      }
       if (segment === null || segment.first >= this.end) break
       if (last !== null && segment.first > last.first && segment.first < reached) {
         if (await this.isStill(segment)) this.#overlapping(segment)
@@ -199,6 +220,32 @@ export class LogCheck implements SegmentReading {
     const holding = await readSegmentAt(this.ledger, this.next)
     if (holding !== null && holding.first + holding.records > this.next && !isSame(holding, last)) return holding
     return await readSegmentBehind(this.ledger, last?.first ?? this.next)
+  }
+
+  /** Whether the next record is outside of the ledger. */
+  async #hasOutside(): Promise<boolean> {
+    if (this.#outside === null || this.signal.aborted) return false
+    return this.next < Math.min(this.end, await this.#outside.boundary())
+  }
+
+  /** Follows the records that are outside of the ledger, up to where those of the ledger begin. */
+  async *#recordsOutside(): AsyncGenerator<void, void, undefined> {
+    if (this.#outside === null) return
+    const before = Math.min(this.end, await this.#outside.boundary())
+    for await (const record of this.#outside.stored({ from: this.next, before })) {
+      if (this.signal.aborted) return
+      const { position } = record
+      if (position > this.next && (await this.#resume()).first <= this.next) this.#missing(this.next, position - 1)
+      this.events += followStored(this, record)
+      this.next = position + 1
+      if (position % recordsAtOnce === 0) {
+        yield
+        await yieldToEventLoop()
+      }
+    }
+    if (this.next >= before) return
+    if ((await this.#resume()).first <= this.next) this.#missing(this.next, before - 1)
+    this.next = before
   }
 
   #overlapping({ first, records }: SegmentRows): void {

@@ -13,8 +13,8 @@
  */
 import { and, eq, isNull } from 'drizzle-orm'
 import { controlPlaneEvent } from '../../events/control-plane-event.ts'
+import { eventsOf } from '../../events/engine/log-of.ts'
 import type { Event } from '../../events/event.ts'
-import { readLog } from '../../events/log/read-log.ts'
 import { readLogHead } from '../../events/log/segment-rows.ts'
 import { type Change, versionArgument } from '../../events/recorder.ts'
 import { Failure } from '../../failure.ts'
@@ -106,7 +106,7 @@ async function revokeAccessByLedger(options: Options): Promise<number> {
 
 /** The events of access tokens that were revoked by themselves. */
 async function* revocationsOf({ ledger }: Options, tokens: readonly RevivedAccess[]) {
-  yield* readLog(ledger, {
+  yield* eventsOf(ledger, {
     ...{
       order: 'oldest',
       since: 0,

@@ -9,8 +9,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testApplication } from '../../api/testing/application.ts'
 import { createRecorder } from '../../events/change.ts'
+import { logOf } from '../../events/engine/log-of.ts'
 import { controlPlaneChain } from '../../events/log/chain.ts'
-import { readChain } from '../../events/log/read-records.ts'
 import type { LogRecord } from '../../events/log/record.ts'
 import type { Recorder } from '../../events/recorder.ts'
 import { asFailure, envelope, Failure } from '../../failure.ts'
@@ -243,7 +243,7 @@ export class TemporaryFleet {
     )
     const found: WorkerEvent[] = []
     for (const { chain, seq: upTo } of chains) {
-      for await (const record of readChain(this.ledger, chain, { after: 0, upTo, bodies: true })) {
+      for await (const record of logOf(this.ledger).chains().records(chain, { after: 0, upTo, bodies: true })) {
         if (record === null) throw new RangeError(`A record of ${chain} cannot be read`)
         const event: LogRecord = JSON.parse(Buffer.from(record.body).toString())
         found.push({ chain, seq: record.seq, ...event })

@@ -7,8 +7,8 @@
  * Events are read newest first, up to a limit.
  */
 
+import { eventsOf } from '../../events/engine/log-of.ts'
 import type { Event, Verdict } from '../../events/event.ts'
-import { readLog } from '../../events/log/read-log.ts'
 import { readLogHead } from '../../events/log/segment-rows.ts'
 import { visibilityFilter } from '../../events/query/visibility-filter.ts'
 import type { Visibility } from '../../events/visibility.ts'
@@ -87,7 +87,7 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
   }
   const seen = visibilityFilter(visibility)
   if (seen === 'nothing') return found
-  const outcomes = readLog(ledger, {
+  const outcomes = eventsOf(ledger, {
     ...{
       order: 'newest',
       since,

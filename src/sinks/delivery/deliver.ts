@@ -5,11 +5,11 @@
  * die between any two: the parcel is then sent again as it was.
  */
 
+import { logOf } from '../../events/engine/log-of.ts'
 import { readLogHead } from '../../events/log/segment-rows.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { compileFilter } from '../formats/filter.ts'
 import { Proofs } from '../formats/proof.ts'
-import { oldestPosition } from '../formats/read-chained.ts'
 import { sinkKindOf } from '../kinds/index.ts'
 import { type Receiver, ReceiverFailed, type ReceiverTools, type Sink } from '../sink.ts'
 import { openSink } from '../stored-sink.ts'
@@ -164,7 +164,7 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
       const { next: before } = await readLogHead(ledger)
       if (before <= delivery.position) return
       const drawn = await draw(open, delivery, before)
-      const goesOnAt = drawn.goesOnAt ?? (drawn.parcel.next === delivery.position ? await oldestPosition(ledger) : null)
+      const goesOnAt = drawn.goesOnAt ?? (drawn.parcel.next === delivery.position ? await logOf(ledger).oldest() : null)
       if (goesOnAt !== null && goesOnAt > delivery.position) {
         if (!(await noteLost(open.sink, delivery, goesOnAt))) return
         delivery = { ...delivery, position: goesOnAt, plannedEnd: null }

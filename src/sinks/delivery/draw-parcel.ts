@@ -2,11 +2,11 @@
  * Draws the next parcel of a sink from the log: records by position, as many as its receiver takes at once. Records that
  * the filter leaves out are passed over; where the parcel is proved, their digests stand in the proof.
  */
+import { logOf } from '../../events/engine/log-of.ts'
 import type { Condition } from '../../inspection/condition.ts'
 import type { Reader } from '../../store/open.ts'
 import { itemsOf } from '../formats/items.ts'
 import { ProofOfParcel, type Proofs } from '../formats/proof.ts'
-import { readChained } from '../formats/read-chained.ts'
 import type { Item, Parcel, SinkKind } from '../sink.ts'
 import type { SinkFormat } from '../sink-resource.ts'
 
@@ -50,7 +50,7 @@ export async function drawParcel(
   let bytes = 0
   let full = false
   let goesOnAt: number | null = null
-  for await (const record of readChained(ledger, { from, before: end })) {
+  for await (const record of logOf(ledger).chained({ from, before: end })) {
     if (record.position > next) {
       if (next === from) goesOnAt = record.position
       break

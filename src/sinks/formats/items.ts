@@ -1,11 +1,12 @@
 /** What a receiver gets of a record: the record itself, its events, or these in OCSF. */
+
+import type { ChainedRecord } from '../../events/engine/event-log.ts'
 import { type Event, latencyOf } from '../../events/event.ts'
 import { eventsOfRecord } from '../../events/log/record-events.ts'
 import type { Condition } from '../../inspection/condition.ts'
 import type { Item } from '../sink.ts'
 import type { SinkFormat } from '../sink-resource.ts'
 import { ocsfOf } from './ocsf.ts'
-import type { ChainedRecord } from './read-chained.ts'
 
 /** The messages of a record that pass the filter; none: it is left out. */
 export function itemsOf(record: ChainedRecord, format: SinkFormat, filter: Condition | null): Item[] {

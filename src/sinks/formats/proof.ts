@@ -4,14 +4,14 @@
  * checkpoint stands in it where no parcel before had it, with the public keys, so that an archive needs nothing else.
  */
 import { z } from 'zod'
+import type { ChainedRecord, ChainReader } from '../../events/engine/event-log.ts'
+import { logOf } from '../../events/engine/log-of.ts'
 import { ChainWalk, chainStart } from '../../events/log/chain.ts'
-import { digestAt, openSegments } from '../../events/log/read-records.ts'
 import { readStateCheckpoint, signedSchema } from '../../events/proof/checkpoint.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { checkpointKeys } from '../../store/schema/ledger/events.ts'
-import type { ChainedRecord } from './read-chained.ts'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -56,12 +56,13 @@ export function readProof(line: string): Proof | null {
 export class Proofs {
   readonly #databases: { state: Database; ledger: Database }
   readonly #heads = new Map<string, { seq: number; digest: string }>()
-  readonly #open = openSegments()
+  readonly #chains: ChainReader
   #shown = 0
   #sending = 0
 
   constructor(databases: { state: Database; ledger: Database }) {
     this.#databases = databases
+    this.#chains = logOf(databases.ledger).chains()
   }
 
   /** The digest of a chain after number `seq`; empty where the log no longer has it. */
@@ -69,7 +70,7 @@ export class Proofs {
     if (seq === 0) return chainStart(chain)
     const known = this.#heads.get(chain)
     if (known?.seq === seq) return known.digest
-    return (await digestAt(this.#databases.ledger, chain, seq, this.#open)) ?? ''
+    return (await this.#chains.digestAt(chain, seq)) ?? ''
   }
 
   /** What was sent of a chain. */

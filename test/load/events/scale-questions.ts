@@ -1,7 +1,8 @@
 /** How long a log takes to answer what people ask of it. */
+
+import { eventsOf } from '../../../src/events/engine/log-of.ts'
 import type { Event } from '../../../src/events/event.ts'
 import type { FacetFilter, LogQuery } from '../../../src/events/log/log-query.ts'
-import { readLog } from '../../../src/events/log/read-log.ts'
 import { readRecords } from '../../../src/events/log/read-records.ts'
 import { decodeHeader } from '../../../src/events/log/segment-codec.ts'
 import { readLogHead, readSegments } from '../../../src/events/log/segment-rows.ts'
@@ -19,7 +20,7 @@ const everything = (ceiling: number): LogQuery => ({
 
 async function firstPage(ledger: Database, query: LogQuery): Promise<Event[]> {
   const events: Event[] = []
-  for await (const { event } of readLog(ledger, query)) {
+  for await (const { event } of eventsOf(ledger, query)) {
     events.push(event)
     if (events.length === page) break
   }
@@ -117,7 +118,7 @@ export async function exportAll(ledger: Database): Promise<Record<string, number
   const { next } = await readLogHead(ledger)
   const [before, began] = [process.cpuUsage(), performance.now()]
   let [events, bytes, peak] = [0, 0, 0]
-  for await (const { event, json } of readLog(ledger, { ...everything(next), order: 'oldest' })) {
+  for await (const { event, json } of eventsOf(ledger, { ...everything(next), order: 'oldest' })) {
     events += 1
     bytes += (json ?? JSON.stringify(event)).length
     if (events % 4096 === 0) peak = Math.max(peak, process.memoryUsage.rss())

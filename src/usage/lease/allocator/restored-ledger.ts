@@ -13,10 +13,10 @@
  * A worker pending reconciliation ships the missing events again before it registers. They were within its grants, so
  * they are believed (usage/settlement-statements.ts). Its registration reports its other grants.
  */
+
+import { logOf } from '../../../events/engine/log-of.ts'
 import type { Event } from '../../../events/event.ts'
 import { controlPlaneChain } from '../../../events/log/chain.ts'
-import { readChain } from '../../../events/log/read-records.ts'
-import { type ChainRow, readChainRows } from '../../../events/log/segment-rows.ts'
 import { type Database, databaseTime, type Reader } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
 import { isBehind } from '../ledger-epoch.ts'
@@ -151,24 +151,18 @@ export async function missingChangesSince(
 
 /** The first event of the control plane that retention has kept gives the version from which none may be missing. */
 async function completeFrom(ledger: Reader): Promise<number> {
-  const [first] = await readChainRows(ledger, controlPlaneChain, 'order by first_seq limit 1', [])
-  for await (const event of controlPlaneEvents(ledger, first)) return event.config_version
+  for await (const event of controlPlaneEventsSince(ledger, 0)) return event.config_version
   const [floor] = await ledger.read('select 1 from chain_floors where chain = ?', [controlPlaneChain])
   return floor === undefined ? 0 : Number.MAX_SAFE_INTEGER
 }
 
-/** The events of the control plane's own that were received since then, and some before. */
+/** The events of the control plane's own that were received since then, and some before, as far as they can be read. */
 async function* controlPlaneEventsSince(ledger: Reader, since: number): AsyncGenerator<Event, void, undefined> {
-  const received = 'and (select received_at from event_segments where first_position = segment) >= ?'
-  const [first] = await readChainRows(ledger, controlPlaneChain, `${received} order by first_seq limit 1`, [since])
-  yield* controlPlaneEvents(ledger, first)
-}
-
-/** Its events from the first of a segment on, as far as they can be read. */
-async function* controlPlaneEvents(ledger: Reader, from: ChainRow | undefined): AsyncGenerator<Event, void, undefined> {
-  if (from === undefined) return
-  const range = { after: from.first - 1, upTo: Number.MAX_SAFE_INTEGER, bodies: true }
-  for await (const record of readChain(ledger, controlPlaneChain, range)) {
+  const chains = logOf(ledger).chains()
+  const first = await chains.firstSince(controlPlaneChain, since)
+  if (first === null) return
+  const range = { after: first - 1, upTo: Number.MAX_SAFE_INTEGER, bodies: true }
+  for await (const record of chains.records(controlPlaneChain, range)) {
     if (record === null) return
     const event: Event = JSON.parse(Buffer.from(record.body).toString())
     yield event

@@ -4,24 +4,11 @@
  *
  * SQL text: the smallest key of a table.
  */
-import type { Quarantine } from '../../events/log/quarantine.ts'
-import { readRecords } from '../../events/log/read-records.ts'
-import { decodeHeader } from '../../events/log/segment-codec.ts'
-import { readSegments } from '../../events/log/segment-rows.ts'
 import type { Reader } from '../../store/open.ts'
-
-export interface ChainedRecord {
-  position: number
-  /** In milliseconds since the epoch. */
-  at: number
-  /** Empty where the segment's header cannot be read. */
-  chain: string
-  seq: number
-  text: string
-  quarantine: Quarantine | undefined
-  /** Those that cannot be read, for which it stands. */
-  damaged?: { first_position: number; records: number }
-}
+import { readRecords } from '../log/read-records.ts'
+import { decodeHeader } from '../log/segment-codec.ts'
+import { readSegments } from '../log/segment-rows.ts'
+import type { ChainedRecord, PositionRange } from './event-log.ts'
 
 /** Consecutive records of one chain. */
 interface Run {
@@ -34,7 +21,7 @@ interface Run {
 /** The records from position `from` on and below `before`; one for all of a block that cannot be read. */
 export async function* readChained(
   ledger: Reader,
-  range: { from: number; before: number },
+  range: PositionRange,
 ): AsyncGenerator<ChainedRecord, void, undefined> {
   let runs: Run[] = []
   let at = 0

@@ -1,0 +1,31 @@
+/** The connection to the ClickHouse that the settings name. Its client is loaded only where there is one. */
+import type { Settings } from '../../config.ts'
+import { Archive } from './archive.ts'
+
+export interface ConnectedArchive {
+  archive: Archive
+  close(): Promise<void>
+}
+
+/** How long an answer may take, in milliseconds. */
+const timeoutMilliseconds = 60_000
+
+/** Null where the ledger keeps the whole log. Nothing is sent before something is read or moved. */
+export async function connectArchive({
+  events_url: url,
+  events_user: username,
+  events_password: password,
+}: Pick<Settings, 'events_url' | 'events_user' | 'events_password'>): Promise<ConnectedArchive | null> {
+  if (url === undefined) return null
+  const { ClickHouseLogLevel, createClient } = await import('@clickhouse/client')
+  const client = createClient({
+    url,
+    username,
+    ...(password === undefined ? {} : { password }),
+    application: 'gatehouse',
+    request_timeout: timeoutMilliseconds,
+    // Errors are thrown, and logged by who catches them.
+    log: { level: ClickHouseLogLevel.OFF },
+  })
+  return { archive: new Archive(client), close: () => client.close() }
+}
