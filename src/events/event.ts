@@ -34,6 +34,10 @@ export const attributionSchema = z.object({
   workload_identity_id: z.string().optional().describe('The workload identity of a caller with a JWT'),
   workload_subject: z.string().optional().describe('The `sub` of that JWT'),
   client: z.string().optional().describe('The known client that sent it, such as claude-code'),
+  dimensions: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Values of the dimensions that the organization declares, such as customer'),
 })
 
 export const costAttributionSchema = z.object({

@@ -15,6 +15,7 @@ const group = (members: Partial<ConsumerGroup>): ConsumerGroup => ({
   name: 'analysts',
   requestsPerMinute: null,
   tokensPerMinute: null,
+  per: null,
   ...members,
 })
 const policy = (members: Partial<AccessPolicy>): AccessPolicy => ({

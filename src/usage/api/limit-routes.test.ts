@@ -236,7 +236,7 @@ test('a gateway reads limits by the owner they bound, and drops deleted limits',
   expect([...limits.budgetsOf.keys()]).toEqual(['team:t', 'mcp_server:s', 'mcp_server:s/buy'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
   expect(limits.groupsOf.get('user:u')).toEqual([
-    { id: 'g', name: 'analysts', requestsPerMinute: 3, tokensPerMinute: null },
+    { id: 'g', name: 'analysts', requestsPerMinute: 3, tokensPerMinute: null, per: null },
   ])
   expect(limits.excesses.size).toBe(0)
   database.run("insert into excesses values ('p/m', 'p', 'm', 9, 2, 0), ('p/old', 'p', 'old', 9, 2, 1)")
