@@ -22,6 +22,7 @@ const outcome: fc.Arbitrary<CountedOutcome> = fc.record({
     token: key,
     provider: key,
     user: key,
+    dimensions: fc.constantFrom('', '{"customer":"a"}', '{"customer":"b","feature":"a"}'),
   }),
   ...{ inputTokens: fc.nat(100), outputTokens: fc.nat(100), cost: fc.nat(1_000_000) },
   ...{ latency: duration, firstToken: duration },
@@ -66,8 +67,11 @@ test('combines outcomes that count in minutes with those that do not as if talli
 test('counts an outcome once for each kind, step and scope, and in minutes only while they are stored', () => {
   const [old, fresh] = [receivedAt - minutesKeptMilliseconds - 1, receivedAt - minutesKeptMilliseconds]
   const keys = { all: '', model: 'm', gateway: 'g', reason: 'ok', token: 't', provider: 'p', user: 'u' }
+  const dimensions = '{"customer":"c"}'
   const none = { inputTokens: 1, outputTokens: 0, cost: 0, latency: 5, firstToken: null }
-  const [late, kept] = [old, fresh].map((at) => rowsOf([[{ at, verdict: 'allow', scope: 'team-a', keys, ...none }]]))
+  const [late, kept] = [old, fresh].map((at) =>
+    rowsOf([[{ at, verdict: 'allow', scope: 'team-a', keys: { ...keys, dimensions }, ...none }]]),
+  )
   expect(kept?.map((rows) => rows.length)).toEqual(
     stages.map(({ everyTeam, ofTeams = true }) => (everyTeam && ofTeams ? 2 : 1)),
   )
