@@ -105,6 +105,11 @@ export const noAttribution: Attribution = {
   key_class: null,
 }
 
+/** The value of a dimension of attribution; null without one. */
+export function valueOfDimension({ event_attribution: { dimensions } }: Event, name: string): string | null {
+  return dimensions !== undefined && Object.hasOwn(dimensions, name) ? (dimensions[name] ?? null) : null
+}
+
 /** Milliseconds that a request or a call of a provider took; a decision's `latency_ms` is that of its policy. */
 export const latencyOf = ({ event_type: type, details }: Event): unknown =>
   type === 'decision' ? undefined : details?.latency_ms

@@ -1,7 +1,7 @@
 /** What events are filtered by: the parameters of queries and exports, and what each asks of the log. */
 import { z } from 'zod'
 import type { Database } from '../../store/open.ts'
-import { type Event, latencyOf, verdicts } from '../event.ts'
+import { type Event, latencyOf, valueOfDimension, verdicts } from '../event.ts'
 import { eventTypes } from '../event-types.ts'
 import type { FacetFilter, LogQuery } from '../log/log-query.ts'
 import type { FacetName } from '../log/record.ts'
@@ -111,7 +111,7 @@ function exactMatch(filters: EventFilters): (event: Event) => boolean {
     (request_id === undefined || event.request_id === request_id) &&
     (exchange_id === undefined || event.exchange_id === exchange_id) &&
     (session_id === undefined || event.event_attribution.session_id === session_id) &&
-    (dimension === undefined || event.event_attribution.dimensions?.[dimension] === value) &&
+    (dimension === undefined || valueOfDimension(event, dimension) === value) &&
     (text === undefined || event.reason_code.toLowerCase().includes(text)) &&
     (cost === undefined || isAtLeast(event.event_cost_attribution?.cost, cost)) &&
     (latency === undefined || isAtLeast(latencyOf(event), latency))

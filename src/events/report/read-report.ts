@@ -8,7 +8,7 @@
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { type Event, latencyOf, type Verdict } from '../event.ts'
+import { type Event, latencyOf, type Verdict, valueOfDimension } from '../event.ts'
 import { readPages } from '../export/export.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
@@ -47,7 +47,7 @@ export function readDimensions(text: string): ReadonlyMap<string, Dimension> | n
 
 function dimensionOf(name: string): Dimension | null {
   const declared = /^dimension:([a-z][a-z0-9_]{0,31})$/.exec(name)?.[1]
-  if (declared !== undefined) return ({ event_attribution: who }) => who.dimensions?.[declared] ?? null
+  if (declared !== undefined) return (event) => valueOfDimension(event, declared)
   const tag = /^tag:([^,]{1,200})$/.exec(name)?.[1]
   if (tag !== undefined) return ({ metadata = {} }) => (Object.hasOwn(metadata, tag) ? (metadata[tag] ?? null) : null)
   return Object.entries<Dimension>(dimensions).find(([known]) => known === name)?.[1] ?? null

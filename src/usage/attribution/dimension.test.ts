@@ -61,11 +61,14 @@ test('reads nothing that the caller says for a token that does not trust its cal
   expect([code, message]).toEqual(['attribution_refused', expect.stringContaining('metadata_trust')])
 })
 
-test('refuses a missing value that is required, one that is not allowed, and one that is too long', () => {
+test('refuses a missing value that is required, and one that is not allowed, too long or no plain text', () => {
   const of = (value: string) => request({ headers: new Headers({ 'x-customer-id': value }) })
   expect(refusal([dimension({ required: true })], request()).message).toContain('the header x-customer-id')
   expect(refusal([dimension({ values: new Set(['acme']) })], of('globex')).param).toBe('customer')
   expect(attribute([dimension({ values: new Set(['acme']) })], of('acme'))).toEqual({ customer: 'acme' })
+  const bodyMetadata = { customer: 'a\u0000b' }
+  const inBody = dimension({ source: { kind: 'body_metadata', key: 'customer' } })
+  expect(refusal([inBody], request({ bodyMetadata })).message).toContain('control character')
   expect(refusal([dimension()], of('a'.repeat(201))).message).toContain('longer than 200')
 })
 
@@ -84,4 +87,6 @@ test('counts requests without a value together', () => {
   const budget = { id: 'b', per: 'customer' }
   expect(budgetAccountFor(budget, null)).toBe(budgetAccountFor(budget, { feature: 'search' }))
   expect(budgetAccountFor({ id: 'b', per: null }, { customer: 'acme' })).toBe('budget/b')
+  const inherited = { id: 'b', per: 'constructor' }
+  expect(budgetAccountFor(inherited, { feature: 'search' })).toBe(budgetAccountFor(inherited, null))
 })

@@ -34,7 +34,7 @@ export interface AttributedRequest {
   readonly claims: Readonly<Record<string, string>> | null
 }
 
-/** Throws `attribution_refused` for a value that is missing and required, not allowed, or too long. */
+/** Throws `attribution_refused` for a value that is missing and required, not allowed, too long, or no plain text. */
 export function attribute(dimensions: readonly Dimension[], request: AttributedRequest): Attributed | null {
   let found: Record<string, string> | null = null
   for (const dimension of dimensions) {
@@ -70,6 +70,10 @@ function requireAllowed({ name, source, values }: Dimension, value: string): voi
     const message = `The value of ${name} is longer than ${longestValue} characters: shorten ${sourceWords(source)}`
     throw new Failure('attribution_refused', { message, param: name })
   }
+  if (/\p{Cc}/u.test(value)) {
+    const message = `The value of ${name} holds a control character: take it out of ${sourceWords(source)}`
+    throw new Failure('attribution_refused', { message, param: name })
+  }
   if (values === null || values.has(value)) return
   const message = `The value of ${name} is not among those that the organization allows: correct ${sourceWords(source)}`
   throw new Failure('attribution_refused', { message, param: name })
@@ -96,4 +100,5 @@ function sourceWords({ kind, key }: Dimension['source']): string {
 export const valueDigest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 32)
 
 /** The digest of the value that a limit with `per` counts a request by. Requests without a value are counted together. */
-export const digestFor = (per: string, values: Attributed | null): string => valueDigest(values?.[per] ?? '')
+export const digestFor = (per: string, values: Attributed | null): string =>
+  valueDigest(values !== null && Object.hasOwn(values, per) ? (values[per] ?? '') : '')

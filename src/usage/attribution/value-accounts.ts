@@ -68,6 +68,16 @@ export async function heldValueAccounts(ledger: Reader, accounts: readonly strin
   return [...found]
 }
 
+/** What the value of a budget that used most has used in a window, in nano-dollars. */
+export async function mostOfValues(ledger: Reader, budget: string, window: string): Promise<number> {
+  const [row] = await ledger.read<{ settled: number }>(
+    `select coalesce(max(settled), 0) as settled from usage_accounts where ${ofBudget}
+      and substr(account, 41 + length(?1)) = ?2`,
+    [budget, window],
+  )
+  return row?.settled ?? 0
+}
+
 /**
  * What the values of a budget used together in a window, and what workers hold of them, in nano-dollars. `window`:
  * `@2026-11-01`, or empty.

@@ -114,6 +114,7 @@ const furtherFilters: readonly Filter[] = [
   { name: 'user', label: 'Person' },
   { name: 'provider', label: 'Provider' },
   { name: 'policy', label: 'Policy' },
+  { name: 'dimension', label: 'Dimension, such as customer=acme' },
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },
