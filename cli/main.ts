@@ -46,6 +46,7 @@ export const gatehouse = (terminal: Terminal): Command =>
       budget: async () => (await import('./commands/limits/budget.ts')).budget(terminal),
       'consumer-group': async () => (await import('./commands/limits/consumer-group.ts')).consumerGroup(terminal),
       'access-policy': async () => (await import('./commands/limits/access-policy.ts')).accessPolicy(terminal),
+      dimension: async () => (await import('./commands/limits/dimension.ts')).dimension(terminal),
       connection: async () => (await import('./commands/people/connection.ts')).connectionCommands(terminal),
       auth: async () => (await import('./commands/auth.ts')).auth(terminal),
       usage: async () => (await import('./commands/usage/usage.ts')).usage(terminal),

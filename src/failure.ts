@@ -156,6 +156,16 @@ export const failures = {
     'invalid_request_error',
     'The request takes more tokens than a limit allows in a minute',
   ),
+  usage_authorization_too_many_values: row(
+    402,
+    'payment_required',
+    'A limit for each value of a dimension has as many values as the dimension allows',
+  ),
+  attribution_refused: row(
+    422,
+    'invalid_request_error',
+    'A value that spend is attributed to is missing or not allowed',
+  ),
   usage_authority_unavailable: row(503, 'service_unavailable', 'The usage ledger does not answer: retry shortly'),
 
   // The gateway

@@ -130,10 +130,13 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'budget create': [
     '--name month --max-budget 500',
     '--name research --max-budget 50 --scope team --scope-id research',
+    '--name customers --max-budget 5 --per customer',
   ],
   'budget update': ['research --max-budget 80'],
   'consumer-group create': ['--name batch --requests-per-minute 600 --team-id research'],
   'consumer-group update': ['batch --tokens-per-minute 200000'],
+  'dimension create': ['--name customer --source header --source-key x-customer-id --max-values 20000'],
+  'dimension update': ['customer --required'],
   'access-policy create': ['--name small --model "gpt-4o-mini*" --requests-per-minute 30'],
   'access-policy update': ['small --requests-per-minute 60', 'small --clear models'],
   'usage report': ['--month 2026-11 --by team,model', '--since 7d --by token,tag:project --format csv'],
@@ -192,5 +195,10 @@ function exampleOfRecord(path: string): string {
 const names: Readonly<Record<string, string>> = {
   ...{ gateway: 'edge', token: 'app', provider: 'openai', model: 'gpt-4o', 'mcp-server': 'tickets', policy: 'pii' },
   ...{ user: 'ada@example.com', 'identity-provider': 'okta', 'oauth-client': 'Notes', 'workload-identity': 'cluster' },
-  ...{ 'consumer-group': 'batch', 'access-policy': 'small', escalation: '01990000-0000-7000-8000-000000000001' },
+  ...{
+    'consumer-group': 'batch',
+    'access-policy': 'small',
+    dimension: 'customer',
+    escalation: '01990000-0000-7000-8000-000000000001',
+  },
 }

@@ -43,7 +43,10 @@ const commandGroups: readonly (readonly [title: string, names: readonly string[]
   ['SERVE', ['up', 'control-plane', 'gateway']],
   ['CALLERS', ['token', 'connect', 'workload-identity', 'oauth-client']],
   ['MODELS AND TOOLS', ['provider', 'model', 'cache', 'mcp-server', 'connection']],
-  ['RULES AND LIMITS', ['policy', 'escalation', 'budget', 'consumer-group', 'access-policy', 'managed-settings']],
+  [
+    'RULES AND LIMITS',
+    ['policy', 'escalation', 'budget', 'consumer-group', 'access-policy', 'dimension', 'managed-settings'],
+  ],
   ['PEOPLE', ['user', 'team', 'identity-provider', 'scim-token', 'access-review', 'auth']],
   ['WATCH', ['events', 'usage', 'top', 'logs', 'doctor', 'alert', 'alert-channel', 'sink']],
 ]

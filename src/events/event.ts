@@ -37,6 +37,10 @@ export const attributionSchema = z.object({
   workload_identity_id: z.string().optional().describe('The workload identity of a caller with a JWT'),
   workload_subject: z.string().optional().describe('The `sub` of that JWT'),
   client: z.string().optional().describe('The known client that sent it, such as claude-code'),
+  dimensions: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Values of the dimensions that the organization declares, such as customer'),
 })
 
 export const costAttributionSchema = z.object({
@@ -102,6 +106,11 @@ export const noAttribution: Attribution = {
   oauth_client_id: null,
   session_id: null,
   key_class: null,
+}
+
+/** The value of a dimension of attribution; null without one. */
+export function valueOfDimension({ event_attribution: { dimensions } }: Event, name: string): string | null {
+  return dimensions !== undefined && Object.hasOwn(dimensions, name) ? (dimensions[name] ?? null) : null
 }
 
 /** Milliseconds that a request or a call of a provider took; a decision's `latency_ms` is that of its policy. */

@@ -18,6 +18,7 @@ const whole = {
     ...{ token_id: id, team_id: null, user_id: null, gateway_id: id },
     ...{ oauth_client_id: null, session_id: null, key_class: 'durable', client: 'codex' },
     ...{ workload_identity_id: '01990000-0000-7000-8000-00000000aa01', workload_subject: 'app' },
+    dimensions: { customer: 'acme' },
   },
   exchange_id: id,
   trace_id: 'a'.repeat(32),

@@ -79,6 +79,8 @@ const isSettlement = shape(settlementSchema, {
   amount: (value) => Number.isSafeInteger(value) && Number(value) >= 0,
 })
 
+const isTexts: Check = (value) => isRecord(value) && Object.values(value).every(isText)
+
 const eventChecks = {
   event_id: isUuid,
   event_type: oneOf(eventTypes),
@@ -90,14 +92,14 @@ const eventChecks = {
   event_attribution: shape(attributionSchema, {
     ...{ token_id: isTextOrNull, team_id: isTextOrNull, user_id: isTextOrNull, gateway_id: isTextOrNull },
     ...{ oauth_client_id: isTextOrNull, session_id: isTextOrNull, key_class: isTextOrNull, client: isText },
-    ...{ workload_identity_id: isText, workload_subject: isText },
+    ...{ workload_identity_id: isText, workload_subject: isText, dimensions: isTexts },
   }),
   exchange_id: isUuid,
   trace_id: isText,
   config_id: isText,
   environment: isText,
   details: isRecord,
-  metadata: (value: unknown) => isRecord(value) && Object.values(value).every(isText),
+  metadata: isTexts,
   prompt_redacted: isText,
   prompt_hash: isText,
   event_cost_attribution: shape(costAttributionSchema, {

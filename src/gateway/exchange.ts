@@ -18,6 +18,7 @@ import type { ModelTerms } from '../providers/prices/price-book.ts'
 import type { Provider, ProviderKind, UpstreamCall } from '../providers/provider.ts'
 import type { ExchangeTrace } from '../telemetry/tracer.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
+import type { Attributed } from '../usage/attribution/dimension.ts'
 import type { RateTicket } from '../usage/rate/rate-ticket.ts'
 import type { Reservation } from '../usage/usage-limits.ts'
 import type { WorkloadCaller } from '../workloads/workload-identity.ts'
@@ -208,6 +209,8 @@ export interface Exchange extends Placed {
   /** The strongest verdict so far. */
   verdict: Verdict
   reservation: Reservation | null
+  /** Values of the organization's dimensions; null without any. */
+  attributed: Attributed | null
   /** What it took from limits of requests and tokens a minute. */
   rates: RateTicket | null
   /** The prices of the paths; empty until usage is reserved. */
@@ -348,6 +351,7 @@ export const beginExchange = (
   grant: null,
   verdict: 'allow',
   reservation: null,
+  attributed: null,
   rates: null,
   priced: [],
   spendOwner: null,

@@ -33,6 +33,7 @@ import { evaluateRequest } from './policy/evaluate-request.ts'
 import { awaitTranscript, readSpeech, type Speech, writtenBySession } from './realtime/speech.ts'
 import { addContext, callSession, keepSession, passEvent, type SessionFacts } from './realtime/stages.ts'
 import type { Turn } from './realtime/turn.ts'
+import { attributeSpend } from './request/attribute-spend.ts'
 import { translateFields } from './request/gateway-fields.ts'
 import { readRequest } from './request/read-request.ts'
 import { translateRequest } from './request/translate.ts'
@@ -54,6 +55,7 @@ export const inferenceStages: readonly Stage[] = [
   readRequest,
   matchSession,
   admitToken,
+  attributeSpend,
   openReferences,
   resolveModel,
   requireStoring,
@@ -73,6 +75,7 @@ export const tokenCountStages: readonly Stage[] = [
   readRequest,
   matchSession,
   admitToken,
+  attributeSpend,
   checkDepletion,
   resolveModel,
   requireTokenCount,
@@ -103,6 +106,7 @@ export const storedStages = (route: StoredRoute): readonly Stage[] => [
   readStoredCall(route),
   matchSession,
   admitToken,
+  attributeSpend,
   checkDepletion,
   openStoredCall(route),
   selectChain,
@@ -121,6 +125,7 @@ export const batchStages = (route: BatchRoute): readonly Stage[] => [
   authenticate,
   readStoredCall(route),
   admitToken,
+  attributeSpend,
   checkDepletion,
   ...(route.about === 'new batch' ? [loadPrices] : []),
   openBatchCall(route),
@@ -151,6 +156,7 @@ export const turnStages = (session: SessionFacts, turn: Turn): readonly Stage[] 
   authenticate,
   readRequest,
   admitToken,
+  attributeSpend,
   resolveModel,
   keepSession(session),
   selectChain,
@@ -181,6 +187,7 @@ export const speechStages = (session: SessionFacts, speech: Speech): readonly St
   authenticate,
   readSpeech(speech),
   admitToken,
+  attributeSpend,
   resolveModel,
   writtenBySession(session),
   reserveUsage,
@@ -204,6 +211,7 @@ export const managedSettingsStages: readonly Stage[] = [authenticate, admitToken
 export const mcpCallStages: readonly Stage[] = [
   authenticateDraining,
   admitToken,
+  attributeSpend,
   readCall,
   // This does not refuse an MCP chain. The policies write the record of a refusal.
   selectChain,

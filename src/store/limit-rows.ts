@@ -21,6 +21,8 @@ export interface LimitRow {
   gateway_id: string | null
   /** The limits of the tools of an MCP server, as JSON. */
   tool_limits: string | null
+  /** The most values of the dimension of a limit for each value; null for any other limit. */
+  max_values: number | null
 }
 
 /** The limit a minute of all requests to an MCP server. */
@@ -37,22 +39,26 @@ export interface LimitRows {
   read(keys: readonly LimitKey[]): Promise<ReadonlyMap<LimitKey, LimitRow | null>>
 }
 
+/** `l`: the row of a limit. One whose dimension is gone has no value of its own. */
+const maxValues =
+  'iif(l.per is null, null, coalesce((select d.max_values from attribution_dimensions d where d.name = l.per and d.deleted = 0), 0))'
+
 const select = `select 'account/' || asked.value as key, a.max_requests, a.max_budget,
     a.rate_limit_rpm as requests_per_minute, a.rate_limit_tpm as tokens_per_minute,
-    null as window, null as scope, t.gateway_id, null as tool_limits
+    null as window, null as scope, t.gateway_id, null as tool_limits, null as max_values
   from json_each(?1) asked left join accounts a on a.id = asked.value and a.deleted = 0
     left join tokens t on t.id = asked.value
   union all
-  select 'budget/' || id, null, max_budget, null, null, window, null, null, null
-  from budgets where deleted = 0 and id in (select value from json_each(?2))
+  select 'budget/' || id, null, max_budget, null, null, window, null, null, null, ${maxValues}
+  from budgets l where deleted = 0 and id in (select value from json_each(?2))
   union all
-  select 'group/' || id, null, null, requests_per_minute, tokens_per_minute, null, null, null, null
-  from consumer_groups where deleted = 0 and id in (select value from json_each(?3))
+  select 'group/' || id, null, null, requests_per_minute, tokens_per_minute, null, null, null, null, ${maxValues}
+  from consumer_groups l where deleted = 0 and id in (select value from json_each(?3))
   union all
-  select 'policy/' || id, null, null, requests_per_minute, tokens_per_minute, null, scope, null, null
+  select 'policy/' || id, null, null, requests_per_minute, tokens_per_minute, null, scope, null, null, null
   from access_policies where deleted = 0 and id in (select value from json_each(?4))
   union all
-  select 'server/' || id, null, null, requests_per_minute, null, null, null, null, tool_limits
+  select 'server/' || id, null, null, requests_per_minute, null, null, null, null, tool_limits, null
   from mcp_servers where deleted = 0 and id in (select value from json_each(?5))`
 
 const kinds: readonly LimitRowKind[] = ['account', 'budget', 'group', 'policy', 'server']

@@ -1,6 +1,6 @@
 /**
  * A token as gateways use it for decisions: one row of the state database. What a person would recognise it by (name,
- * metadata, prefix, creator) is in the ledger only.
+ * prefix, creator) is in the ledger only.
  */
 
 import type { Delegation } from '../identity/delegation.ts'
@@ -34,6 +34,8 @@ export interface GovernedToken {
   accessPolicyIds: readonly string[]
   budgetId: string | null
   metadataTrust: 'none' | 'caller'
+  /** Its labels, from which dimensions of attribution may take their values. */
+  metadata: Readonly<Record<string, string>>
   /** Whether it is shown each tool of MCP servers, or two tools that find and call them. */
   mcpTools: 'listed' | 'searched'
   /** The limits that a request draws on, its own first (usage/lease/README.md rule 1). */

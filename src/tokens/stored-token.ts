@@ -58,7 +58,6 @@ export function openStateToken(row: typeof stateTokens.$inferSelect): { token: S
   const unrecorded = {
     name: `restored ${row.id}`,
     tokenPrefix: placeholderHint,
-    metadata: {},
     createdAt: Number.parseInt(row.id.replaceAll('-', '').slice(0, 12), 16),
     createdBy: null,
     lastUsedAt: null,
@@ -103,6 +102,7 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     ownerId: token.ownerId,
     rotatedAt: token.rotatedAt,
     revokedAt: token.revokedAt,
+    metadata: token.metadata,
   }
   const state = statement(insert(stateTokens).values({ ...shared, ...only, version: newStateVersion }))
   const row = statement(insert(ledgerTokens).values({ ...token, version: ledgerVersion }))

@@ -3,6 +3,7 @@
 import { Failure, type RefusedLimit } from '../failure.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney } from './account-name.ts'
+import { type Attributed, digestFor } from './attribution/dimension.ts'
 import type { Budget, LimitSet } from './limits.ts'
 import { asSentence, type KnownLimits, leftWords, limitWords, refusedAmount } from './refused-limit.ts'
 import type { AccountName, Demand, UsageRefused } from './usage-limits.ts'
@@ -23,6 +24,10 @@ export const requestsAccount = (id: string): AccountName => `token/${id}/request
 export const moneyAccount = (id: string): AccountName => `token/${id}/money`
 export const budgetAccount = (id: string): AccountName => `budget/${id}`
 
+/** The account of a budget that a request with these values draws on. */
+export const budgetAccountFor = ({ id, per }: Pick<Budget, 'id' | 'per'>, values: Attributed | null): AccountName =>
+  per === null ? budgetAccount(id) : `${budgetAccount(id)}/${digestFor(per, values)}`
+
 /** A money account with its limit. No request can get more. */
 export interface MoneyAccount {
   account: AccountName
@@ -30,11 +35,13 @@ export interface MoneyAccount {
   limit: number
 }
 
-/** The accounts that every request of a token draws on, and who pays. */
+/** The accounts that requests of a token draw on, and who pays. */
 export interface SpendAccounts {
   readonly owner: SpendOwner
   readonly requests: readonly Demand[]
   readonly money: readonly MoneyAccount[]
+  /** The budgets of which each value of a dimension has an account. */
+  readonly perValue: readonly Budget[]
   /** The inputs of the cached result, besides the token. */
   readonly limits: LimitSet
   readonly gatewayOwner: SpendOwner | null
@@ -50,24 +57,42 @@ export function spendAccountsOf(token: Spender, limits: LimitSet, gatewayOwner: 
     const requests = token.accounts
       .filter(({ maxRequests }) => maxRequests !== null)
       .map(({ id }) => ({ account: requestsAccount(id), want: 1, min: 1 }))
-    const money = moneyAccounts(token, limits, gatewayOwner)
-    draws = { owner: spendOwnerOf(token, gatewayOwner), requests, money, limits, gatewayOwner }
+    const { money, perValue } = moneyAccounts(token, limits, gatewayOwner)
+    draws = { owner: spendOwnerOf(token, gatewayOwner), requests, money, perValue, limits, gatewayOwner }
     known.set(token, draws)
   }
   return draws
 }
 
 /** The money accounts that a token draws on: its own limits and every budget that bounds its spend. */
-function moneyAccounts(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): MoneyAccount[] {
-  const found: MoneyAccount[] = []
+function moneyAccounts(
+  token: Spender,
+  limits: LimitSet,
+  gatewayOwner: SpendOwner | null,
+): Pick<SpendAccounts, 'money' | 'perValue'> {
+  const money: MoneyAccount[] = []
+  const perValue: Budget[] = []
   for (const { id, maxBudget: limit } of token.accounts) {
-    if (limit !== null) found.push({ account: moneyAccount(id), limit })
+    if (limit !== null) money.push({ account: moneyAccount(id), limit })
   }
-  if (limits.budgets.size === 0) return found
-  for (const { id, maxBudget: limit } of budgetsOf(token, limits, gatewayOwner)) {
-    found.push({ account: budgetAccount(id), limit })
+  if (limits.budgets.size === 0) return { money, perValue }
+  for (const budget of budgetsOf(token, limits, gatewayOwner)) {
+    if (budget.per === null) money.push({ account: budgetAccount(budget.id), limit: budget.maxBudget })
+    else perValue.push(budget)
   }
-  return found
+  return { money, perValue }
+}
+
+/** The money accounts of a request with these values. */
+export function moneyAccountsFor(
+  { money, perValue }: SpendAccounts,
+  values: Attributed | null,
+): readonly MoneyAccount[] {
+  if (perValue.length === 0) return money
+  return [
+    ...money,
+    ...perValue.map((budget) => ({ account: budgetAccountFor(budget, values), limit: budget.maxBudget })),
+  ]
 }
 
 /**
@@ -102,6 +127,10 @@ export function usageFailure(
   if (reason === 'unknown') {
     const message = `A part of ${limitWords(limit)} cannot be reached: retry shortly. The limit is of ${resource}`
     return new Failure('usage_authority_unavailable', { message, limit, retryAfter: retryAfter ?? 1 })
+  }
+  if (reason === 'crowded') {
+    const message = `${asSentence(limitWords(limit))} is for each value of a dimension, and as many values as the dimension allows (max_values) have used it: send one of those, or have max_values raised. The limit is of ${resource}`
+    return new Failure('usage_authorization_too_many_values', { message, limit })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {

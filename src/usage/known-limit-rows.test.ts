@@ -87,8 +87,11 @@ async function change(id: string, maxRequests: number): Promise<void> {
   await store.state.write([account(id, maxRequests, newest)])
 }
 
+/** No budget here is for each value. */
+const noLedger = { read: async () => [], readValues: async () => [] }
+
 const limitOf = async (name: string) =>
-  (await sqlLimits(rows, { now: () => now }).limits([name])).get(name) ?? 'unknown'
+  (await sqlLimits(rows, { now: () => now }, noLedger).limits([name])).get(name) ?? 'unknown'
 const maxRequests = async (id: string) => {
   const limit = await limitOf(`token/${id}/requests`)
   return limit === 'unknown' ? limit : limit.limit

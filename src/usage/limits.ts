@@ -1,4 +1,5 @@
 /** The limits besides a token's own: budgets with windows, consumer groups, access policies. */
+import type { Dimension } from './attribution/dimension.ts'
 import { type Excesses, noExcesses } from './excess.ts'
 
 export type BudgetWindow = 'day' | 'week' | 'month' | 'total'
@@ -17,6 +18,8 @@ export interface Budget {
   maxBudget: number
   window: BudgetWindow
   scope: { kind: BudgetScopeKind; id: string | null }
+  /** The dimension of which each value has the amount for itself; null for one amount. */
+  per: string | null
 }
 
 /** A limit of requests or tokens a minute. */
@@ -29,7 +32,10 @@ export interface RateLimit {
 }
 
 /** Whose requests a group counts stands in `LimitSet.groupsOf`. */
-export type ConsumerGroup = RateLimit
+export interface ConsumerGroup extends RateLimit {
+  /** The dimension of which each value has the rates for itself; null for one rate. */
+  per: string | null
+}
 
 /** What an access policy lets a token use. */
 export interface AccessRule {
@@ -53,6 +59,7 @@ export interface LimitSet {
   readonly accessPolicies: ReadonlyMap<string, AccessPolicy>
   /** Charges above the bounds of requests (excess.ts). */
   readonly excesses: Excesses
+  readonly dimensions: readonly Dimension[]
 }
 
 export const noLimits: LimitSet = {
@@ -61,4 +68,5 @@ export const noLimits: LimitSet = {
   groupsOf: new Map(),
   accessPolicies: new Map(),
   excesses: noExcesses,
+  dimensions: [],
 }

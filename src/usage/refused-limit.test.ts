@@ -14,11 +14,14 @@ const growth: Budget = {
   maxBudget: 500 * dollar,
   window: 'month',
   scope: { kind: 'team', id: 'blue' },
+  per: null,
 }
 const limits: LimitSet = {
   ...noLimits,
   budgets: new Map([['b', growth]]),
-  groupsOf: new Map([['team:blue', [{ id: 'g', name: 'analysts', requestsPerMinute: 60, tokensPerMinute: null }]]]),
+  groupsOf: new Map([
+    ['team:blue', [{ id: 'g', name: 'analysts', requestsPerMinute: 60, tokensPerMinute: null, per: null }]],
+  ]),
   accessPolicies: new Map([
     [
       'p',

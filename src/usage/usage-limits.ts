@@ -21,9 +21,9 @@ export interface ReservedAmount {
 
 /**
  * Why a limit refuses: used up; too little is left for this request, but enough for others; the rest is held by
- * running requests; or part of it is unreachable.
+ * running requests; part of it is unreachable; or it is a limit for each value, and there are too many values.
  */
-export type RefusalCause = 'exhausted' | 'short' | 'held' | 'unknown'
+export type RefusalCause = 'exhausted' | 'short' | 'held' | 'unknown' | 'crowded'
 
 export class UsageRefused extends Error {
   override readonly name = 'UsageRefused'

@@ -15,7 +15,7 @@ export function windowAt(window: BudgetWindow, now: number): { start: number; en
   return { start: monday, end: monday + 7 * dayMs }
 }
 
-/** The booked name of a budget's account at an instant. */
+/** The booked name of a budget's account at an instant. `id`: of the budget, with the digest of a value after a slash. */
 export function bookedBudget(id: string, window: BudgetWindow, now: number): { booked: string; until: number | null } {
   const running = windowAt(window, now)
   if (running === null) return { booked: `budget/${id}`, until: null }

@@ -49,6 +49,8 @@ export interface WorkloadCaller {
   readonly expiresAt: number
   /** Of its claims, for events; null for none. */
   readonly metadata: Readonly<Record<string, string>> | null
+  /** The same values, by the names of their claims. */
+  readonly claims: Readonly<Record<string, string>> | null
 }
 
 type Jose = typeof import('jose')
@@ -127,7 +129,8 @@ async function checkAgainst(jose: Jose, jwt: string, identity: WorkloadIdentity,
     subject: sub,
     jwtId: typeof jti === 'string' ? jti : null,
     expiresAt: exp * 1000,
-    metadata: metadataOf(identity, claims),
+    metadata: metadataOf(identity.attribution, claims),
+    claims: metadataOf(byClaim(identity), claims),
   }
   requireStanding(caller, identity, now)
   return caller
@@ -179,7 +182,7 @@ function reasonOf({ errors }: Jose, thrown: unknown): string {
 }
 
 /** Texts, numbers and truth values of claims, cut to what events hold. */
-function metadataOf({ attribution }: WorkloadIdentity, claims: Claims): WorkloadCaller['metadata'] {
+function metadataOf(attribution: WorkloadIdentity['attribution'], claims: Claims): WorkloadCaller['metadata'] {
   const entries = Object.entries(attribution).flatMap(([name, claim]) => {
     const value = claims[claim]
     const said = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -187,6 +190,9 @@ function metadataOf({ attribution }: WorkloadIdentity, claims: Claims): Workload
   })
   return entries.length === 0 ? null : Object.fromEntries(entries)
 }
+
+const byClaim = ({ attribution }: WorkloadIdentity): WorkloadIdentity['attribution'] =>
+  Object.fromEntries(Object.values(attribution).map((claim) => [claim, claim]))
 
 const refused = (why: string, cause?: unknown): Failure =>
   new Failure('invalid_api_token', { message: `The JWT ${why}`, cause })

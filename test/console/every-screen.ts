@@ -63,6 +63,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/catalog?kind=consumer-groups', 'Catalog'],
     ['/catalog?kind=access-policies', 'Catalog'],
     [`/budgets/${budget.id}`, 'looked at'],
+    ['/catalog?kind=dimensions', 'Catalog'],
     ['/connections', 'Connections'],
     ['/connections?server=tracker', 'Connections'],
     ['/applications', 'Applications'],
@@ -132,6 +133,11 @@ const makeRecords = (): Promise<unknown> =>
       members: { teams: [], users: [], tokens: [] },
     }),
     make('/v1/alert-channels', { name: 'on call', kind: 'slack', url: 'https://hooks.slack.com/services/T/B/X' }),
+    make('/v1/attribution-dimensions', {
+      name: 'customer',
+      source: { kind: 'header', key: 'x-customer-id' },
+      max_values: 100,
+    }),
     make('/v1/access-policies', { name: 'small', models: ['gpt-4o-mini*'], requests_per_minute: 30 }),
   ])
 

@@ -21,6 +21,7 @@ const listOfCommand: Readonly<Record<string, string>> = {
   ...{ gateway: '/v1/gateways', token: '/v1/tokens', team: '/v1/teams', user: '/v1/users', policy: '/v1/policies' },
   ...{ provider: '/v1/catalog/providers', model: '/v1/catalog/models', 'mcp-server': '/v1/catalog/mcp-servers' },
   ...{ budget: '/v1/budgets', 'consumer-group': '/v1/consumer-groups', 'access-policy': '/v1/access-policies' },
+  dimension: '/v1/attribution-dimensions',
   ...{ 'identity-provider': '/v1/identity-providers', 'oauth-client': '/v1/oauth/clients' },
   ...{ 'workload-identity': '/v1/workload-identities', 'managed-settings': '/v1/catalog/managed-settings' },
   ...{ escalation: '/v1/escalations', 'scim-token': '/v1/scim-tokens' },

@@ -126,7 +126,15 @@ test('tail sends its filters and prints the page in its order', async () => {
       user: 'a@example.com',
       'user-id': 'u',
     },
-    ...{ team: 'Red', model: 'm', provider: 'p', policy: 'No PII', 'reason-code': 'ok', 'reason-text': 'o' },
+    ...{
+      team: 'Red',
+      dimension: 'customer=acme',
+      model: 'm',
+      provider: 'p',
+      policy: 'No PII',
+      'reason-code': 'ok',
+      'reason-text': 'o',
+    },
     ...{ status: '4xx', 'min-cost': '0.5', 'min-latency-ms': '900' },
   }
   const flags = [

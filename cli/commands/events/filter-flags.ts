@@ -20,6 +20,11 @@ export const filterFlags = {
   user: { type: 'string', description: 'Only events of this person', valueHint: 'EMAIL|UUID' },
   'user-id': { type: 'string', description: 'Only events of this person', valueHint: 'EMAIL|UUID' },
   team: { type: 'string', description: 'Only events of this team', valueHint: 'NAME|UUID' },
+  dimension: {
+    type: 'string',
+    description: 'Only events with this value of a dimension of attribution',
+    valueHint: 'customer=acme',
+  },
   model: { type: 'string', description: 'Only events of this model' },
   provider: { type: 'string', description: 'Only events of this provider' },
   policy: { type: 'string', description: 'Only events that this policy took part in', valueHint: 'NAME|UUID' },

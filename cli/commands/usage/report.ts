@@ -31,7 +31,7 @@ export const report = (terminal: Terminal, now: () => number = Date.now) =>
         repeatable: true,
         default: 'team,model',
         description:
-          'What rows are for: team, model, token, user, tag, provider, gateway, client, verdict, day; tag:KEY for one tag',
+          'What rows are for: team, model, token, user, tag, provider, gateway, client, verdict, day; tag:KEY for one tag; dimension:NAME',
         valueHint: 'LIST',
       },
       month: { type: 'string', description: 'A month in UTC (default: this one)', valueHint: 'YYYY-MM' },

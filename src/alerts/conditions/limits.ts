@@ -8,6 +8,8 @@ import { limitNames, priceExcesses } from '../../store/schema/ledger/usage.ts'
 import { providers } from '../../store/schema/state/catalog.ts'
 import { budgets } from '../../store/schema/state/limits.ts'
 import { readSettled } from '../../usage/api/stored-limit.ts'
+import { mostOfValues } from '../../usage/attribution/value-accounts.ts'
+import { plainName } from '../../usage/lease/lease.ts'
 import type { BudgetWindow } from '../../usage/limits.ts'
 import { bookedBudget } from '../../usage/window.ts'
 import type { Measured } from '../dependencies.ts'
@@ -52,10 +54,15 @@ const budgetUse = (round: Round) =>
       round,
       windows.map(({ booked }) => booked),
     )
+    // Of a budget for each value of a dimension, the value that used most.
+    for (const { row, booked } of windows) {
+      if (row.per === null) continue
+      settled.set(booked, await mostOfValues(ledger, row.id, booked.slice(plainName(booked).length)))
+    }
     return windows.map(({ row, booked }) => ({
       id: row.id,
       teamId: row.scopeKind === 'team' ? row.scopeId : null,
-      name: nameOf.get(row.id) ?? row.id,
+      name: `${nameOf.get(row.id) ?? row.id}${row.per === null ? '' : ` of one ${row.per}`}`,
       booked,
       window: windowOf(row.window),
       used: settled.get(booked) ?? 0,

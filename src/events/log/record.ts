@@ -179,11 +179,17 @@ const statusClass = (status: unknown): string | null =>
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The identifiers that a record is looked up by: request, exchange and session, or its own where it is no exchange. */
+/**
+ * The identifiers that a record is looked up by: request, exchange and session, or its own where it is no exchange; and
+ * its values of dimensions, as `customer=acme`.
+ */
 export function visitIds(record: LogRecord, visit: (id: string) => void): void {
   const { request_id: request, exchange_id: exchange, event_attribution: who } = record
   if (request !== null && request !== '') visit(request)
   if (exchange === undefined) visit(record.event_id)
   else visit(exchange)
   if (who.session_id !== null && who.session_id !== '') visit(who.session_id)
+  if (who.dimensions !== undefined) {
+    for (const [name, value] of Object.entries(who.dimensions)) visit(`${name}=${value}`)
+  }
 }

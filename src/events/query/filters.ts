@@ -1,7 +1,7 @@
 /** What events are filtered by: the parameters of queries and exports, and what each asks of the log. */
 import { z } from 'zod'
 import type { Database } from '../../store/open.ts'
-import { type Event, latencyOf, verdicts } from '../event.ts'
+import { type Event, latencyOf, valueOfDimension, verdicts } from '../event.ts'
 import { eventTypes } from '../event-types.ts'
 import type { FacetFilter, LogQuery } from '../log/log-query.ts'
 import type { FacetName } from '../log/record.ts'
@@ -26,6 +26,11 @@ export const eventFilters = {
   user_id: z.uuid().optional(),
   user: words(320).describe('The e-mail address or id of a person'),
   team: words().describe('Its name or id'),
+  dimension: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,31}=.{1,200}$/s, 'Write the name of a dimension and a value, such as customer=acme')
+    .optional()
+    .describe('The value of a dimension: customer=acme'),
   model: words(500).describe('As `details.model` says it'),
   provider: words().describe('As `details.provider` says it'),
   policy: words().describe('Its name or id'),
@@ -84,8 +89,8 @@ export async function conditionsOf(
   }
   const seen = conditionsOfAll(caller.visibility)
   if (seen === 'nothing') return seen
-  const { request_id, exchange_id, session_id } = filters
-  const ids = [request_id, exchange_id, session_id].filter((id) => id !== undefined)
+  const { request_id, exchange_id, session_id, dimension } = filters
+  const ids = [request_id, exchange_id, session_id, dimension].filter((id) => id !== undefined)
   return { facets: [...seen.facets, ...facets], ids, matches: exactMatch(filters) }
 }
 
@@ -98,6 +103,7 @@ export function conditionsOfAll(visibility: Visibility): EventConditions | 'noth
 /** The conditions that the log has no index for, and the ids, whose index is not exact. */
 function exactMatch(filters: EventFilters): (event: Event) => boolean {
   const { request_id, exchange_id, session_id } = filters
+  const [dimension, value] = splitOnce(filters.dimension)
   const text = filters.reason_text?.toLowerCase()
   const cost = filters.min_cost === undefined ? undefined : Number(filters.min_cost)
   const latency = filters.min_latency_ms === undefined ? undefined : Number(filters.min_latency_ms)
@@ -105,9 +111,16 @@ function exactMatch(filters: EventFilters): (event: Event) => boolean {
     (request_id === undefined || event.request_id === request_id) &&
     (exchange_id === undefined || event.exchange_id === exchange_id) &&
     (session_id === undefined || event.event_attribution.session_id === session_id) &&
+    (dimension === undefined || valueOfDimension(event, dimension) === value) &&
     (text === undefined || event.reason_code.toLowerCase().includes(text)) &&
     (cost === undefined || isAtLeast(event.event_cost_attribution?.cost, cost)) &&
     (latency === undefined || isAtLeast(latencyOf(event), latency))
+}
+
+/** The name and the value of `customer=acme`. */
+function splitOnce(text: string | undefined): [string?, string?] {
+  const at = text?.indexOf('=') ?? -1
+  return text === undefined || at < 0 ? [] : [text.slice(0, at), text.slice(at + 1)]
 }
 
 const isAtLeast = (value: unknown, least: number): boolean => typeof value === 'number' && value >= least

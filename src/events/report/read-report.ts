@@ -8,7 +8,7 @@
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { answeredVerdicts, type Event, latencyOf } from '../event.ts'
+import { answeredVerdicts, type Event, latencyOf, valueOfDimension } from '../event.ts'
 import { readPages } from '../export/export.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
@@ -37,7 +37,7 @@ const dimensions = {
 
 export const dimensionNames = Object.keys(dimensions)
 
-/** The dimensions that a text names, such as `team,model` or `tag:project`; null where one is unknown or comes twice. */
+/** The dimensions that a text names, such as `team,model`, `tag:project` or `dimension:customer`; null where one is unknown or comes twice. */
 export function readDimensions(text: string): ReadonlyMap<string, Dimension> | null {
   const named = text.split(',').map((name) => [name, dimensionOf(name)] as const)
   const known = named.filter((each): each is readonly [string, Dimension] => each[1] !== null)
@@ -46,6 +46,8 @@ export function readDimensions(text: string): ReadonlyMap<string, Dimension> | n
 }
 
 function dimensionOf(name: string): Dimension | null {
+  const declared = /^dimension:([a-z][a-z0-9_]{0,31})$/.exec(name)?.[1]
+  if (declared !== undefined) return (event) => valueOfDimension(event, declared)
   const tag = /^tag:([^,]{1,200})$/.exec(name)?.[1]
   if (tag !== undefined) return ({ metadata = {} }) => (Object.hasOwn(metadata, tag) ? (metadata[tag] ?? null) : null)
   return Object.entries<Dimension>(dimensions).find(([known]) => known === name)?.[1] ?? null

@@ -14,10 +14,13 @@ import { dimensionNames, readDimensions, readReport } from './read-report.ts'
 const bySchema = z
   .string()
   .refine((text) => readDimensions(text) !== null, {
-    message: `Name one or more of ${dimensionNames.join(', ')}, or tag:KEY, with commas and without blanks between them`,
+    message: `Name one or more of ${dimensionNames.join(', ')}, tag:KEY or dimension:NAME, with commas and without blanks between them`,
   })
   .transform((text) => readDimensions(text) ?? new Map())
-  .meta({ type: 'string', description: `What rows are for: one or more of ${dimensionNames.join(', ')}, tag:KEY` })
+  .meta({
+    type: 'string',
+    description: `What rows are for: one or more of ${dimensionNames.join(', ')}, tag:KEY, dimension:NAME`,
+  })
 
 const count = z.number().int()
 const sums = {

@@ -135,6 +135,24 @@ test('groups by all tags of a request together, or by one of them', async () => 
   ])
 })
 
+test('groups by the values of a dimension of attribution', async () => {
+  const ofCustomer = (customer: string): Event => {
+    const event = used({})
+    return { ...event, event_attribution: { ...event.event_attribution, dimensions: { customer } } }
+  }
+  await record([ofCustomer('acme'), ofCustomer('acme'), ofCustomer('globex'), used({})])
+  const groups = async (by: string) =>
+    (await report(`${november}&by=${by}`)).body.rows.map(({ group, requests }: Row) => [group[by], requests])
+  expect(await groups('dimension:customer')).toEqual([
+    ['acme', 2],
+    ['globex', 1],
+    [null, 1],
+  ])
+  expect(await groups('dimension:constructor')).toEqual([[null, 4]])
+  expect((await report(`${november}&by=day&dimension=customer%3Dacme`)).body.totals.requests).toBe(2)
+  expect((await report(`${november}&by=day&dimension=customer`)).status).toBe(422)
+})
+
 test('adds what a batch used and does not count it as a request', async () => {
   await record([used({ nano: 5 }), used({ nano: 7, type: 'usage.batch_settled' })])
   expect((await report(`${november}&by=model`)).body.totals).toMatchObject({ requests: 1, cost: 1.2e-8 })

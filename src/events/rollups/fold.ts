@@ -3,7 +3,7 @@
  * fit, and records the progress of these arrivals: a process may die between any two, and of several control planes
  * one does each.
  *
- * Callers can invent models and reasons, so a bucket holds `keysAtMost` of them (plus those of one run). The rest is
+ * Callers can invent models, reasons and values of dimensions, so a bucket holds `keysAtMost` of them (plus those of one run). The rest is
  * added to `other`.
  */
 
@@ -15,11 +15,11 @@ import { brokenConstraint } from '../log/append.ts'
 import type { LatencySketch } from './latency-sketch.ts'
 import {
   everyTeam,
-  keyOf,
   noTeam,
   otherKey,
   type RollupKind,
   rollupShapes,
+  rowsFor,
   type Step,
   stepMilliseconds,
 } from './rollup.ts'
@@ -139,15 +139,16 @@ export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): v
   if (kind === 'cost' && alike.cost + alike.inputTokens + alike.outputTokens === 0) return
   const { scope, verdict } = alike
   const at = alike.at - (alike.at % stepMilliseconds[step])
-  const key = keyOf(kind, alike.keys)
-  for (const each of scopesOf(scope, together, ofTeams)) {
-    const id = `${each}\0${at}\0${key}\0${verdict}`
-    let row = sums.get(id)
-    if (row === undefined) {
-      row = { kind, step, scope: each, at, key, verdict, ...noCounts() }
-      sums.set(id, row)
+  for (const of of rowsFor(kind, alike.keys)) {
+    for (const each of scopesOf(scope, together, ofTeams)) {
+      const id = `${of.kind}\0${each}\0${at}\0${of.key}\0${verdict}`
+      let row = sums.get(id)
+      if (row === undefined) {
+        row = { ...of, step, scope: each, at, verdict, ...noCounts() }
+        sums.set(id, row)
+      }
+      addCounts(row, alike, sketched)
     }
-    addCounts(row, alike, sketched)
   }
 }
 
@@ -194,7 +195,7 @@ const addSums = `
   insert into event_rollups (kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost,
     latency, first_token)
   select kind, step, scope, at,
-    case when kind in ('model', 'reason') and key <> ''
+    case when (kind in ('model', 'reason') or kind like 'dimension:%') and key <> ''
       and not exists (select 1 from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
         and r.scope = fresh.scope and r.at = fresh.at and r.key = fresh.key)
       and (select count(distinct r.key) from event_rollups r where r.kind = fresh.kind and r.step = fresh.step

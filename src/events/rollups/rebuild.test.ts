@@ -25,7 +25,11 @@ const told = (index: number) => ({
 const ship = (gateway: number, count: number, of: (index: number) => object = told) =>
   proof.ship(
     gateway,
-    Array.from({ length: count }, (_, index) => JSON.stringify(proof.gatewayEvent(gateway, of(index)))),
+    Array.from({ length: count }, (_, index) => {
+      const event = proof.gatewayEvent(gateway, of(index))
+      const dimensions = { customer: `c${index % 3}`, feature: 'search' }
+      return JSON.stringify({ ...event, event_attribution: { ...event.event_attribution, dimensions } })
+    }),
   )
 
 async function rebuild(ledger = proof.store.ledger): Promise<Rebuilt> {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { type CostAttribution, type Event, noAttribution, type Verdict } from '../event.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import type { Visibility } from '../visibility.ts'
-import { foldRollups, stages } from './fold.ts'
+import { foldRollups, keysAtMost, stages } from './fold.ts'
 import { bucketOf, quantilesOf } from './latency-sketch.ts'
 import { pendingRollups } from './pending-rollups.ts'
 import { stepMilliseconds } from './rollup.ts'
@@ -32,6 +32,7 @@ interface Told {
   token?: string
   latency?: number
   cost?: number
+  dimensions?: Record<string, string>
 }
 
 const cost = (dollars: number): CostAttribution => ({
@@ -58,6 +59,7 @@ const outcome = (told: Told = {}): Event =>
       team_id: told.team === undefined ? 'team-a' : told.team,
       gateway_id: told.gateway ?? 'gateway-1',
       token_id: told.token ?? 'token-1',
+      ...(told.dimensions !== undefined && { dimensions: told.dimensions }),
     },
     details: {
       model: told.model === undefined ? 'gpt-4o' : told.model,
@@ -122,6 +124,28 @@ test('groups by each stored key, with verdict and team as filters or second grou
   expect(await totals({ by: 'verdict', gateway_id: 'g2' })).toEqual({ allow: 2 })
   expect(await totals({ token_id: 't3' })).toEqual({ null: 1 })
   expect(await totals({ verdict: 'deny' })).toEqual({ null: 0 })
+})
+
+test('groups by the values of a dimension, and adds up as other what a bucket has no row for', async () => {
+  await keep([
+    outcome({ dimensions: { customer: 'acme', feature: 'search' } }),
+    outcome({ dimensions: { customer: 'acme' }, team: 'team-b' }),
+    outcome({ dimensions: { customer: 'globex' }, team: null }),
+    outcome(),
+  ])
+  expect(await totals({ by: 'dimension:customer' })).toEqual({ acme: 2, globex: 1 })
+  expect(await totals({ by: 'dimension:feature' })).toEqual({ search: 1 })
+  expect(await totals({ by: 'dimension:customer', team_id: 'team-b' })).toEqual({ acme: 1 })
+  expect(await totals({ by: 'dimension:unknown' })).toEqual({})
+  await keep(Array.from({ length: keysAtMost + 20 }, (_, index) => outcome({ dimensions: { customer: `c${index}` } })))
+  await keep([outcome({ dimensions: { customer: 'late' } }), outcome({ dimensions: { customer: 'acme' } })])
+  const [stored] = await databases.ledger.read<{ keys: number; others: number; acme: number }>(
+    `select count(distinct key) as keys, sum(iif(key like 'other...%', requests, 0)) as others,
+      sum(iif(key = 'acme', requests, 0)) as acme from event_rollups
+      where kind = 'dimension:customer' and step = 'day' and scope = 'team-a'`,
+  )
+  expect(stored).toMatchObject({ acme: 2 })
+  expect(stored?.others).toBeGreaterThan(0)
 })
 
 test.each([
@@ -248,7 +272,11 @@ test('limits the models and reasons of a bucket, however many callers invent', a
 })
 
 test('adds a large batch of different outcomes in transactions of a limited number of rows', async () => {
-  await arrive(Array.from({ length: 2000 }, (_, index) => outcome({ token: `t${index}`, model: `m${index}` })))
+  await arrive(
+    Array.from({ length: 2000 }, (_, index) =>
+      outcome({ token: `t${index}`, model: `m${index}`, dimensions: { customer: `c${index}` } }),
+    ),
+  )
   let most = 0
   await foldRollups({
     ...databases.ledger,
@@ -267,7 +295,9 @@ test('adds a large batch of different outcomes in transactions of a limited numb
 })
 
 test('adds each arrival once, with deaths between any two transactions and several processes at work', async () => {
-  const events = Array.from({ length: 60 }, (_, index) => outcome({ token: `t${index}`, model: `m${index}` }))
+  const events = Array.from({ length: 60 }, (_, index) =>
+    outcome({ token: `t${index}`, model: `m${index}`, dimensions: { customer: `c${index}` } }),
+  )
   await arrive(events)
   let writes = 0
   const dying = {

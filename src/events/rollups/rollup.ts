@@ -10,6 +10,7 @@
  *  token    its id      its team                        hour, day
  *  provider its name    '*'                             minute, hour; no sketches
  *  cost     all of it   its team                        day; no sketches; only what used tokens or money
+ *  dimension:NAME  a value  its team                    hour, day; no sketches; one kind for each declared dimension
  *
  * `*` is the sum of all teams, without what belongs to none; of providers with it. The transaction that ingests events queues what is to be
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
@@ -24,7 +25,13 @@ export type Step = keyof typeof stepMilliseconds
 /** How long minutes are kept. Hours and days are kept as long as events. */
 export const minutesKeptMilliseconds = 48 * 3_600_000
 
-export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider' | 'cost'
+export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider' | 'cost' | DimensionKind
+/** The rows of one dimension of attribution, by its name. */
+export type DimensionKind = `dimension:${string}`
+
+/** What callers can invent keys of: a bucket holds a number of them, and the rest under `other`. */
+export const isInvented = (kind: string): boolean =>
+  kind === 'model' || kind === 'reason' || kind.startsWith('dimension:')
 
 /** The scope of all teams together, and that of no team. */
 export const everyTeam = '*'
@@ -36,7 +43,8 @@ const longestKey = 200
 export const otherKey = 'other'.padEnd(longestKey + 1, '.')
 
 export const rollupShapes: readonly {
-  kind: RollupKind
+  /** `dimensions` makes the rows of every kind `dimension:NAME`. */
+  kind: Exclude<RollupKind, DimensionKind> | 'dimensions'
   steps: readonly Step[]
   everyTeam: boolean
   /** Has rows for all teams together and no others. */
@@ -50,14 +58,18 @@ export const rollupShapes: readonly {
   { kind: 'token', steps: ['hour', 'day'], everyTeam: false, sketched: true },
   { kind: 'provider', steps: ['minute', 'hour'], everyTeam: true, ofTeams: false, sketched: false },
   { kind: 'cost', steps: ['day'], everyTeam: false, sketched: false },
+  { kind: 'dimensions', steps: ['hour', 'day'], everyTeam: false, sketched: false },
 ]
 
 /** Whether a kind has rows for all teams together. */
 export const hasEveryTeam = (kind: RollupKind): boolean =>
   rollupShapes.find((shape) => shape.kind === kind)?.everyTeam ?? false
 
-/** By which rows are told apart. The key of `cost` is made of the others when it is needed. */
-export type OutcomeKeys = Record<Exclude<RollupKind, 'cost'> | 'user', string>
+/**
+ * By which rows are told apart. The key of `cost` is made of the others when it is needed. `dimensions` is JSON with the
+ * value of each dimension, or empty.
+ */
+export type OutcomeKeys = Record<Exclude<RollupKind, 'cost' | DimensionKind> | 'user' | 'dimensions', string>
 
 /** The counted values of one outcome. `at` in milliseconds since the epoch, cost in nano-dollars. */
 export interface CountedOutcome {
@@ -91,6 +103,7 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
       reason: clipped(event.reason_code),
       provider: typeof details?.provider === 'string' ? clipped(details.provider) : clipped(cost?.provider ?? ''),
       user: clipped(who.user_id),
+      dimensions: who.dimensions === undefined ? '' : dimensionsKey(who.dimensions),
     },
     inputTokens: amount(cost?.input_tokens) ?? 0,
     outputTokens: amount(cost?.output_tokens) ?? 0,
@@ -100,14 +113,35 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
   }
 }
 
+const dimensionsKey = (values: Readonly<Record<string, string>>): string =>
+  JSON.stringify(
+    Object.fromEntries(
+      Object.entries(values)
+        .toSorted(([one], [other]) => (one < other ? -1 : 1))
+        .map(([name, value]) => [clipped(name), clipped(value)]),
+    ),
+  )
+
 /** What a sum of the kind `cost` is of, in the order of its key. */
 export const costDimensions = ['provider', 'model', 'token_id', 'gateway_id', 'user_id'] as const
 export type CostDimension = (typeof costDimensions)[number]
 
 const unitSeparator = '\u001f'
 
-/** The key of a kind. A gateway may have written anything, as far as its type says. */
-export function keyOf(kind: RollupKind, keys: OutcomeKeys): string {
+export interface RollupKey {
+  kind: RollupKind
+  key: string
+}
+
+/** The rows of a shape that an outcome counts in. A gateway may have written anything, as far as its type says. */
+export function rowsFor(kind: (typeof rollupShapes)[number]['kind'], keys: OutcomeKeys): RollupKey[] {
+  if (kind !== 'dimensions') return [{ kind, key: keyOf(kind, keys) }]
+  if (keys.dimensions === '') return []
+  const values: Readonly<Record<string, string>> = JSON.parse(keys.dimensions)
+  return Object.entries(values).map(([name, key]) => ({ kind: `dimension:${name}`, key }))
+}
+
+function keyOf(kind: Exclude<RollupKind, DimensionKind>, keys: OutcomeKeys): string {
   if (kind !== 'cost') return keys[kind]
   const { provider, model, token, gateway, user } = keys
   return [provider, model, token, gateway, user].map(withoutSeparator).join(unitSeparator)

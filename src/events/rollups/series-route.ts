@@ -10,12 +10,12 @@ import { sinceInstant, sinceSchema, untilSchema } from '../query/since.ts'
 import { namesOf } from '../report/names-of.ts'
 import type { Visibility } from '../visibility.ts'
 import { foldRollups } from './fold.ts'
-import { readSeries, seriesGroups } from './series.ts'
+import { readSeries, seriesGroupSchema } from './series.ts'
 
 const quantilesSchema = z
   .object({ p50: z.number(), p95: z.number(), p99: z.number() })
   .nullable()
-  .describe('Within 5 % of the true value; null where nothing was measured, and for reasons')
+  .describe('Within 5 % of the true value; null where nothing was measured, and for reasons and dimensions')
 
 /** How many rounds a reader waits for. A backlog after an outage is left to the background work. */
 const turnsBeforeReading = 20
@@ -38,7 +38,7 @@ const query = z.strictObject({
     .enum(['minute', 'hour', 'day'])
     .optional()
     .describe('Left out: minutes up to 6 hours, hours up to 14 days, else days; coarser where it would be too much'),
-  by: z.enum(seriesGroups).optional(),
+  by: seriesGroupSchema.optional(),
   gateway_id: z.uuid().optional(),
   team_id: z.uuid().optional(),
   token_id: z.uuid().optional(),
@@ -81,7 +81,7 @@ export const seriesRoute = (
         since: z.iso.datetime().describe('Where the first bucket begins'),
         until: z.iso.datetime(),
         step: z.enum(['minute', 'hour', 'day']),
-        by: z.enum(seriesGroups).nullable(),
+        by: seriesGroupSchema.nullable(),
         series: z
           .array(z.object({ key, rest, points: z.array(z.object({ at: z.iso.datetime(), ...measures })) }))
           .describe('Most requests first; a bucket in which nothing happened is left out'),

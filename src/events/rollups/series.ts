@@ -1,9 +1,10 @@
 /**
- * The series behind charts, read from the sums of rollup.ts and never from the events. Of model, gateway, token and
- * reason only one at a time is stored, as group or as filter, together with verdict and team. Other combinations are
+ * The series behind charts, read from the sums of rollup.ts and never from the events. Of model, gateway, token, reason
+ * and each dimension only one at a time is stored, as group or as filter, together with verdict and team. Other combinations are
  * refused with the possible ones. Keys are hex and sketches are bytes, since stored values of older releases, or
  * altered ones, may be no text.
  */
+import { z } from 'zod'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { asBytes, shownText } from '../../store/damage/stored-text.ts'
@@ -14,6 +15,7 @@ import type { Visibility } from '../visibility.ts'
 import {
   everyTeam,
   hasEveryTeam,
+  isInvented,
   minutesKeptMilliseconds,
   noTeam,
   otherKey,
@@ -23,8 +25,14 @@ import {
 } from './rollup.ts'
 import { type KeyedPoints, SeriesSums, type SumsRow } from './series-sums.ts'
 
-export const seriesGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] as const
-type SeriesGroup = (typeof seriesGroups)[number]
+const plainGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] as const
+
+/** `dimension:NAME` groups by the values of a dimension of attribution. */
+export const seriesGroupSchema = z.union([
+  z.enum(plainGroups),
+  z.templateLiteral(['dimension:', z.string().regex(/^[a-z][a-z0-9_]{0,31}$/)]),
+])
+type SeriesGroup = z.infer<typeof seriesGroupSchema>
 
 export interface SeriesQuery {
   /** Milliseconds since the epoch; the first bucket is the one that holds `since`. */
@@ -133,13 +141,13 @@ function select({ by, model, gateway_id, token_id }: SeriesQuery): Selected {
   ] as const
   const given = filters.filter(({ key }) => key !== undefined)
   const column = by === undefined ? null : by === 'verdict' ? 'verdict' : by === 'team' ? 'scope' : 'key'
-  const grouped = by === 'model' || by === 'gateway' || by === 'token' || by === 'reason' ? by : undefined
+  const grouped = by === undefined || by === 'verdict' || by === 'team' ? undefined : by
   const other = given.find(({ kind }) => kind !== (grouped ?? given[0]?.kind))
   if (other !== undefined) {
     const taken = grouped === undefined ? given[0]?.parameter : `by=${grouped}`
     throw refusal(
       other.parameter,
-      `${other.parameter} cannot be combined with ${taken}: of model, gateway, token and reason one at a time is kept, as filter or by, with verdict and team`,
+      `${other.parameter} cannot be combined with ${taken}: of model, gateway, token, reason and dimension one at a time is kept, as filter or by, with verdict and team`,
     )
   }
   return { kind: grouped ?? given[0]?.kind ?? 'all', column, key: given[0]?.key }
@@ -152,13 +160,15 @@ const hours = 3_600_000
 /** Minutes up to six hours, hours up to fourteen days, otherwise days; never a step that is not stored. */
 function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number): Step {
   const length = until - 1 - since
-  if (length <= 6 * hours && kind !== 'token' && since >= now - minutesKeptMilliseconds) return 'minute'
+  if (length <= 6 * hours && keepsMinutes(kind) && since >= now - minutesKeptMilliseconds) return 'minute'
   return length <= 14 * 24 * hours ? 'hour' : 'day'
 }
 
+const keepsMinutes = (kind: RollupKind): boolean => kind !== 'token' && !kind.startsWith('dimension:')
+
 function requireKept(step: Step, { since }: SeriesQuery, kind: RollupKind, now: number): void {
   if (step !== 'minute') return
-  if (kind === 'token') throw refusal('step', 'Of tokens hours are kept: ask for step=hour')
+  if (!keepsMinutes(kind)) throw refusal('step', 'Of tokens and dimensions hours are kept: ask for step=hour')
   if (since < now - minutesKeptMilliseconds) throw refusal('step', 'Minutes are kept for 48 hours: ask for step=hour')
 }
 
@@ -208,7 +218,8 @@ function wholeOf(
   { selected, scopes, visibility }: { selected: Selected; scopes: string[]; visibility: Visibility },
 ): Statement | null {
   const { column, kind } = selected
-  if (kind === 'reason') return null
+  // Neither reasons nor dimensions have sketches, and of an outcome without a value there is no row of a dimension.
+  if (kind !== 'model' && isInvented(kind)) return null
   if (column === 'key') return whereOf(window, { ...selected, kind: 'all', key: undefined }, scopes)
   const every = column === 'scope' && visibility.teams === 'every' && window.team_id === undefined && hasEveryTeam(kind)
   return every ? whereOf(window, selected, [everyTeam, noTeam]) : null

@@ -6,7 +6,7 @@
  * compared again. One that does not come to rest is left for another time. Events that arrive for other spans, and
  * blocks that are merged meanwhile, do not count as growth: the events behind the position are looked at.
  *
- * Which of too many models and reasons have a row of their own depends on their order (fold.ts), so that is taken as
+ * Which of too many models, reasons and values of dimensions have a row of their own depends on their order (fold.ts), so that is taken as
  * stored.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
@@ -16,7 +16,7 @@ import { readLogHead } from '../log/segment-rows.ts'
 import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './fold.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { readOutcomesBehind } from './outcomes.ts'
-import { otherKey, type Step, stepMilliseconds } from './rollup.ts'
+import { isInvented, otherKey, type Step, stepMilliseconds } from './rollup.ts'
 import type { Tally } from './tally.ts'
 
 /** A row that differs from what it must be. */
@@ -98,10 +98,11 @@ export class RollupSpan {
 
   #differences(stored: readonly StoredRow[]): Difference[] {
     const expected = new Map<string, Sums>()
-    for (const [{ kind, step }, sums] of this.#sums) {
-      const rows = [...sums.values()]
-      const fitted = kind === 'model' || kind === 'reason' ? fitKeys(rows, keysOf(stored, kind, step)) : rows
-      for (const row of fitted) expected.set(nameOf({ ...row }), row)
+    for (const [{ step }, sums] of this.#sums) {
+      for (const [kind, rows] of Map.groupBy(sums.values(), (row) => row.kind)) {
+        const fitted = isInvented(kind) ? fitKeys(rows, keysOf(stored, kind, step)) : rows
+        for (const row of fitted) expected.set(nameOf({ ...row }), row)
+      }
     }
     const found: Difference[] = []
     for (const { rowid, cells } of stored) {

@@ -9,8 +9,25 @@ const key = fc.constantFrom('', 'a', 'b')
 // Often none: outcomes that used nothing have no row of the kind `cost`.
 const amount = fc.oneof(fc.constant(0), fc.nat(1_000_000))
 const duration = fc.option(fc.integer({ min: 0, max: 100_000 }))
-const keysOf = { model: key, gateway: key, reason: key, token: key, provider: key, user: key }
-const sameKeys = { all: '', model: 'a', gateway: 'a', reason: 'a', token: 'a', provider: 'a', user: 'a' }
+const keysOf = {
+  model: key,
+  gateway: key,
+  reason: key,
+  token: key,
+  provider: key,
+  user: key,
+  dimensions: fc.constantFrom('', '{"customer":"a"}', '{"customer":"b","feature":"a"}'),
+}
+const sameKeys = {
+  all: '',
+  model: 'a',
+  gateway: 'a',
+  reason: 'a',
+  token: 'a',
+  provider: 'a',
+  user: 'a',
+  dimensions: '',
+}
 const outcome: fc.Arbitrary<CountedOutcome> = fc.record({
   // Around a minute's end, an hour's and a day's, and around the time for which minutes are kept.
   at: fc
@@ -63,8 +80,11 @@ test('combines outcomes that count in minutes with those that do not as if talli
 test('counts an outcome once for each kind, step and scope, and in minutes only while they are stored', () => {
   const [old, fresh] = [receivedAt - minutesKeptMilliseconds - 1, receivedAt - minutesKeptMilliseconds]
   const keys = { all: '', model: 'm', gateway: 'g', reason: 'ok', token: 't', provider: 'p', user: 'u' }
+  const dimensions = '{"customer":"c"}'
   const none = { inputTokens: 1, outputTokens: 0, cost: 0, latency: 5, firstToken: null }
-  const [late, kept] = [old, fresh].map((at) => rowsOf([[{ at, verdict: 'allow', scope: 'team-a', keys, ...none }]]))
+  const [late, kept] = [old, fresh].map((at) =>
+    rowsOf([[{ at, verdict: 'allow', scope: 'team-a', keys: { ...keys, dimensions }, ...none }]]),
+  )
   expect(kept?.map((rows) => rows.length)).toEqual(
     stages.map(({ everyTeam, ofTeams = true }) => (everyTeam && ofTeams ? 2 : 1)),
   )

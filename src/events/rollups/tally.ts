@@ -41,6 +41,7 @@ const names = [
   'token',
   'provider',
   'user',
+  'dimensions',
 ] as const satisfies readonly (keyof OutcomeKeys)[]
 
 /** The tallies of outcomes that were received together, in the order of first appearance. */

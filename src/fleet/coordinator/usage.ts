@@ -6,6 +6,7 @@ import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
 import type { Statement } from '../../store/statement.ts'
 import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
+import { heldValueAccounts } from '../../usage/attribution/value-accounts.ts'
 import { BatchHolds } from '../../usage/batches/batch-holds.ts'
 import { holdStatements } from '../../usage/batches/hold-statements.ts'
 import { madeObjectStatements } from '../../usage/batches/made-objects.ts'
@@ -91,7 +92,7 @@ export function createUsage(
   const startedAt = clock.now()
   const allocator = new Allocator({
     ledger: balances,
-    limits: sqlLimits(limitRows, clock),
+    limits: sqlLimits(limitRows, clock, ledger),
     clock,
     log,
     peers,
@@ -123,7 +124,9 @@ export function createUsage(
     if (limits.length > 0) {
       // A new token changes nothing for any worker: limits that were never granted need no recall.
       const granted = new Set((await balances.balances(limits)).map(({ account }) => account))
-      allocator.changed(limits.filter((account) => account.startsWith('budget/') || granted.has(account)))
+      const values = await heldValueAccounts(ledger, limits)
+      const known = limits.filter((account) => account.startsWith('budget/') || granted.has(account))
+      allocator.changed([...known, ...values])
     }
     const used = [...new Set([...limits, ...narrowed])]
     if (used.length > 0) await limitEvents.used(used)

@@ -1,7 +1,15 @@
 /** The limits besides tokens' own, compiled from the state's rows and kept in memory. */
 import type { Database } from 'bun:sqlite'
 import { z } from 'zod'
-import { type AccessPolicy, type Budget, type ConsumerGroup, type LimitSet, noLimits } from '../../usage/limits.ts'
+import { type Dimension, sourceKinds } from '../../usage/attribution/dimension.ts'
+import {
+  type AccessPolicy,
+  type Budget,
+  type ConsumerGroup,
+  type LimitSet,
+  noLimits,
+  type RateLimit,
+} from '../../usage/limits.ts'
 import { accountsOfTokens } from './token-accounts.ts'
 
 interface BudgetRow {
@@ -11,6 +19,7 @@ interface BudgetRow {
   window: Budget['window']
   scope_kind: Budget['scope']['kind']
   scope_id: string | null
+  per: string | null
 }
 
 interface RateRow {
@@ -29,7 +38,8 @@ const namesSchema = z.array(z.string()).nullable()
 
 const newestVersions = `select (select max(version) from budgets) as budgets,
   (select max(version) from consumer_groups) as groups, (select max(version) from access_policies) as policies,
-  (select max(version) from excesses) as excesses`
+  (select max(version) from excesses) as excesses,
+  (select max(version) from attribution_dimensions) as dimensions`
 
 /** All limits, read again when one has changed: there are few compared to tokens. */
 export class LimitsView {
@@ -48,7 +58,7 @@ export class LimitsView {
 function readLimits(database: Database): LimitSet {
   const budgets = database
     .query<BudgetRow, []>(
-      'select id, name, max_budget, window, scope_kind, scope_id from budgets where deleted = 0 order by id',
+      'select id, name, max_budget, window, scope_kind, scope_id, per from budgets where deleted = 0 order by id',
     )
     .all()
     .map(compileBudget)
@@ -60,6 +70,7 @@ function readLimits(database: Database): LimitSet {
     groupsOf: readGroups(database),
     accessPolicies: readAccessPolicies(database),
     excesses: readExcesses(database),
+    dimensions: readDimensions(database),
   }
 }
 
@@ -69,6 +80,7 @@ const compileBudget = (row: BudgetRow): Budget => ({
   maxBudget: row.max_budget,
   window: row.window,
   scope: { kind: row.scope_kind, id: row.scope_id },
+  per: row.per,
 })
 
 const ownerOf = ({ scope: { kind, id } }: Budget): string => (kind === 'organization' ? kind : `${kind}:${id}`)
@@ -81,12 +93,14 @@ function grouped<Value>(entries: readonly (readonly [string, Value])[]): Map<str
 
 function readGroups(database: Database): Map<string, ConsumerGroup[]> {
   const rows = database
-    .query<RateRow & { members: string }, []>('select * from consumer_groups where deleted = 0 order by id')
+    .query<RateRow & { members: string; per: string | null }, []>(
+      'select * from consumer_groups where deleted = 0 order by id',
+    )
     .all()
   return grouped(
     rows.flatMap((row) => {
       const { teams, users, tokens } = membersSchema.parse(JSON.parse(row.members))
-      const group = compileRate(row)
+      const group = { ...compileRate(row), per: row.per }
       return [
         ...teams.map((id) => [`team:${id}`, group] as const),
         ...users.map((id) => [`user:${id}`, group] as const),
@@ -101,6 +115,31 @@ function readExcesses(database: Database): Map<string, number> {
     .query<{ id: string; amount: number }, []>('select id, amount from excesses where deleted = 0')
     .all()
   return new Map(rows.map(({ id, amount }) => [id, amount]))
+}
+
+interface DimensionRow {
+  name: string
+  source_kind: string
+  source_key: string
+  allowed_values: string | null
+  required: number
+}
+
+function readDimensions(database: Database): Dimension[] {
+  const rows = database
+    .query<DimensionRow, []>(
+      'select name, source_kind, source_key, allowed_values, required from attribution_dimensions where deleted = 0 order by name',
+    )
+    .all()
+  return rows.map((row) => {
+    const values = namesSchema.parse(JSON.parse(row.allowed_values ?? 'null'))
+    return {
+      name: row.name,
+      source: { kind: z.enum(sourceKinds).parse(row.source_kind), key: row.source_key },
+      values: values === null ? null : new Set(values),
+      required: row.required === 1,
+    }
+  })
 }
 
 function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
@@ -122,7 +161,7 @@ function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
   )
 }
 
-const compileRate = (row: RateRow): ConsumerGroup => ({
+const compileRate = (row: RateRow): RateLimit => ({
   id: row.id,
   name: row.name,
   requestsPerMinute: row.requests_per_minute,

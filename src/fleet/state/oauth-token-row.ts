@@ -51,6 +51,7 @@ export function compileDelegated(row: unknown): GovernedToken {
     accessPolicyIds: [],
     budgetId: null,
     metadataTrust: 'none',
+    metadata: {},
     mcpTools: 'listed',
     accounts: [],
     expiresAt: read.expires_at,

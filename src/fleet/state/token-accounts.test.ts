@@ -79,7 +79,7 @@ test('a consumer group and a policy that name a token also cover its rotations a
   const held = (id: string) => {
     const token = tokens.get(id)
     if (token === undefined) throw new Error(`There is no token ${id}`)
-    const demands = rateDemands(token, limits, tokensOf(facts, 0)).map(({ account }) => account)
+    const demands = rateDemands(token, limits, tokensOf(facts, 0), null).map(({ account }) => account)
     return [demands, policies.set.chainFor(subjectOf(token)).at('pre_request').length]
   }
   for (const id of [named, rotated, cloned]) expect(held(id)).toEqual([['group/g/requests'], 1])

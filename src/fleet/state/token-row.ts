@@ -31,6 +31,7 @@ const rowSchema = z.object({
   access_policy_ids: json(z.array(z.string())),
   budget_id: z.string().nullable(),
   metadata_trust: z.enum(['none', 'caller']),
+  metadata: json(z.record(z.string(), z.string())),
   mcp_tools: z.enum(['listed', 'searched']),
   expires_at: z.number().nullable(),
   rotated_at: z.number().nullable(),
@@ -75,6 +76,7 @@ export function compileToken(row: unknown): GovernedToken {
     accessPolicyIds: read.access_policy_ids,
     budgetId: read.budget_id,
     metadataTrust: read.metadata_trust,
+    metadata: read.metadata,
     mcpTools: read.mcp_tools,
     accounts: read.accounts.map(([id, maxRequests, maxBudget, rateLimitRpm, rateLimitTpm]) => {
       return { id, maxRequests, maxBudget, rateLimitRpm, rateLimitTpm }

@@ -227,7 +227,7 @@ const eventOf = (attempt: Attempt, index: number): InnerEvent => ({
 })
 
 function attribution(exchange: Exchange, gatewayId: string): Attribution {
-  const { token, sessionId, workload, client } = exchange
+  const { token, sessionId, workload, client, attributed } = exchange
   if (token === null) return { ...noAttribution, gateway_id: gatewayId }
   const known: Attribution = {
     token_id: token.id,
@@ -243,5 +243,10 @@ function attribution(exchange: Exchange, gatewayId: string): Attribution {
     known.workload_subject = recordedText(exchange, workload.subject).slice(0, 512)
   }
   if (client !== null) known.client = client
+  if (attributed !== null) {
+    known.dimensions = Object.fromEntries(
+      Object.entries(attributed).map(([name, value]) => [name, recordedText(exchange, value).toWellFormed()]),
+    )
+  }
   return known
 }

@@ -15,6 +15,7 @@ const group = (members: Partial<ConsumerGroup>): ConsumerGroup => ({
   name: 'analysts',
   requestsPerMinute: null,
   tokensPerMinute: null,
+  per: null,
   ...members,
 })
 const policy = (members: Partial<AccessPolicy>): AccessPolicy => ({
@@ -67,6 +68,23 @@ test('answers 429 with Retry-After beyond the rate of a consumer group', async (
   ])
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   expect(refused.headers.get('x-should-retry')).toBeNull()
+})
+
+test('counts each value of a dimension for itself, with the requests without a value together', async () => {
+  const groupsOf = new Map([['user:u', [group({ requestsPerMinute: 1, per: 'customer' })]]])
+  const source = { kind: 'header' as const, key: 'x-customer-id' }
+  const dimensions = [{ name: 'customer', source, values: null, required: false }]
+  await start({ groupsOf, dimensions }, {}, 1)
+  const secret = running.worker.addToken({ userId: 'u', metadataTrust: 'caller' })
+  const status = async (headers: Record<string, string>) => (await running.chat(question, { secret, headers })).status
+  for (const headers of [{ 'x-customer-id': 'acme' }, { 'x-customer-id': 'globex' }, {}]) {
+    expect([await status(headers), await status(headers)]).toEqual([200, 429])
+  }
+  const named = running.worker.journal.outcomes().map((event) => event.event_attribution.dimensions?.customer ?? null)
+  expect(named.toSorted()).toEqual(['acme', 'acme', 'globex', 'globex', null, null])
+  const distrusted = running.worker.addToken({ userId: 'u' })
+  const refused = await running.chat(question, { secret: distrusted, headers: { 'x-customer-id': 'initech' } })
+  expect(refused.status).toBe(429)
 })
 
 test('answers 503 with Retry-After beyond the rate of an access policy or of the token', async () => {

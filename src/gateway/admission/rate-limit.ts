@@ -18,7 +18,8 @@ export function takeRates(exchange: Exchange, gateway: Gateway): Promise<void> |
   const token = required(exchange.token)
   const { limits } = gateway.worker.view
   if (!mayHaveRates(token, limits)) return
-  const demands = rateDemands(token, limits, tokensOf(required(exchange.facts), modelOutput(exchange)))
+  const tokens = tokensOf(required(exchange.facts), modelOutput(exchange))
+  const demands = rateDemands(token, limits, tokens, exchange.attributed)
   if (demands.length > 0) return takeDemands(exchange, gateway, demands)
 }
 

@@ -16,7 +16,7 @@
 import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
-import { type MoneyAccount, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
+import { type MoneyAccount, moneyAccountsFor, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
 import { maxRequestedAmount } from '../../usage/lease/lease.ts'
 import { affordableOutput, boundedCost } from '../../usage/pricing/bound.ts'
 import { outputMaximum } from '../../usage/pricing/output-maximum.ts'
@@ -49,7 +49,9 @@ function reserve(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   for (const model of exchange.paths) priced.push({ model, terms: gateway.prices.terms(model, now), bound: null })
   exchange.priced = priced
   const payer = exchange.shadowed === null ? view.gateway.spendOwner : 'organization'
-  const { owner, requests, money } = spendAccountsOf(token, view.limits, payer)
+  const accounts = spendAccountsOf(token, view.limits, payer)
+  const { owner, requests } = accounts
+  const money = moneyAccountsFor(accounts, exchange.attributed)
   exchange.spendOwner = owner
   exchange.bodyLength = required(exchange.body).length
   if (money.length > 0) {

@@ -5,7 +5,7 @@
 import { asFailure, Failure } from '../../failure.ts'
 import { fromNano } from '../../lib/money.ts'
 import { countsMoney } from '../../usage/account-name.ts'
-import { spendAccountsOf, usageFailure } from '../../usage/demands.ts'
+import { moneyAccountsFor, spendAccountsOf, usageFailure } from '../../usage/demands.ts'
 import { maxRequestedAmount } from '../../usage/lease/lease.ts'
 import { UsageRefused } from '../../usage/usage-limits.ts'
 import { refusalContext } from '../admission/refusal-context.ts'
@@ -16,7 +16,9 @@ export async function holdBatch(exchange: Exchange, gateway: Gateway): Promise<v
   const { view, usageLimits } = gateway.worker
   const token = required(exchange.token)
   const { lines, bound } = required(required(exchange.stored).batch)
-  const { owner, requests, money } = spendAccountsOf(token, view.limits, view.gateway.spendOwner)
+  const accounts = spendAccountsOf(token, view.limits, view.gateway.spendOwner)
+  const { owner, requests } = accounts
+  const money = moneyAccountsFor(accounts, exchange.attributed)
   exchange.spendOwner = owner
   if (money.length > 0 && bound === null) {
     const message = 'What the lines of this file can cost was not known when it was uploaded: upload it again'

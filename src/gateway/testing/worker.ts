@@ -241,6 +241,7 @@ const testToken = (members: Partial<GovernedToken>): GovernedToken => ({
   accessPolicyIds: [],
   budgetId: null,
   metadataTrust: 'none',
+  metadata: {},
   mcpTools: 'listed',
   accounts: [],
   expiresAt: null,

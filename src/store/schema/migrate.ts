@@ -16,6 +16,7 @@ import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
 import state0002 from '../migrations/state/0002_features.sql' with { type: 'text' }
 import state0003 from '../migrations/state/0003_governance.sql' with { type: 'text' }
+import state0004 from '../migrations/state/0004_attribution.sql' with { type: 'text' }
 import type { Database, Reader } from '../open.ts'
 
 export interface Migration {
@@ -28,6 +29,7 @@ export const stateMigrations: readonly Migration[] = [
   { name: '0001_first_rows', sql: state0001 },
   { name: '0002_features', sql: state0002 },
   { name: '0003_governance', sql: state0003 },
+  { name: '0004_attribution', sql: state0004 },
 ]
 export const ledgerMigrations: readonly Migration[] = [
   { name: '0000_baseline', sql: ledger0000 },

@@ -89,7 +89,7 @@ async function write(
     state: [
       statement(
         update(stateTokens)
-          .set({ ...columns, eventTeamId, version: newStateVersion })
+          .set({ ...columns, metadata, eventTeamId, version: newStateVersion })
           .where(eq(stateTokens.id, token.id)),
       ),
       ...(limitsChanged ? limitAccount(only.accountIds[0] ?? null, scope) : []),

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { idParams, resource } from '../../api/resource.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
-import { identified, limitName, versioned } from './limit-fields.ts'
+import { identified, limitName, per, versioned } from './limit-fields.ts'
 
 const ofOne: ReadonlySet<string> = new Set(['team', 'user', 'mcp_server'])
 
@@ -45,14 +45,18 @@ const fields = {
   scope: scopeSchema,
 }
 
-export const budgetFields = z.object(fields).partial()
+export const budgetFields = z.object({ ...fields, per: per.unwrap() }).partial()
 
 const record = z.object({
   ...identified,
   currency: z.literal('USD'),
   max_budget: z.number(),
-  current_spend: z.number().describe('What was booked in the present window; requests still running are not yet'),
-  remaining: z.number().describe('What of max_budget is left of the present window'),
+  current_spend: z
+    .number()
+    .describe('What was booked in the present window, of all values together; requests still running are not yet'),
+  remaining: z
+    .number()
+    .describe('What of max_budget is left of the present window; with per, what a value has that used nothing'),
   window: z.string(),
   resets_at: z.iso.datetime().nullable().describe('When the next window begins; null for total'),
   forecast: z
@@ -62,6 +66,7 @@ const record = z.object({
       'US dollars at the end of the window, if spend goes on at its pace so far; null for total, and in the first twentieth of a window',
     ),
   scope: z.object({ kind: z.string(), id: z.string().nullable(), tool: z.string().nullable() }),
+  per: z.string().nullable(),
   ...versioned,
 })
 
@@ -89,10 +94,10 @@ export const budgetResource = resource({
     delete: 'Delete a budget that no token in force names',
   },
   record,
-  create: z.strictObject({ name: limitName, ...fields }),
+  create: z.strictObject({ name: limitName, ...fields, per }),
   update: z.strictObject({ name: limitName.optional(), max_budget: amount.optional() }),
   updated: record.extend({ usage }),
-  columns: ['id', 'name', 'max_budget', 'window', 'scope'],
+  columns: ['id', 'name', 'max_budget', 'window', 'scope', 'per'],
   flags: {
     max_budget: { hint: 'USD' },
     window: { default: 'month' },

@@ -1,7 +1,7 @@
 /** Consumer groups as records: teams, people and tokens that share a rate. */
 import { z } from 'zod'
 import { idParams, refersTo, resource } from '../../api/resource.ts'
-import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
+import { identified, limitName, per, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
 const ids = (meaning: string) => z.array(z.uuid()).max(1000).default([]).describe(meaning)
 const membersSchema = z.strictObject({
@@ -10,7 +10,9 @@ const membersSchema = z.strictObject({
   tokens: ids('A token in it'),
 })
 
-export const groupFields = z.object({ ...rateFields, members: membersSchema.optional() })
+const changed = z.object({ ...rateFields, members: membersSchema.optional() })
+
+export const groupFields = changed.extend({ per: per.unwrap().optional() })
 
 export const consumerGroupResource = resource({
   name: 'consumer-group',
@@ -32,10 +34,11 @@ export const consumerGroupResource = resource({
     ...identified,
     ...rateRecord,
     members: z.object({ teams: z.array(z.string()), users: z.array(z.string()), tokens: z.array(z.string()) }),
+    per: z.string().nullable(),
     ...versioned,
   }),
-  create: z.strictObject({ name: limitName, ...rateFields, members: membersSchema }),
-  update: z.strictObject({ name: limitName.optional(), ...groupFields.shape }),
+  create: z.strictObject({ name: limitName, ...rateFields, members: membersSchema, per }),
+  update: z.strictObject({ name: limitName.optional(), ...changed.shape }),
   columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute'],
   flags: {
     members: { default: {} },

@@ -13,6 +13,14 @@ export const rateFields = {
 
 export const rateRecord = { requests_per_minute: z.number().nullable(), tokens_per_minute: z.number().nullable() }
 
+/** Given when a limit is made, and never changed (usage/README.md, Attribution). */
+export const per = z
+  .string()
+  .max(32)
+  .nullable()
+  .default(null)
+  .describe('The dimension of which each value has the limit for itself, such as customer')
+
 /** What every record of a limit has beside what it limits. */
 export const identified = { id: z.string(), name: z.string() }
 export const versioned = { version: z.number().int(), created_at: z.iso.datetime() }

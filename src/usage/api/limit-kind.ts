@@ -9,13 +9,15 @@ import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { hasRow, isOneOf, query } from '../../store/query.ts'
+import { hasRow, isOneOf, newStateVersion, query, statement, update } from '../../store/query.ts'
 import { teams, users } from '../../store/schema/ledger/people.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
 import { mcpServers } from '../../store/schema/state/catalog.ts'
-import { accessPolicies, budgets, consumerGroups } from '../../store/schema/state/limits.ts'
+import { accessPolicies, attributionDimensions, budgets, consumerGroups } from '../../store/schema/state/limits.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
-import type { Row } from '../../store/statement.ts'
+import type { Row, Statement } from '../../store/statement.ts'
+import { mostDimensions } from '../attribution/dimension.ts'
+import { type dimensionFields, dimensionResource } from '../attribution/dimension-resource.ts'
 import { maxAmount } from '../lease/lease.ts'
 import type { BudgetWindow } from '../limits.ts'
 import { bookedBudget, windowAt } from '../window.ts'
@@ -26,9 +28,13 @@ import { type LimitVisibility, visibleBudgets, visibleGroups } from './visible-l
 
 export type Columns = Record<string, string | number | null>
 
-/** The ledger is asked first; the state has every token, in the transaction of the change. */
+/** The databases are asked first; the state has every token and limit, in the transaction of the change. */
 interface InUse {
-  ofLedger(ledger: Database): Promise<boolean>
+  /** What names it, as a message says it. */
+  by: string
+  /** What to do first. */
+  first: string
+  found(databases: { state: Database; ledger: Database }): Promise<boolean>
   ofState: SQL
 }
 
@@ -41,8 +47,8 @@ export interface Identified {
 }
 
 export interface StoredKind {
-  kind: 'budget' | 'consumer_group' | 'access_policy'
-  table: typeof budgets | typeof consumerGroups | typeof accessPolicies
+  kind: 'budget' | 'consumer_group' | 'access_policy' | 'dimension'
+  table: typeof budgets | typeof consumerGroups | typeof accessPolicies | typeof attributionDimensions
 }
 
 /** `Fields` are those of a body; `Shown` is the record. */
@@ -56,11 +62,13 @@ export interface LimitKind<Fields, Shown> extends StoredKind {
   /** The account that the ledger books by at an instant; null where nothing is booked. */
   account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
-  check(body: Fields, databases: { state: Database; ledger: Database }): Promise<void>
+  check(body: Fields & { name?: string | undefined }, databases: { state: Database; ledger: Database }): Promise<void>
   /** The rows as a caller sees them who does not see everything. */
   seen(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<readonly Row[]>
   /** Whether tokens in force name a record; null where none can. */
   inUse: ((id: string, now: number) => InUse) | null
+  /** What else gateways and control planes must read again when a record changes. */
+  touches?(id: string): Statement[]
 }
 
 const given = (columns: Record<string, string | number | null | undefined>): Columns =>
@@ -100,7 +108,9 @@ const tokensInForce =
         or(isNull(table.expiresAt), gt(table.expiresAt, now)),
       )
     return {
-      ofLedger: async (ledger) => (await query(ledger).$count(ledgerTokens, inForce(ledgerTokens))) > 0,
+      by: 'Tokens in force still name the',
+      first: 'revoke them first',
+      found: async ({ ledger }) => (await query(ledger).$count(ledgerTokens, inForce(ledgerTokens))) > 0,
       ofState: hasRow(stateTokens, inForce(stateTokens)),
     }
   }
@@ -114,6 +124,13 @@ function shownScopeId(stored: string | null): { id: string | null; tool: string 
   return stored === null || at < 0
     ? { id: stored, tool: null }
     : { id: stored.slice(0, at), tool: stored.slice(at + 1) }
+}
+
+async function requireDimension(state: Database, name: string): Promise<void> {
+  const { name: column, deleted } = attributionDimensions
+  if ((await query(state).$count(attributionDimensions, and(eq(column, name), eq(deleted, 0)))) > 0) return
+  const message = `There is no dimension ${name}: declare it first (POST ${dimensionResource.path})`
+  throw new Failure('invalid_parameter', { param: 'per', message })
 }
 
 async function requireServer(state: Database, id: string): Promise<void> {
@@ -138,8 +155,9 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
   kind: 'budget',
   word: budgetResource.one,
   table: budgets,
-  columns: ({ max_budget, window, scope }) =>
+  columns: ({ max_budget, window, scope, per }) =>
     given({
+      per,
       maxBudget: max_budget === undefined ? undefined : toNano(max_budget),
       window,
       scopeKind: scope?.kind,
@@ -152,13 +170,15 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
     currency: 'USD',
     max_budget: fromNano(Number(row.maxBudget)),
     current_spend: fromNano(settled),
-    remaining: fromNano(Math.max(0, Number(row.maxBudget) - settled)),
+    remaining: fromNano(Math.max(0, Number(row.maxBudget) - (row.per === null ? settled : 0))),
     window: String(row.window),
     ...forecastOf(windowSchema.parse(row.window), settled, now),
     scope: { kind: String(row.scopeKind), ...shownScopeId(textOf(row.scopeId)) },
+    per: textOf(row.per),
     ...versioned,
   }),
-  async check({ scope }, { state, ledger }) {
+  async check({ scope, per }, { state, ledger }) {
+    if (per != null) await requireDimension(state, per)
     if (scope?.kind === 'mcp_server') await requireServer(state, scope.id ?? '')
     if (scope?.kind === 'team') await requireAll(ledger, 'teams', [scope.id ?? ''], 'scope.id')
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
@@ -171,8 +191,9 @@ export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof co
   kind: 'consumer_group',
   word: consumerGroupResource.one,
   table: consumerGroups,
-  columns: ({ requests_per_minute, tokens_per_minute, members }) =>
+  columns: ({ requests_per_minute, tokens_per_minute, members, per }) =>
     given({
+      per,
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,
       members: json(members) ?? undefined,
@@ -184,9 +205,11 @@ export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof co
     requests_per_minute: numberOf(row.requestsPerMinute),
     tokens_per_minute: numberOf(row.tokensPerMinute),
     members: consumerGroupResource.record.shape.members.parse(JSON.parse(String(row.members))),
+    per: textOf(row.per),
     ...versioned,
   }),
-  async check({ members }, { ledger }) {
+  async check({ members, per }, { state, ledger }) {
+    if (per != null) await requireDimension(state, per)
     for (const table of ['teams', 'users', 'tokens'] as const) {
       if (members !== undefined) await requireAll(ledger, table, members[table], `members.${table}`)
     }
@@ -224,4 +247,53 @@ export const policyKind: LimitKind<z.infer<typeof policyFields>, z.infer<typeof 
   inUse: tokensInForce(
     (table, id) => sql`exists (select 1 from json_each(${table.accessPolicyIds}) where value = ${id})`,
   ),
+}
+
+const limitsPer = [budgets, consumerGroups] as const
+
+/** Whether a limit of this table is for each value of the dimension with this id. */
+const isPer = (table: (typeof limitsPer)[number], id: string): SQL =>
+  sql`${table.deleted} = 0 and ${table.per} = (select ${attributionDimensions.name} from ${attributionDimensions} where ${attributionDimensions.id} = ${id})`
+
+export const dimensionKind: LimitKind<z.infer<typeof dimensionFields>, z.infer<typeof dimensionResource.record>> = {
+  kind: 'dimension',
+  word: dimensionResource.one,
+  table: attributionDimensions,
+  columns: ({ source, values, max_values, required }) =>
+    given({
+      sourceKind: source?.kind,
+      sourceKey: source?.key,
+      allowedValues: json(values),
+      maxValues: max_values,
+      required: required === undefined ? undefined : Number(required),
+    }),
+  account: null,
+  show: ({ id, name, ...versioned }, row) => ({
+    id,
+    name,
+    source: dimensionResource.record.shape.source.parse({ kind: row.sourceKind, key: row.sourceKey }),
+    values: namesOf(row.allowedValues),
+    max_values: Number(row.maxValues),
+    required: row.required === 1,
+    ...versioned,
+  }),
+  async check({ name }, { state }) {
+    if (name === undefined) return
+    const count = await query(state).$count(attributionDimensions, eq(attributionDimensions.deleted, 0))
+    if (count < mostDimensions) return
+    throw new Failure('conflict', { message: `There are ${mostDimensions} dimensions, the most that there may be` })
+  },
+  seen: async (rows) => rows,
+  inUse: (id) => ({
+    by: 'Limits for each of its values still name the',
+    first: 'delete them first',
+    async found({ state }) {
+      const counts = await Promise.all(limitsPer.map((table) => query(state).$count(table, isPer(table, id))))
+      return counts.some((count) => count > 0)
+    },
+    ofState: or(...limitsPer.map((table) => hasRow(table, isPer(table, id)))) ?? sql`false`,
+  }),
+  // They are read with `max_values` of their dimension (store/limit-rows.ts).
+  touches: (id) =>
+    limitsPer.map((table) => statement(update(table).set({ version: newStateVersion }).where(isPer(table, id)))),
 }

@@ -236,9 +236,44 @@ test('a gateway reads limits by the owner they bound, and drops deleted limits',
   expect([...limits.budgetsOf.keys()]).toEqual(['team:t', 'mcp_server:s', 'mcp_server:s/buy'])
   expect([...limits.groupsOf.keys()]).toEqual(['team:t', 'user:u'])
   expect(limits.groupsOf.get('user:u')).toEqual([
-    { id: 'g', name: 'analysts', requestsPerMinute: 3, tokensPerMinute: null },
+    { id: 'g', name: 'analysts', requestsPerMinute: 3, tokensPerMinute: null, per: null },
   ])
   expect(limits.excesses.size).toBe(0)
   database.run("insert into excesses values ('p/m', 'p', 'm', 9, 2, 0), ('p/old', 'p', 'old', 9, 2, 1)")
   expect([...view.read(database, false).excesses]).toEqual([['p/m', 9]])
+})
+
+test('declares a dimension, refuses what cannot be one, and keeps it while a limit is for each of its values', async () => {
+  const path = '/v1/attribution-dimensions'
+  const source = { kind: 'header', key: 'x-feature' }
+  const created = await call('POST', path, { name: 'feature', source })
+  expect([created.status, created.json]).toMatchObject([
+    201,
+    { name: 'feature', source, values: null, max_values: 10_000, required: false },
+  ])
+  const own = `${path}/${created.json.id}`
+  for (const [body, param] of [
+    [{ name: 'Feature', source }, 'name'],
+    [{ name: 'secret', source: { kind: 'header', key: 'authorization' } }, 'source.key'],
+    [{ name: 'large', source: { kind: 'header', key: 'X-Large' } }, 'source.key'],
+    [{ name: 'none', source, values: [] }, 'values'],
+  ] as const) {
+    const refused = await call('POST', path, body)
+    expect([refused.status, refused.json.error.param]).toEqual([422, param])
+  }
+  expect((await call('POST', path, { name: 'feature', source })).status).toBe(409)
+  const perFeature = await call('POST', '/v1/budgets', budget({ per: 'feature' }))
+  expect([perFeature.status, perFeature.json]).toMatchObject([201, { per: 'feature', remaining: 12.5 }])
+  const unknown = await call('POST', '/v1/budgets', budget({ per: 'unknown' }))
+  expect([unknown.status, unknown.json.error.param]).toEqual([422, 'per'])
+  const group = { name: 'features', requests_per_minute: 5, members: {}, per: 'feature' }
+  expect((await call('POST', '/v1/consumer-groups', group)).json).toMatchObject({ per: 'feature' })
+  const before = (await call('GET', `/v1/budgets/${perFeature.json.id}`)).json.version
+  expect((await call('PATCH', own, { max_values: 7, values: ['search'] })).json).toMatchObject({
+    ...{ name: 'feature', max_values: 7, values: ['search'] },
+  })
+  expect((await call('GET', `/v1/budgets/${perFeature.json.id}`)).json.version).toBeGreaterThan(before)
+  const inUse = await call('DELETE', own)
+  expect([inUse.status, inUse.json.error.message]).toEqual([409, expect.stringContaining('delete them first')])
+  expect((await call('PATCH', `/v1/budgets/${perFeature.json.id}`, { per: null })).status).toBe(422)
 })

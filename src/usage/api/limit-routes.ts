@@ -1,5 +1,6 @@
 /**
- * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies` (usage/README.md): the same five handlers for each. A
+ * `/v1/budgets`, `/v1/consumer-groups`, `/v1/access-policies`, `/v1/attribution-dimensions` (usage/README.md): the same
+ * five handlers for each. A
  * change is one of the state, which gateways follow, and its event; the ledger has the name too, for lists.
  */
 
@@ -19,11 +20,14 @@ import type { Database } from '../../store/open.ts'
 import { condition } from '../../store/query.ts'
 import type { Row } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
+import { dimensionResource } from '../attribution/dimension-resource.ts'
+import { sumsOfValues } from '../attribution/value-accounts.ts'
+import { plainName } from '../lease/lease.ts'
 import { bookedBudget } from '../window.ts'
 import { accessPolicyResource } from './access-policy-resource.ts'
 import { budgetResource, windowSchema } from './budget-resource.ts'
 import { consumerGroupResource } from './consumer-group-resource.ts'
-import { budgetKind, groupKind, type LimitKind, policyKind } from './limit-kind.ts'
+import { budgetKind, dimensionKind, groupKind, type LimitKind, policyKind } from './limit-kind.ts'
 import {
   addLimit,
   addName,
@@ -59,6 +63,7 @@ export const limitRoutes = (deps: LimitDependencies): AnyElysia[] => [
   }),
   resourceRoutes(consumerGroupResource, limitHandlers(deps, groupKind)),
   resourceRoutes(accessPolicyResource, limitHandlers(deps, policyKind)),
+  resourceRoutes(dimensionResource, limitHandlers(deps, dimensionKind)),
 ]
 
 /** What of a kind does not depend on its fields. */
@@ -115,8 +120,8 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
     const { named, row } = await requireLimit(deps, kind, id)
     requireVersion(call.headers, Number(row.version))
     const inUse = kind.inUse?.(id, deps.clock.now())
-    if (inUse !== undefined && (await inUse.ofLedger(deps.ledger))) {
-      throw new Failure('conflict', { message: `Tokens in force still name the ${kind.word}: revoke them first` })
+    if (inUse !== undefined && (await inUse.found(deps))) {
+      throw new Failure('conflict', { message: `${inUse.by} ${kind.word}: ${inUse.first}` })
     }
     await deps.recorder.change({
       event: eventOf(deps, kind, call, { type: 'catalog.deleted', id, name: named.name, details: {} }),
@@ -150,7 +155,7 @@ async function updateLimit<Fields, Shown>(
     }),
     claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
     guard: condition(isAsRead(kind, id, Number(row.version))),
-    state: [changeLimit(kind, id, { ...kind.columns(body), name: name ?? named.name })],
+    state: [changeLimit(kind, id, { ...kind.columns(body), name: name ?? named.name }), ...(kind.touches?.(id) ?? [])],
     ledger: name === undefined ? [] : [changeName(id, name)],
   })
   return { row, shown: await answer(deps, kind, id) }
@@ -173,12 +178,24 @@ async function totalSettled({ ledger, clock }: LimitDependencies, { account }: K
   const now = clock.now()
   const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
   const booked = await readSettled(ledger, [...ids.keys()])
-  return new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
+  const totals = new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
+  for (const row of rows) {
+    if (typeof row.per !== 'string') continue
+    totals.set(String(row.id), (await sumsOfValues(ledger, String(row.id), windowOf(account(row, now)))).used)
+  }
+  return totals
 }
 
+/** `@2026-11-01`; empty without a window. */
+const windowOf = (booked: string): string => booked.slice(plainName(booked).length)
+
 /** How the budget of a row stands when gateways have given back what no request holds. */
-async function usageOf({ depletion, clock }: LimitDependencies, { id, window }: Row) {
+async function usageOf({ depletion, ledger, clock }: LimitDependencies, { id, window, per }: Row) {
   const account = bookedBudget(String(id), windowSchema.parse(window), clock.now()).booked
+  if (typeof per === 'string') {
+    const sums = await sumsOfValues(ledger, String(id), windowOf(account))
+    return { used: fromNano(sums.used), open: fromNano(sums.open) }
+  }
   const { used = 0, open = 0 } = (await depletion.recalled([account])).get(account) ?? {}
   return { used: fromNano(used), open: fromNano(open) }
 }

@@ -1,38 +1,50 @@
 /** The limits of accounts, as the state has them now. */
 import type { Clock } from '../../lib/clock.ts'
 import type { LimitKey, LimitRows } from '../../store/limit-rows.ts'
-import type { Database } from '../../store/open.ts'
+import type { Database, Reader } from '../../store/open.ts'
 import { readAccountName } from '../account-name.ts'
+import { crowdedAccounts, type ValueAccount } from '../attribution/value-accounts.ts'
 import { budgetAccount, moneyAccount, requestsAccount } from '../demands.ts'
 import type { AccountLimit, AccountLimits } from '../lease/allocator/balance-ledger.ts'
 import { bookedBudget } from '../window.ts'
 
 /** What is not the name of an account is not among the answers, nor is a limit that cannot be known at the moment. */
-export function sqlLimits(rows: LimitRows, clock: Pick<Clock, 'now'>): AccountLimits {
+export function sqlLimits(rows: LimitRows, clock: Pick<Clock, 'now'>, ledger: Reader): AccountLimits {
   return {
     async limits(names) {
       const read = names.flatMap((name) => {
         const account = readAccountName(name)
         if (account === null) return []
-        const { kind, id } = account
+        const { kind, id, value } = account
         const key: LimitKey = kind === 'budget' ? `budget/${id}` : `account/${id}`
-        return [{ name, kind, id, key }]
+        return [{ name, kind, id, value, key }]
       })
       const known = await rows.read(read.flatMap(({ kind, key }) => (kind === 'grant' ? [] : [key])))
-      return new Map(
-        read.flatMap(({ name, kind, id, key }): [string, AccountLimit][] => {
+      const valued: ValueAccount[] = []
+      const limits = new Map(
+        read.flatMap(({ name, kind, id, value, key }): [string, AccountLimit][] => {
           const plain = { booked: name, until: null, gatewayId: null }
           if (kind === 'grant') return [[name, { ...plain, limit: 1 }]]
           const row = known.get(key)
           if (row === undefined) return []
           if (kind === 'budget') {
             if (row === null || row.window === null) return [[name, { ...plain, limit: null }]]
-            return [[name, { ...plain, ...bookedBudget(id, row.window, clock.now()), limit: row.max_budget }]]
+            // `per` of a budget never changes: a name of the other form is of no account.
+            if ((value === null) !== (row.max_values === null)) return []
+            const of = value === null ? id : `${id}/${value}`
+            const found = { ...plain, ...bookedBudget(of, row.window, clock.now()), limit: row.max_budget }
+            if (row.max_values !== null) valued.push({ name, booked: found.booked, budget: id, most: row.max_values })
+            return [[name, found]]
           }
           const limit = (kind === 'money' ? row?.max_budget : row?.max_requests) ?? null
           return [[name, { ...plain, limit, gatewayId: row?.gateway_id ?? null }]]
         }),
       )
+      for (const name of await crowdedAccounts(ledger, valued)) {
+        const limit = limits.get(name)
+        if (limit !== undefined) limits.set(name, { ...limit, crowded: true })
+      }
+      return limits
     },
   }
 }

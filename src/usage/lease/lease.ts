@@ -101,7 +101,8 @@ export interface Grant {
 
 export interface LeaseRefusal {
   account: string
-  reason: 'exhausted' | 'short' | 'held' | 'unknown'
+  /** `crowded`: a limit for each value of a dimension, and there are too many values. */
+  reason: 'exhausted' | 'short' | 'held' | 'unknown' | 'crowded'
   /** Seconds; null if waiting does not help. */
   retry_after: number | null
   /** What is left, including what running requests hold; null if unknown. */

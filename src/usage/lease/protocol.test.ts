@@ -1,6 +1,7 @@
 /** The usage protocol, both sides of it, through whatever can happen to networks, processes, hosts and disks. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
+import { valueDigest } from '../attribution/dimension.ts'
 import { World, type WorldOptions } from '../testing/usage-model.ts'
 import { maxRequestedAmount, plainName, roundSize } from './lease.ts'
 
@@ -66,6 +67,48 @@ test('in random runs no limit is passed, each dispatched exchange is settled onc
     { numRuns: runs },
   )
   expect(rounds).toBeGreaterThan(10 * runs)
+}, 600_000)
+
+/** A budget of which each of some values has the amount for itself, and the account of no value. */
+const budgetsOfValues = fc
+  .record({
+    requests: fc.integer({ min: 20, max: 120 }),
+    money: fc.integer({ min: 5, max: 200 }),
+    count: fc.integer({ min: 2, max: 6 }),
+  })
+  .map(({ requests, money, count }) => ({
+    'token/t/requests': requests,
+    ...Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`budget/b/${valueDigest(index === 0 ? '' : `v${index}`)}`, money]),
+    ),
+  }))
+
+test('in random runs no value of a dimension passes the budget that each value has', async () => {
+  let spending = 0
+  await fc.assert(
+    fc.asyncProperty(
+      worlds,
+      budgetsOfValues,
+      fc.constantFrom({}, { windowEndsAt: 3000 }),
+      async (options, limits, window) => {
+        const world = new World({ ...options, ...window, limits, largest: 25, unit: 1 })
+        await world.run()
+        expect(world.ledger.problems).toEqual([])
+        for (const [account, spent] of world.spent) {
+          expect(spent).toBeLessThanOrEqual(new Map(Object.entries(limits)).get(plainName(account)) ?? 0)
+          if (account.startsWith('budget/')) spending += 1
+        }
+        expect([...world.dispatched].filter((exchange) => world.ledger.outcomes.get(exchange) !== 1)).toEqual([])
+        const stranded = [...world.ledger.rows.values()].filter(
+          ({ account, worker, granted, returned, settled }) =>
+            !account.endsWith('@1') && !world.lost.has(worker) && granted - returned - settled !== 0,
+        )
+        expect(stranded).toEqual([])
+      },
+    ),
+    { numRuns: runs },
+  )
+  expect(spending).toBeGreaterThan(runs)
 }, 600_000)
 
 /** The control plane grants and is killed before the worker's first heartbeat; then a copy without the grants returns. */
@@ -183,6 +226,7 @@ test('many concurrent requests over several workers and control planes are serve
       short: 0,
       held: 0,
       unknown: 0,
+      crowded: 0,
     })
   }
 })
@@ -205,7 +249,7 @@ test('a request that waits at the end of a window is served from the next window
     await world.scheduler.run(20_000)
     expect({ seed, served: await Promise.all(results), ...world.refusals }).toEqual({
       ...{ seed, served: [true, true, true, true, true] },
-      ...{ exhausted: 0, short: 0, held: 0, unknown: 0 },
+      ...{ exhausted: 0, short: 0, held: 0, unknown: 0, crowded: 0 },
     })
     expect(world.ledger.problems).toEqual([])
   }

@@ -3,7 +3,8 @@
 import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import { type GovernedToken, globMatches } from '../../tokens/governed-token.ts'
-import type { AccessPolicy, AccessRule, LimitSet, RateLimit } from '../limits.ts'
+import { type Attributed, digestFor } from '../attribution/dimension.ts'
+import type { AccessPolicy, AccessRule, ConsumerGroup, LimitSet, RateLimit } from '../limits.ts'
 import { asSentence, limitWords, rateOwner, refusedRate } from '../refused-limit.ts'
 import type { RateDemand, RateRefused } from './rates.ts'
 
@@ -36,9 +37,17 @@ export function mayHaveRates({ accessPolicyIds, accounts }: Member, { groupsOf: 
  * The limits of consumer groups, access policies, the token itself and the tokens it was cloned from, in this order. A
  * token's own limits are counted by the account it was made with, so a rotation refills nothing.
  */
-export function rateDemands(token: Member, limits: LimitSet, tokens: RequestTokens): RateDemand[] {
+export function rateDemands(
+  token: Member,
+  limits: LimitSet,
+  tokens: RequestTokens,
+  values: Attributed | null,
+): RateDemand[] {
   const demands: RateDemand[] = []
-  for (const group of groupsOf(token, limits)) addDemands(demands, `group/${group.id}`, group, tokens)
+  for (const group of groupsOf(token, limits)) {
+    const name = group.per === null ? `group/${group.id}` : `group/${group.id}/${digestFor(group.per, values)}`
+    addDemands(demands, name, group, tokens)
+  }
   for (const id of token.accessPolicyIds) {
     const policy = limits.accessPolicies.get(id)
     if (policy !== undefined) for (const name of policyNames(policy, token)) addDemands(demands, name, policy, tokens)
@@ -96,15 +105,15 @@ function addDemands(demands: RateDemand[], name: string, limit: RateLimit, token
   })
 }
 
-const noGroups: ReadonlySet<RateLimit> = new Set()
+const noGroups: ReadonlySet<ConsumerGroup> = new Set()
 
 /** The groups that contain the token, its source, its user or its team, each once. */
 function groupsOf(
   { id, accounts, teamId, userId, ownerKind, ownerId }: Member,
   { groupsOf: groups }: LimitSet,
-): ReadonlySet<RateLimit> {
+): ReadonlySet<ConsumerGroup> {
   if (groups.size === 0) return noGroups
-  const found = new Set<RateLimit>()
+  const found = new Set<ConsumerGroup>()
   const names = [`token:${id}`, ...accounts.map((account) => `token:${account.id}`), `${ownerKind}:${ownerId}`]
   if (userId !== null) names.push(`user:${userId}`)
   if (teamId !== null) names.push(`team:${teamId}`)

@@ -10,6 +10,8 @@ interface SlotLimit {
   scope: LimitRow['scope']
   /** For an MCP server: the digest of the tool; null for all requests to it. */
   tool: string | null
+  /** For a consumer group: whether the account is of one value of a dimension. */
+  ofValue: boolean
 }
 
 const form = /^(group|access|token|server)\/([^/]+)\/(?:([^/]+)\/)?(requests|tokens)$/
@@ -22,15 +24,19 @@ const rowKinds: Readonly<Record<string, 'group' | 'policy' | 'account' | 'server
 
 /**
  * Parses an account name: `group/<id>/requests`, or `access/<id>/<token>/requests` for a policy with rates for each
- * token, or `server/<id>/<digest>/requests` for a tool of an MCP server. Null if it is invalid.
+ * token, `group/<id>/<digest>/requests` for a group with rates for each value of a dimension, or
+ * `server/<id>/<digest>/requests` for a tool of an MCP server. Null if it is invalid.
  */
 function readSlotAccount(account: string): SlotLimit | null {
   const [, kind = '', id = '', part, unit] = form.exec(account) ?? []
   const rowKind = rowKinds[kind]
-  if (rowKind === undefined || (part !== undefined && rowKind !== 'policy' && rowKind !== 'server')) return null
+  if (rowKind === undefined || (part !== undefined && rowKind === 'account')) return null
+  const ofValue = rowKind === 'group' && part !== undefined
+  if (ofValue && !/^[0-9a-f]{32}$/.test(part)) return null
   const scope = rowKind === 'policy' ? (part === undefined ? 'shared' : 'token') : null
   const tool = rowKind === 'server' ? (part ?? null) : null
-  return { key: `${rowKind}/${id}`, unit: unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute', scope, tool }
+  const perMinute = unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute'
+  return { key: `${rowKind}/${id}`, unit: perMinute, scope, tool, ofValue }
 }
 
 /** The slots of a limit; 0 if there is no such limit. Throws `dependency_unavailable` if it cannot be read. */
@@ -39,7 +45,7 @@ export async function slotsOf(rows: LimitRows, account: string): Promise<number>
   if (named === null) return 0
   const row = (await rows.read([named.key])).get(named.key)
   if (row === undefined) throw new Failure('dependency_unavailable', { retryAfter: 1 })
-  if (row === null || row.scope !== named.scope) return 0
+  if (row === null || row.scope !== named.scope || (row.max_values !== null) !== named.ofValue) return 0
   return (named.tool === null ? row[named.unit] : toolLimit(row, named.tool)) ?? 0
 }
 

@@ -77,7 +77,7 @@ async function readUsage(
   const days: BudgetUsage['days'] = []
   const spent = new Map<string, { requests: number; cost: number }>()
   const visibility = await visibilityFor(ledger, principal)
-  for await (const { at, rows } of costsByDay(ledger, { from, until: now + 1, visibility })) {
+  for await (const { at, rows } of costsByDay(ledger, { from, until: now + 1, visibility, dimension: null })) {
     let cost = 0
     for (const row of rows.filter(isOf)) {
       const known = spent.get(row.token_id) ?? { requests: 0, cost: 0 }

@@ -15,11 +15,14 @@ let otherTeam: string
 beforeAll(async () => {
   plane = await temporaryControlPlane(testOrigin, (members) => [costRoutes(members), reconciliationRoute(members)])
   otherTeam = (await asAdmin('POST', '/v1/teams', { name: '=Checkout' })).json.id
-  const spend = async (at: string, team: string | null, model: string, cost: number) => {
+  const spend = async (at: string, team: string | null, model: string, cost: number, customer?: string) => {
     const event: Event = {
       ...{ event_id: crypto.randomUUID(), event_type: 'gateway.request.outcome', request_id: null, config_version: 1 },
       ...{ timestamp: at, verdict: 'allow', reason_code: 'ok' },
-      event_attribution: { ...noAttribution, team_id: team, user_id: plane.userId, gateway_id: plane.gatewayId },
+      event_attribution: {
+        ...{ ...noAttribution, team_id: team, user_id: plane.userId, gateway_id: plane.gatewayId },
+        ...(customer !== undefined && { dimensions: { customer } }),
+      },
       details: { model, provider: 'anthropic' },
       event_cost_attribution: {
         ...{ currency: 'USD', cost, estimated: false, input_tokens: 100, output_tokens: 10 },
@@ -30,10 +33,10 @@ beforeAll(async () => {
     await plane.store.ledger.write(pendingRollups([event], plane.clock.now()))
   }
   await spend('2025-12-01T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 8)
-  await spend('2025-12-31T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 14)
-  await spend('2026-01-01T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 7)
-  await spend('2026-01-01T11:00:00.000Z', otherTeam, 'claude-haiku-4-5', 1)
-  await spend('2026-01-02T01:00:00.000Z', otherTeam, 'claude-haiku-4-5', 2)
+  await spend('2025-12-31T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 14, 'acme')
+  await spend('2026-01-01T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 7, 'acme')
+  await spend('2026-01-01T11:00:00.000Z', otherTeam, 'claude-haiku-4-5', 1, 'acme')
+  await spend('2026-01-02T01:00:00.000Z', otherTeam, 'claude-haiku-4-5', 2, '=globex')
   await spend('2026-01-02T02:00:00.000Z', null, 'claude-haiku-4-5', 0.25)
 })
 afterAll(() => plane.remove())
@@ -70,6 +73,25 @@ test('reports by any one or two dimensions, and refuses others', async () => {
   ]) {
     const refused = await asAdmin('GET', `/v1/usage/costs?${query}`)
     expect([refused.status, refused.json.error.param]).toEqual([422, param])
+  }
+})
+
+test('reports a dimension of attribution, alone or with teams, and with nothing else', async () => {
+  const one = await asAdmin('GET', '/v1/usage/costs?by=dimension:customer')
+  expect(one.json.rows).toMatchObject([
+    { group: { 'dimension:customer': 'acme' }, names: { 'dimension:customer': 'acme' }, cost: 8, previous_cost: 14 },
+    { group: { 'dimension:customer': '=globex' }, cost: 2, requests: 1 },
+  ])
+  const two = await asAdmin('GET', '/v1/usage/costs?by=team,dimension:customer')
+  expect(two.json.rows.map(({ cost }: { cost: number }) => cost)).toEqual([7, 2, 1])
+  const { text } = await asAdmin('GET', '/v1/usage/costs/export?by=dimension:customer')
+  expect(text.split('\r\n').slice(0, 3)).toEqual([
+    expect.stringMatching(/^dimension:customer,requests,/),
+    expect.stringMatching(/^acme,2,/),
+    expect.stringMatching(/^'=globex,1,/),
+  ])
+  for (const by of ['model,dimension:customer', 'dimension:a,dimension:b', 'dimension:', 'dimension:A']) {
+    expect((await asAdmin('GET', `/v1/usage/costs?by=${by}`)).status).toBe(422)
   }
 })
 

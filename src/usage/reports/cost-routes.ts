@@ -18,6 +18,7 @@ import { query } from '../../store/query.ts'
 import { organizations } from '../../store/schema/ledger/people.ts'
 import { focusHeader, focusRow } from './focus.ts'
 import {
+  isPlain,
   monthAt,
   monthReport,
   type ReportDimension,
@@ -47,7 +48,9 @@ const bySchema = z
   .string()
   .max(50)
   .default('team,model')
-  .describe(`One or two of ${reportDimensions.join(', ')}, with a comma between them`)
+  .describe(
+    `One or two of ${reportDimensions.join(', ')}, with a comma between them; or dimension:NAME, alone or with team, which counts requests with a value only`,
+  )
 
 const dollars = z.number().describe('US dollars')
 const sums = {
@@ -61,7 +64,7 @@ const sums = {
 }
 const reportSchema = z.object({
   month: z.string(),
-  by: z.array(z.enum(reportDimensions)),
+  by: z.array(z.union([z.enum(reportDimensions), z.templateLiteral(['dimension:', z.string()])])),
   since: z.iso.datetime(),
   until: z.iso.datetime(),
   rows: z.array(
@@ -155,13 +158,23 @@ const namesFor = (ledger: Database, { permissions }: Principal): NameReader => (
 
 function dimensionsOf(text: string): ReportDimension[] {
   const names = text.split(',')
-  const known = names.flatMap((name) => reportDimensions.find((dimension) => dimension === name) ?? [])
-  if (known.length === names.length && new Set(known).size === known.length && known.length <= 2) return known
+  const known = names.flatMap(
+    (name) => reportDimensions.find((dimension) => dimension === name) ?? declaredIn(name) ?? [],
+  )
+  const isKept = known.every(isPlain) || known.every((dimension) => dimension === 'team' || !isPlain(dimension))
+  const declared = known.filter((dimension) => !isPlain(dimension)).length
+  if (known.length === names.length && new Set(known).size === known.length && known.length <= 2) {
+    if (isKept && declared <= 1) return known
+  }
   throw new Failure('invalid_parameter', {
     param: 'by',
-    message: `Write one or two of ${reportDimensions.join(', ')}, with a comma between them`,
+    message: `Write one or two of ${reportDimensions.join(', ')}, with a comma between them; or dimension:NAME, alone or with team`,
   })
 }
+
+/** `dimension:customer`; null for anything else. */
+const declaredIn = (name: string): ReportDimension | null =>
+  /^dimension:[a-z][a-z0-9_]{0,31}$/.test(name) ? `dimension:${name.slice('dimension:'.length)}` : null
 
 interface Asked {
   month: string
@@ -172,7 +185,9 @@ interface Asked {
 
 async function reportRows(ledger: Database, { month, dimensions, visibility, now }: Asked): Promise<ReportRow[]> {
   const windows = windowsOf(month, now)
-  const days = costsByDay(ledger, { from: windows.before.from, until: windows.month.until, visibility })
+  const declared = dimensions.find((each) => !isPlain(each))
+  const dimension = declared === undefined ? null : declared.slice('dimension:'.length)
+  const days = costsByDay(ledger, { from: windows.before.from, until: windows.month.until, visibility, dimension })
   return await monthReport({ by: dimensions, windows, days })
 }
 
@@ -222,7 +237,7 @@ async function* focusLines(ledger: Database, text: string, { principal, visibili
     .from(organizations)
     .get()
   yield focusHeader()
-  for await (const { at, rows } of costsByDay(ledger, { ...month, visibility })) {
+  for await (const { at, rows } of costsByDay(ledger, { ...month, visibility, dimension: null })) {
     const named = {
       team: await readRecordNames(
         names,

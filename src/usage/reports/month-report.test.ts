@@ -3,7 +3,7 @@ import { monthReport, totalsOf, windowsOf } from './month-report.ts'
 import type { CostRow } from './read-costs.ts'
 
 const row = (team: string, model: string, cost: number): CostRow => ({
-  ...{ team_id: team, provider: 'openai', model, token_id: 't', gateway_id: 'g', user_id: '' },
+  ...{ value: '', team_id: team, provider: 'openai', model, token_id: 't', gateway_id: 'g', user_id: '' },
   ...{ requests: 1, input_tokens: 10, output_tokens: 20, cost },
 })
 const at = Date.parse

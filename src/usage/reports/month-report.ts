@@ -5,7 +5,9 @@
 import type { CostDay, CostRow } from './read-costs.ts'
 
 export const reportDimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
-export type ReportDimension = (typeof reportDimensions)[number]
+type PlainDimension = (typeof reportDimensions)[number]
+/** `dimension:NAME` is a dimension of attribution. */
+export type ReportDimension = PlainDimension | `dimension:${string}`
 
 const columnOf = {
   team: 'team_id',
@@ -14,7 +16,10 @@ const columnOf = {
   token: 'token_id',
   gateway: 'gateway_id',
   user: 'user_id',
-} as const satisfies Record<ReportDimension, keyof CostRow>
+} as const satisfies Record<PlainDimension, keyof CostRow>
+
+export const isPlain = (dimension: ReportDimension): dimension is PlainDimension =>
+  reportDimensions.some((plain) => plain === dimension)
 
 export const dayMs = 86_400_000
 /** Of the forecast. */
@@ -81,7 +86,7 @@ export async function monthReport({ by, windows, days }: Sources): Promise<Repor
 }
 
 function rowOf(rows: Map<string, ReportRow>, by: readonly ReportDimension[], of: CostRow): ReportRow {
-  const values = by.map((dimension) => of[columnOf[dimension]])
+  const values = by.map((dimension) => of[isPlain(dimension) ? columnOf[dimension] : 'value'])
   const name = JSON.stringify(values)
   const known = rows.get(name)
   if (known !== undefined) return known

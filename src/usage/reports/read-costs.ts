@@ -1,10 +1,10 @@
 /**
- * What requests cost, day by day, from the daily sums of the kind `cost` (events/rollups/rollup.ts). They are kept as
- * long as events.
+ * What requests cost, day by day, from the daily sums of the kind `cost`, or of a dimension of attribution
+ * (events/rollups/rollup.ts). They are kept as long as events.
  *
  * SQL text: look-ups by the primary key of the sums, a day at a time.
  */
-import { type CostDimension, readCostKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
+import { type CostDimension, otherKey, readCostKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
@@ -19,6 +19,8 @@ export interface CostSums {
 
 export interface CostRow extends CostSums, Record<CostDimension, string> {
   team_id: string
+  /** Of the dimension of attribution that was asked for; empty where none was. */
+  value: string
 }
 
 interface Window {
@@ -26,6 +28,8 @@ interface Window {
   from: number
   until: number
   visibility: Visibility
+  /** The name of a dimension of attribution, whose sums have teams and values only; null for all else. */
+  dimension: string | null
 }
 
 interface StoredSums extends CostSums {
@@ -49,22 +53,30 @@ const everyScope = `with recursive scopes (scope) as (
   ) select scope from scopes where scope is not null`
 
 /** Day by day, oldest first, with other work in between. Days without costs are left out. */
-export async function* costsByDay(ledger: Database, { from, until, visibility }: Window): AsyncGenerator<CostDay> {
+export async function* costsByDay(
+  ledger: Database,
+  { from, until, visibility, dimension }: Window,
+): AsyncGenerator<CostDay> {
   const { teams, ownTokens } = visibility
-  const all = teams === 'every' || ownTokens.length > 0
+  // Sums of a dimension do not say whose token it was.
+  const byToken = teams !== 'every' && ownTokens.length > 0 && dimension === null
+  const all = teams === 'every' || byToken
   const scopes = all ? (await ledger.read<{ scope: string }>(everyScope)).map(({ scope }) => scope) : teams
-  const own = teams === 'every' || ownTokens.length === 0 ? null : new Set(ownTokens)
+  const own = byToken ? new Set(ownTokens) : null
+  const [kind, read] = dimension === null ? ['cost', readCostKey] : [`dimension:${dimension}`, valueOnly]
   for (let at = from; at < until; at += stepMilliseconds.day) {
     const rows = await ledger.read<StoredSums>(
       `select scope, key, total(requests) as requests, total(input_tokens) as input_tokens,
         total(output_tokens) as output_tokens, total(cost) as cost from event_rollups
-        where kind = 'cost' and step = 'day' and scope in (select value from json_each(?)) and at = ?
+        where kind = ? and step = 'day' and scope in (select value from json_each(?)) and at = ?
         group by scope, key`,
-      [JSON.stringify(scopes), at],
+      [kind, JSON.stringify(scopes), at],
     )
     if (rows.length === 0) continue
-    const read = rows.map(({ scope, key, ...sums }) => ({ team_id: scope, ...readCostKey(key), ...sums }))
-    yield { at, rows: own === null ? read : read.filter(({ token_id }) => own.has(token_id)) }
+    const costs = rows.map(({ scope, key, ...sums }) => ({ team_id: scope, value: '', ...read(key), ...sums }))
+    yield { at, rows: own === null ? costs : costs.filter(({ token_id }) => own.has(token_id)) }
     await yieldToEventLoop()
   }
 }
+
+const valueOnly = (key: string) => ({ ...readCostKey(''), value: key === otherKey ? 'other' : key })

@@ -106,7 +106,7 @@ async function bookedOf(
   const upstream = new Map(listed.map(({ id, upstream: name }) => [id, name ?? id]))
   const booked: Booked[] = []
   const window = { ...monthAt(month), visibility: { teams: 'every' as const, ownTokens: [] } }
-  for await (const { at, rows } of costsByDay(ledger, window)) {
+  for await (const { at, rows } of costsByDay(ledger, { ...window, dimension: null })) {
     for (const row of rows.filter((each) => each.provider === provider)) {
       booked.push({
         ...{ day: new Date(at).toISOString().slice(0, 10), model: upstream.get(row.model) ?? row.model },

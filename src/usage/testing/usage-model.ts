@@ -8,6 +8,7 @@
  * Longer than most: a world that fails in all these ways is one state.
  */
 import { silentLog } from '../../lib/log/log.ts'
+import { readAccountName } from '../account-name.ts'
 import { Allocator } from '../lease/allocator/allocator.ts'
 import type {
   BalanceLedger,
@@ -514,7 +515,7 @@ export class World {
   readonly dispatched = new Set<string>()
   /** By exchange and account, what a provider charged beyond what was held. */
   readonly excesses = new Map<string, number>()
-  readonly refusals = { exhausted: 0, short: 0, held: 0, unknown: 0 }
+  readonly refusals = { exhausted: 0, short: 0, held: 0, unknown: 0, crowded: 0 }
   served = 0
   readonly #controlPlanes: ControlPlane[] = []
   #cut = new Set<number>()
@@ -565,13 +566,22 @@ export class World {
     await this.scheduler.run(40_000)
   }
 
+  /** Every account; of those that a budget has for values of a dimension, one. */
+  #accountsOfRequest(): readonly string[] {
+    const accounts = Object.keys(this.#options.limits)
+    const values = accounts.filter((account) => (readAccountName(account)?.value ?? null) !== null)
+    if (values.length === 0) return accounts
+    const own = values[Math.floor(this.random() * values.length)]
+    return accounts.filter((account) => account === own || !values.includes(account))
+  }
+
   /** One request on a worker, from reservation to outcome; resolves to whether it was served. */
   async request(index: number, amount?: number): Promise<boolean> {
     const worker = this.workers[index]
     if (worker === undefined || !worker.alive) return false
     const { journal } = worker
     const exchange = `exchange-${this.#ids++}`
-    const demands = Object.keys(this.#options.limits).flatMap((account) => {
+    const demands = this.#accountsOfRequest().flatMap((account) => {
       if (account.endsWith('/requests')) return amount === undefined ? [{ account, want: 1, min: 1 }] : []
       const want = amount ?? this.#options.unit * (1 + Math.floor(this.random() * this.#options.largest))
       return [{ account, want, min: amount ?? (this.random() < 0.5 ? want : Math.ceil(want / 3)) }]

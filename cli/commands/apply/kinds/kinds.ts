@@ -3,6 +3,7 @@
 import { managedSettingsResource } from '../../../../src/managed-settings/managed-settings-resource.ts'
 import { teamResource } from '../../../../src/members/teams/team-resource.ts'
 import { accessPolicyResource } from '../../../../src/usage/api/access-policy-resource.ts'
+import { dimensionResource } from '../../../../src/usage/attribution/dimension-resource.ts'
 import { type Kind, type KindAlone, kindOf } from '../kind.ts'
 import { alertChannels } from './alert-channels.ts'
 import { alerts } from './alerts.ts'
@@ -34,6 +35,7 @@ const inOrder: readonly KindAlone[] = [
   models,
   gateways,
   kindOf(accessPolicyResource),
+  kindOf(dimensionResource),
   budgets,
   consumerGroups,
   oauthClients,

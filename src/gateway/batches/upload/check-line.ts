@@ -10,7 +10,7 @@ import { isObject, parseObject } from '../../../languages/reading/json-value.ts'
 import type { Line } from '../../../lib/http/line-reader.ts'
 import { memberText } from '../../../lib/json/json-members.ts'
 import { priceInTier } from '../../../providers/prices/service-tier.ts'
-import { spendAccountsOf } from '../../../usage/demands.ts'
+import { moneyAccountsFor, spendAccountsOf } from '../../../usage/demands.ts'
 import { boundedCost } from '../../../usage/pricing/bound.ts'
 import { boundPaths } from '../../admission/bound-paths.ts'
 import { resolveModel } from '../../admission/model-routing.ts'
@@ -156,7 +156,8 @@ function boundOf(exchange: Exchange, gateway: Gateway): number | null {
   const terms = gateway.prices.terms(model, gateway.clock.now())
   const price = terms.price === null ? null : priceInTier(terms.price, batchTier)
   exchange.priced = [{ model, terms: { ...terms, price }, bound: null }]
-  const { money } = spendAccountsOf(required(exchange.token), view.limits, view.gateway.spendOwner)
+  const accounts = spendAccountsOf(required(exchange.token), view.limits, view.gateway.spendOwner)
+  const money = moneyAccountsFor(accounts, exchange.attributed)
   try {
     if (money.length > 0) limitTools(exchange, exchange.priced)
     const [path] = boundPaths(exchange, view.limits.excesses)

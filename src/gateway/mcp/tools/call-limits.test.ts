@@ -45,7 +45,7 @@ async function start({ quarantined = false } = {}) {
 }
 
 const budget = (id: string, scopeId: string): Budget => ({
-  ...{ id, name: id, maxBudget: 100 * cent, window: 'day' },
+  ...{ id, name: id, maxBudget: 100 * cent, window: 'day', per: null },
   scope: { kind: 'mcp_server', id: scopeId },
 })
 

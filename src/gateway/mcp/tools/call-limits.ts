@@ -5,7 +5,8 @@
  */
 import { asFailure } from '../../../failure.ts'
 import { fromNano } from '../../../lib/money.ts'
-import { budgetAccount, spendAccountsOf, usageFailure } from '../../../usage/demands.ts'
+import type { Attributed } from '../../../usage/attribution/dimension.ts'
+import { budgetAccountFor, moneyAccountsFor, spendAccountsOf, usageFailure } from '../../../usage/demands.ts'
 import type { LimitSet } from '../../../usage/limits.ts'
 import { mayHaveRates, rateDemands, tokensOf } from '../../../usage/rate/rate-demands.ts'
 import type { RateDemand } from '../../../usage/rate/rates.ts'
@@ -25,7 +26,7 @@ export function takeCallRates(exchange: Exchange, gateway: Gateway): Promise<voi
   const ofCall = callTerms(required(exchange.mcp))?.rates ?? noRates
   const hasOwn = mayHaveRates(token, limits)
   if (ofCall.length === 0 && !hasOwn) return
-  const own = hasOwn ? rateDemands(token, limits, tokensOf(required(exchange.facts), 0)) : noRates
+  const own = hasOwn ? rateDemands(token, limits, tokensOf(required(exchange.facts), 0), exchange.attributed) : noRates
   const demands = [...own, ...ofCall]
   if (demands.length > 0) return takeDemands(exchange, gateway, demands)
 }
@@ -33,9 +34,11 @@ export function takeCallRates(exchange: Exchange, gateway: Gateway): Promise<voi
 export function reserveCall(exchange: Exchange, gateway: Gateway): Promise<void> | void {
   const { view } = gateway.worker
   const mcp = required(exchange.mcp)
-  const { owner, requests, money } = spendAccountsOf(required(exchange.token), view.limits, view.gateway.spendOwner)
+  const accounts = spendAccountsOf(required(exchange.token), view.limits, view.gateway.spendOwner)
+  const { owner, requests } = accounts
+  const money = moneyAccountsFor(accounts, exchange.attributed)
   exchange.spendOwner = owner
-  const budgets = serverBudgets(mcp, view.limits)
+  const budgets = serverBudgets(mcp, view.limits, exchange.attributed)
   if (requests.length === 0 && money.length === 0 && budgets.length === 0) return
   const price = callPrice(mcp)
   // A free call asks for a nano-dollar, which is returned, so that a used-up limit refuses it too.
@@ -47,12 +50,16 @@ export function reserveCall(exchange: Exchange, gateway: Gateway): Promise<void>
 const noBudgets: readonly { account: string }[] = []
 
 /** The budgets of the server and of the tool. */
-function serverBudgets(mcp: McpRequest, { budgetsOf }: LimitSet): readonly { account: string }[] {
+function serverBudgets(
+  mcp: McpRequest,
+  { budgetsOf }: LimitSet,
+  values: Attributed | null,
+): readonly { account: string }[] {
   if (mcp.server === null || budgetsOf.size === 0) return noBudgets
   const name = `mcp_server:${mcp.server.id}`
   const tool = calledTool(mcp)
   const found = [...(budgetsOf.get(name) ?? []), ...(tool === null ? [] : (budgetsOf.get(`${name}/${tool}`) ?? []))]
-  return found.map(({ id }) => ({ account: budgetAccount(id) }))
+  return found.map((budget) => ({ account: budgetAccountFor(budget, values) }))
 }
 
 function reserve(

@@ -30,6 +30,7 @@ export const budgets = sqliteTable(
     scopeId: text('scope_id'),
     ...versioned,
     name: text('name').notNull().default(''),
+    per: text('per'),
   },
   (table) => [versionIndex('budgets', table.version)],
 )
@@ -43,6 +44,7 @@ export const consumerGroups = sqliteTable(
     members: text('members').notNull(),
     ...versioned,
     name: text('name').notNull().default(''),
+    per: text('per'),
   },
   (table) => [versionIndex('consumer_groups', table.version)],
 )
@@ -78,4 +80,24 @@ export const excesses = sqliteTable(
     ...versioned,
   },
   (table) => [versionIndex('excesses', table.version)],
+)
+
+/**
+ * What spend is attributed to beside tokens, teams and people (usage/README.md, Attribution). `source_key` is a name in
+ * metadata, of a header or of a claim. `allowed_values` is a JSON list; null allows every value. `per` of a budget or a
+ * consumer group is the name of one.
+ */
+export const attributionDimensions = sqliteTable(
+  'attribution_dimensions',
+  {
+    id: text('id').primaryKey(),
+    name: text('name').notNull(),
+    sourceKind: text('source_kind').notNull(),
+    sourceKey: text('source_key').notNull(),
+    allowedValues: text('allowed_values'),
+    maxValues: integer('max_values').notNull(),
+    required: integer('required').notNull(),
+    ...versioned,
+  },
+  (table) => [versionIndex('attribution_dimensions', table.version)],
 )

@@ -14,6 +14,8 @@ export const tokens = sqliteTable(
     accountIds: list('account_ids').notNull(),
     ...tokenLimits,
     ...versioned,
+    /** Dimensions of attribution may take their values from it. */
+    metadata: text('metadata', { mode: 'json' }).$type<Readonly<Record<string, string>>>().notNull().default({}),
   },
   (table) => [versionIndex('tokens', table.version)],
 )

@@ -144,6 +144,11 @@ export class Allocation {
       reply.refusals.push({ ...unknown, account: grantRequest.account })
       return 'answered'
     }
+    if (limit.crowded) {
+      const { until } = limit
+      reply.refusals.push({ account: grantRequest.account, reason: 'crowded', retry_after: null, left: null, until })
+      return 'answered'
+    }
     if (
       !Number.isSafeInteger(grantRequest.want) ||
       !Number.isSafeInteger(grantRequest.min) ||

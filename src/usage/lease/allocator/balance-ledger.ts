@@ -100,6 +100,8 @@ export interface AccountLimit {
   until: number | null
   /** The gateway that the account's token is bound to. */
   gatewayId: string | null
+  /** The account is of one more value than its dimension allows. */
+  crowded?: true
 }
 
 export interface AccountLimits {

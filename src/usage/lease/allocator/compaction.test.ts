@@ -74,3 +74,30 @@ test('merges many balances in batches until all are merged', async () => {
   }
   expect(await settled()).toEqual({ 'token/t/requests': 450 })
 })
+
+test('adds up what values of a dimension used in a window that ended long ago in one account of the budget', async () => {
+  const digest = (letter: string) => letter.repeat(32)
+  const past = (letter: string) => `budget/b/${digest(letter)}@2026-01-01`
+  const present = `budget/b/${digest('a')}@2026-06-01`
+  const used = (account: string, amount: number) => ({
+    sql: "insert into usage_accounts (account, owner_id, kind, settled) values (?, null, 'budget', ?)",
+    args: [account, amount],
+  })
+  await store.ledger.write([
+    ...[worker('one', now), worker('two', now)],
+    ...[balance(past('a'), 'one', 9, 2, 7), balance(past('a'), 'two', 5, 0, 5), balance(past('b'), 'one', 3, 0, 3)],
+    ...[balance(past('c'), 'one', 5, 0, 4), balance(present, 'one', 2, 0, 2)],
+    ...[used(past('a'), 12), used(past('b'), 3), used(past('c'), 4), used(present, 2)],
+  ])
+  await compaction.run()
+  expect(await balances()).toMatchObject([
+    { account: present, worker: 'one', settled: 2 },
+    { account: past('c'), worker: 'one', held: 5, settled: 4 },
+    { account: 'budget/b@2026-01-01', worker: '*', held: 15, settled: 15 },
+  ])
+  expect(await store.ledger.read('select account, settled from usage_accounts order by account')).toEqual([
+    { account: present, settled: 2 },
+    { account: past('c'), settled: 4 },
+    { account: 'budget/b@2026-01-01', settled: 15 },
+  ])
+})

@@ -2,7 +2,7 @@
  * Merges balances that no worker will report again into one for each account, under the worker `*`, in small batches.
  * The settled sums and the event chains stay the same.
  *
- *  a window that ended long ago    all workers
+ *  a window that ended long ago    all workers; what the values of a dimension used becomes one account of the budget
  *  a released worker               released by an operator; or here, after 30 days of silence with nothing
  *                                  outstanding. Its instance never comes back; another one starts in its place
  *
@@ -20,6 +20,8 @@ const batch = 200
 const everyMs = 60_000
 const silentMs = 30 * 86_400_000
 const answersKeptMs = 86_400_000
+/** After their slots are free again. */
+const valuesKeptMs = 3_600_000
 
 interface Balance {
   account: string
@@ -53,14 +55,15 @@ export class Compaction {
     await this.#ledger.write([...expired(now), ...this.#epoch.tidy()])
     const ended = await this.#ledger.read<Balance>(endedWindows, [new Date(now - longAgoMs).toISOString().slice(0, 10)])
     const released = await this.#ledger.read<Balance>(releasedWorkers)
-    for (const balances of [ended, released]) await this.#merge(balances)
+    await this.#merge(ended, budgetOf)
+    await this.#merge(released, 'account')
     if (Math.max(ended.length, released.length) < batch) this.#nextAt = this.#clock.monotonic() + everyMs
   }
 
-  async #merge(balances: readonly Balance[]): Promise<void> {
+  async #merge(balances: readonly Balance[], into: string): Promise<void> {
     if (balances.length === 0) return
     try {
-      await this.#ledger.write(merged(JSON.stringify(balances)))
+      await this.#ledger.write(merged(JSON.stringify(balances), into))
     } catch (error) {
       // One of them was granted more meanwhile. The next run tries again.
       if (brokenConstraint(error) !== 'check') throw error
@@ -80,21 +83,43 @@ const expired = (now: number): Statement[] => [
   // Slots held that long ago are free, and no process that knew of them is running.
   { sql: 'delete from rate_holdings where heartbeat_at < ?', args: [now - silentMs] },
   { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
+  // Of groups for each value of a dimension there are many, and most values are not seen again.
+  { sql: "delete from rate_holdings where account like 'group/%/%/%' and free_at < ?", args: [now - valuesKeptMs] },
 ]
 
 const among = "(account, worker) in (select value ->> 'account', value ->> 'worker' from json_each(?))"
 
-const merged = (list: string): Statement[] => [
+/** The account of a budget's window, from that of a value in it: `budget/<id>/<digest>@<start>`. */
+const budgetOf = `iif(instr(substr(account, 8), '/') > 0,
+  substr(account, 1, 6 + instr(substr(account, 8), '/')) || substr(account, instr(account, '@')), account)`
+
+/** `into`: the name of the account, as an SQL expression of `account`. */
+const merged = (list: string, into: string): Statement[] => [
   {
     sql: `insert into guards (holds) select 0 from lease_balances where ${among} and granted - returned - settled > 0`,
     args: [list],
   },
   {
     sql: `insert into lease_balances (account, worker, granted, settled)
-      select account, '*', sum(settled), sum(settled) from lease_balances where ${among} group by account
+      select ${into}, '*', sum(settled), sum(settled) from lease_balances where ${among} group by 1
       on conflict (account, worker) do update set granted = granted + excluded.granted,
         settled = settled + excluded.settled`,
     args: [list],
   },
   { sql: `delete from lease_balances where ${among}`, args: [list] },
+  ...(into === 'account' ? [] : valuesMerged(list)),
 ]
+
+/** The sums of the same accounts of values. */
+const valuesMerged = (list: string): Statement[] => {
+  const ofValues = `account in (select value ->> 'account' from json_each(?)) and ${budgetOf} <> account`
+  return [
+    {
+      sql: `insert into usage_accounts (account, owner_id, kind, settled)
+        select ${budgetOf}, null, 'budget', sum(settled) from usage_accounts where ${ofValues} group by 1
+        on conflict (account) do update set settled = settled + excluded.settled`,
+      args: [list],
+    },
+    { sql: `delete from usage_accounts where ${ofValues}`, args: [list] },
+  ]
+}

@@ -30,7 +30,7 @@ export interface CachedRefusal {
   min: number
   /** Monotonic. */
   until: number
-  reason: 'exhausted' | 'short'
+  reason: 'exhausted' | 'short' | 'crowded'
   retryAfter: number | null
   left: number | null
 }

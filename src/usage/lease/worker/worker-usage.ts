@@ -492,7 +492,7 @@ export class WorkerUsage implements UsageLimits {
     const { clock, usageWaitMs } = this.#options
     const account = this.#accounts.get(name)
     account.nearLimit = true
-    const isFinal = reason === 'exhausted' || reason === 'short'
+    const isFinal = reason === 'exhausted' || reason === 'short' || reason === 'crowded'
     if (isFinal && until !== null && clock.now() >= until) {
       // The refused window has ended: ask for the next one.
       account.askAt = clock.monotonic() + retryMs
@@ -501,7 +501,9 @@ export class WorkerUsage implements UsageLimits {
     }
     const min = sent.grantRequests.find((grantRequest) => grantRequest.account === name)?.min ?? 1
     if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
-    if (reason === 'exhausted' || reason === 'short') this.#accounts.refuse(account, min, { ...refusal, reason })
+    if (reason === 'exhausted' || reason === 'short' || reason === 'crowded') {
+      this.#accounts.refuse(account, min, { ...refusal, reason })
+    }
     if (reason === 'unknown' && retryAfter !== null) {
       account.askAt = this.#options.clock.monotonic() + 1000 * retryAfter
       this.#options.after(1000 * retryAfter, () => this.#flushSoon())

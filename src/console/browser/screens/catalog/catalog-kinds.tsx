@@ -173,6 +173,7 @@ export const catalogKinds: readonly RecordKind[] = [
     columns: [
       name,
       { title: 'Of', cell: ({ scope }) => (isObject(scope) ? humanize(String(scope.kind)) : '–') },
+      { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
       { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: (record) => <BudgetUse record={record} /> },
       { title: 'Usage', cell: ({ id }) => <a href={href(`/budgets/${id}`)}>Who used it</a> },
@@ -191,6 +192,7 @@ export const catalogKinds: readonly RecordKind[] = [
     columns: [
       name,
       ...perMinute,
+      { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
       { title: 'Members', cell: ({ members }) => membersOf(members), right: true, from: 'wide' },
     ],
   },
@@ -214,6 +216,31 @@ export const catalogKinds: readonly RecordKind[] = [
       },
       { title: 'Models', cell: ({ models }) => list(models), from: 'wide' },
       { title: 'Providers', cell: ({ providers: names }) => list(names), from: 'wide' },
+    ],
+  },
+  {
+    name: 'dimensions',
+    title: 'Dimensions',
+    one: 'dimension',
+    path: '/v1/attribution-dimensions',
+    write: 'catalog:write',
+    nameOf: called,
+    deleting: 'Events no longer say its value. It cannot be deleted while limits name it.',
+    about: 'What spend is attributed to, such as customer or feature: for reports, charts and limits for each value.',
+    command: 'gatehouse dimension create --name customer --source header --source-key x-customer-id',
+    columns: [
+      name,
+      {
+        title: 'From',
+        cell: ({ source }) => (isObject(source) ? `${humanize(String(source.kind))} ${String(source.key)}` : '–'),
+      },
+      {
+        title: 'Allowed values',
+        cell: ({ values }) => (Array.isArray(values) ? list(values) : 'Every value'),
+        from: 'wide',
+      },
+      { title: 'Most values', right: true, cell: (record) => number(numberOf(record.max_values)), from: 'wide' },
+      { title: 'Required', cell: ({ required }) => (required === true ? 'Yes' : 'No'), from: 'wider' },
     ],
   },
 ]

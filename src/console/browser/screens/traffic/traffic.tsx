@@ -141,6 +141,7 @@ const furtherFilters: readonly Filter[] = [
   { name: 'user', label: 'Person', suggest: () => named('/v1/users', 'email') },
   { name: 'provider', label: 'Provider', suggest: () => named('/v1/catalog/providers', 'name') },
   { name: 'policy', label: 'Policy', suggest: () => named('/v1/policies', 'name') },
+  { name: 'dimension', label: 'Dimension, such as customer=acme' },
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },

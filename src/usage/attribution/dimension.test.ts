@@ -1,0 +1,92 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { Failure } from '../../failure.ts'
+import { readAccountName } from '../account-name.ts'
+import { budgetAccountFor } from '../demands.ts'
+import { type AttributedRequest, attribute, type Dimension } from './dimension.ts'
+
+const dimension = (members: Partial<Dimension> = {}): Dimension => ({
+  name: 'customer',
+  source: { kind: 'header', key: 'x-customer-id' },
+  values: null,
+  required: false,
+  ...members,
+})
+const request = (members: Partial<AttributedRequest> = {}): AttributedRequest => ({
+  headers: new Headers(),
+  bodyMetadata: undefined,
+  token: { metadata: {}, metadataTrust: 'caller' },
+  claims: null,
+  ...members,
+})
+const refusal = (dimensions: readonly Dimension[], of: AttributedRequest) => {
+  try {
+    attribute(dimensions, of)
+  } catch (thrown) {
+    if (thrown instanceof Failure) return thrown
+  }
+  throw new Error('It was not refused')
+}
+
+test('reads a value from a header, metadata of the body or the token, and a claim', () => {
+  const from = (kind: Dimension['source']['kind'], key: string) => dimension({ name: kind, source: { kind, key } })
+  const dimensions = [
+    from('header', 'x-customer-id'),
+    from('body_metadata', 'customer'),
+    from('token_metadata', 'product'),
+    from('jwt_claim', 'tenant'),
+  ]
+  const said = request({
+    headers: new Headers({ 'X-Customer-Id': 'acme' }),
+    bodyMetadata: { customer: 'globex' },
+    token: { metadata: { product: 'search' }, metadataTrust: 'caller' },
+    claims: { tenant: 'initech' },
+  })
+  expect(attribute(dimensions, said)).toEqual({
+    header: 'acme',
+    body_metadata: 'globex',
+    token_metadata: 'search',
+    jwt_claim: 'initech',
+  })
+  expect(attribute(dimensions, request())).toBeNull()
+})
+
+test('reads nothing that the caller says for a token that does not trust its caller', () => {
+  const said = request({
+    headers: new Headers({ 'x-customer-id': 'acme' }),
+    token: { metadata: {}, metadataTrust: 'none' },
+  })
+  expect(attribute([dimension()], said)).toBeNull()
+  const { code, message } = refusal([dimension({ required: true })], said)
+  expect([code, message]).toEqual(['attribution_refused', expect.stringContaining('metadata_trust')])
+})
+
+test('refuses a missing value that is required, and one that is not allowed, too long or no plain text', () => {
+  const of = (value: string) => request({ headers: new Headers({ 'x-customer-id': value }) })
+  expect(refusal([dimension({ required: true })], request()).message).toContain('the header x-customer-id')
+  expect(refusal([dimension({ values: new Set(['acme']) })], of('globex')).param).toBe('customer')
+  expect(attribute([dimension({ values: new Set(['acme']) })], of('acme'))).toEqual({ customer: 'acme' })
+  const bodyMetadata = { customer: 'a\u0000b' }
+  const inBody = dimension({ source: { kind: 'body_metadata', key: 'customer' } })
+  expect(refusal([inBody], request({ bodyMetadata })).message).toContain('control character')
+  expect(refusal([dimension()], of('a'.repeat(201))).message).toContain('longer than 200')
+})
+
+test('gives each value an account whose name is bounded, safe and its own', () => {
+  const name = (value: string) => budgetAccountFor({ id: 'b', per: 'customer' }, { customer: value })
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (one, other) => {
+      expect(name(one)).toMatch(/^budget\/b\/[0-9a-f]{32}$/)
+      expect(readAccountName(`${name(one)}@2026-11-01`)).toMatchObject({ kind: 'budget', id: 'b' })
+      expect(name(one) === name(other)).toBe(one === other)
+    }),
+  )
+})
+
+test('counts requests without a value together', () => {
+  const budget = { id: 'b', per: 'customer' }
+  expect(budgetAccountFor(budget, null)).toBe(budgetAccountFor(budget, { feature: 'search' }))
+  expect(budgetAccountFor({ id: 'b', per: null }, { customer: 'acme' })).toBe('budget/b')
+  const inherited = { id: 'b', per: 'constructor' }
+  expect(budgetAccountFor(inherited, { feature: 'search' })).toBe(budgetAccountFor(inherited, null))
+})

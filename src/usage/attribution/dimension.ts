@@ -1,0 +1,104 @@
+/** Dimensions of attribution: what of a request its spend is attributed to (usage/README.md, Attribution). */
+import { createHash } from 'node:crypto'
+import { Failure } from '../../failure.ts'
+
+export const sourceKinds = ['token_metadata', 'header', 'body_metadata', 'jwt_claim'] as const
+export type SourceKind = (typeof sourceKinds)[number]
+
+export interface Dimension {
+  readonly name: string
+  readonly source: { readonly kind: SourceKind; readonly key: string }
+  /** Null allows every value. */
+  readonly values: ReadonlySet<string> | null
+  readonly required: boolean
+}
+
+/** The values of a request by the name of their dimension. A dimension without a value is absent. */
+export type Attributed = Readonly<Record<string, string>>
+
+/** Characters of a value. */
+export const longestValue = 200
+/** Dimensions of an organization. */
+export const mostDimensions = 8
+
+/** What the values of a request are read from. */
+export interface AttributedRequest {
+  readonly headers: { get(name: string): string | null }
+  /** `metadata` of the body, if it has any. */
+  readonly bodyMetadata: unknown
+  readonly token: {
+    readonly metadata: Readonly<Record<string, string>>
+    readonly metadataTrust: 'none' | 'caller'
+  }
+  /** Claims of the caller's JWT by their names; null for the holder of a secret. */
+  readonly claims: Readonly<Record<string, string>> | null
+}
+
+/** Throws `attribution_refused` for a value that is missing and required, not allowed, too long, or no plain text. */
+export function attribute(dimensions: readonly Dimension[], request: AttributedRequest): Attributed | null {
+  let found: Record<string, string> | null = null
+  for (const dimension of dimensions) {
+    const value = foundValue(dimension, request)
+    if (value === null) {
+      if (dimension.required) throw missing(dimension, request)
+      continue
+    }
+    requireAllowed(dimension, value)
+    found ??= {}
+    found[dimension.name] = value
+  }
+  return found
+}
+
+function foundValue({ source: { kind, key } }: Dimension, request: AttributedRequest): string | null {
+  const { headers, bodyMetadata, token, claims } = request
+  if (kind === 'token_metadata') return textOf(token.metadata, key)
+  if (kind === 'jwt_claim') return textOf(claims, key)
+  // These are the caller's own words.
+  if (token.metadataTrust !== 'caller') return null
+  return kind === 'header' ? headers.get(key) || null : textOf(bodyMetadata, key)
+}
+
+function textOf(object: unknown, key: string): string | null {
+  if (typeof object !== 'object' || object === null || !Object.hasOwn(object, key)) return null
+  const value: unknown = Reflect.get(object, key)
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+function requireAllowed({ name, source, values }: Dimension, value: string): void {
+  if (value.length > longestValue) {
+    const message = `The value of ${name} is longer than ${longestValue} characters: shorten ${sourceWords(source)}`
+    throw new Failure('attribution_refused', { message, param: name })
+  }
+  if (/\p{Cc}/u.test(value)) {
+    const message = `The value of ${name} holds a control character: take it out of ${sourceWords(source)}`
+    throw new Failure('attribution_refused', { message, param: name })
+  }
+  if (values === null || values.has(value)) return
+  const message = `The value of ${name} is not among those that the organization allows: correct ${sourceWords(source)}`
+  throw new Failure('attribution_refused', { message, param: name })
+}
+
+function missing({ name, source }: Dimension, { token }: AttributedRequest): Failure {
+  const ofCaller = source.kind === 'header' || source.kind === 'body_metadata'
+  const untrusted = ofCaller && token.metadataTrust !== 'caller'
+  const message = untrusted
+    ? `A request must have a value of ${name}, and the token may not name one: set metadata_trust of the token to caller, then send ${sourceWords(source)}`
+    : `A request must have a value of ${name}: set ${sourceWords(source)}`
+  return new Failure('attribution_refused', { message, param: name })
+}
+
+/** Where a value comes from, in words. */
+function sourceWords({ kind, key }: Dimension['source']): string {
+  if (kind === 'token_metadata') return `the member ${key} of the token's metadata`
+  if (kind === 'header') return `the header ${key}`
+  if (kind === 'body_metadata') return `the member ${key} of metadata in the body`
+  return `the claim ${key} of the JWT, which its workload identity must name in its attribution`
+}
+
+/** Stands for a value in names of accounts: its length is bounded, and its characters are safe. */
+export const valueDigest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 32)
+
+/** The digest of the value that a limit with `per` counts a request by. Requests without a value are counted together. */
+export const digestFor = (per: string, values: Attributed | null): string =>
+  valueDigest(values !== null && Object.hasOwn(values, per) ? (values[per] ?? '') : '')
