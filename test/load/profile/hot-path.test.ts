@@ -60,7 +60,8 @@ test('makes about 400 objects for a request without policies, plus 1 for each fu
 test('makes about 120 more objects for ten policies, one with 400 terms, plus 12 for each further message', async () => {
   const one = await objectsFor(counted, policed, 1)
   const eachMessage = ((await objectsFor(counted, policed, 41)) - one) / 40
-  expect(one).toBeLessThan(660)
+  // 50 more, as above.
+  expect(one).toBeLessThan(700)
   expect(eachMessage).toBeLessThan(20)
 })
 

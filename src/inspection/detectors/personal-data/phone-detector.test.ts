@@ -113,6 +113,22 @@ test('finds each number of a list separately', () => {
   ])
 })
 
+test('finds a number wherever it stands in a row of other digits that is longer than what is judged at once', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom('378282246310005', '4111 1111 1111 1111', '12', '3 45', '(602) 272-9781'), {
+        maxLength: 9,
+      }),
+      fc.constantFrom(' ', ' (', ' / ', ' - '),
+      fc.constantFrom('(602) 272-9781', '+1-984-182-0190', '+44 20 7946 0958'),
+      (others, between, number) => {
+        const text = [...others, number].join(between)
+        expect(matcher.matches(`${text} and`).some(({ end }) => end >= text.length)).toBe(true)
+      },
+    ),
+  )
+})
+
 const fragment = fc.constantFrom(
   ...[
     ...byThemselves,

@@ -11,8 +11,10 @@ import { maxLiveUnits } from '../detector.ts'
 import { charactersBefore, charactersBehind } from './phone-context.ts'
 import { phoneNumbersIn } from './phone-number.ts'
 
-/** The most folded characters of a row; a longer row continues as another. */
+/** The most folded characters of a row. A longer row continues as another, which begins before any number that is cut. */
 const longestRow = 64
+/** No number is longer. */
+const longestNumber = 32
 const fewestDigits = 7
 /** The work of judging a row, in units of pattern steps. */
 const movesOfRow = 512
@@ -167,12 +169,14 @@ class PhoneScanner implements Scanner {
     const rowEnd = this.#rowEnd ?? characters.length
     this.#row = []
     this.#rowEnd = null
-    let read = rowEnd
+    const kept = rowEnd < longestRow ? rowEnd : startOfLast(characters.slice(0, longestRow - longestNumber))
+    let read = kept ?? rowEnd
     if (digitsIn(characters.slice(0, rowEnd)) >= fewestDigits) {
       this.#work.add(movesOfRow, this.#position - this.#counted)
       this.#counted = this.#position
       const [row, after] = [textOf(characters.slice(0, rowEnd)), textOf(characters.slice(rowEnd))]
       for (const stretch of phoneNumbersIn(row, this.#before.slice(-charactersBefore), after)) {
+        if (kept !== null && stretch.start >= kept) break
         const start = characters[stretch.start]?.start ?? 0
         const end = characters[stretch.end - 1]?.end ?? start
         found.push({ start, end, label: 'PHONE', entry: 'phone', decidedAt })
@@ -182,6 +186,12 @@ class PhoneScanner implements Scanner {
     for (const { text } of characters.slice(0, read)) this.#pass(text)
     for (const character of characters.slice(read)) this.#take(character, found)
   }
+}
+
+/** Where the last group of digits begins that stands behind a space; null if none does. */
+function startOfLast(characters: readonly Character[]): number | null {
+  const space = characters.findLastIndex(({ text }) => text === ' ')
+  return space < 0 ? null : space + 1
 }
 
 const textOf = (characters: readonly Character[]): string => characters.map(({ text }) => text).join('')
