@@ -102,7 +102,7 @@ test('the role follows the groups by the rules of the provider', async () => {
   expect(await record(ann)).toMatchObject({ role: 'member' })
 })
 
-test('whoever leaves a group loses the tokens that are bound to both', async () => {
+test('a person who leaves a group loses the tokens that are bound to both', async () => {
   const id = await add('Sales', [ann])
   const body = { name: 'sales', purpose: 'general', bindings: { user_id: ann, team_id: id } }
   const made = await plane.call('POST', '/v1/tokens', { token: plane.adminToken, body })

@@ -9,23 +9,12 @@ import { conventions } from '../../api/conventions.ts'
 import type { MemberDependencies } from '../dependencies.ts'
 import { type ScimCall, scimCall } from './scim-caller.ts'
 import { mostOnPage, oneOf, resourceTypes, schemas, serviceProviderConfig } from './scim-discovery.ts'
-import {
-  groupResource,
-  groupShape,
-  readGroup,
-  readUser,
-  type StoredGroup,
-  type StoredUser,
-  userDocumentOf,
-  userResource,
-  userShape,
-} from './scim-documents.ts'
 import { invalidValue, scimErrorAnswer, scimJson } from './scim-error.ts'
 import { parseFilter } from './scim-filter.ts'
-import { createGroup, deleteGroup, replaceGroup, requireGroup } from './scim-groups.ts'
+import { groups, people, type ScimKind } from './scim-kinds.ts'
 import { type Document, patched } from './scim-patch.ts'
-import { again, createUser, deleteUser, replaceUser, requireUser } from './scim-users.ts'
-import { groupsOfUsers, listScimGroups, listScimUsers, membersOfGroups, type Page } from './stored-scim.ts'
+import { again } from './scim-users.ts'
+import type { Page } from './stored-scim.ts'
 
 /** Of a request: a group of 10,000 members fits. */
 const bodyLimitBytes = 2 * 1024 * 1024
@@ -57,29 +46,70 @@ export const scimRoutes = (dependencies: MemberDependencies) => {
     internal: true as const,
     detail: { tags: ['SCIM'], summary },
   })
-  const params = z.object({ id: z.string() })
   const app = new Elysia({ name: 'scim' }).use(conventions)
   for (const [method, path, summary, handler] of routes) {
+    const route = `/scim/v2${path}`
+    // A schema of parameters refuses a path that has none.
     if (path.endsWith('/:id')) {
+      const schema = { ...described(summary), params: z.object({ id: z.string() }) }
       app.route(
         method,
-        `/scim/v2${path}`,
-        ({ request, requestId, params: { id } }) => answer(request, requestId, id, handler),
-        { ...described(summary), params },
+        route,
+        ({ request, requestId, params }) => answer(request, requestId, params.id, handler),
+        schema,
       )
     } else {
-      app.route(
-        method,
-        `/scim/v2${path}`,
-        ({ request, requestId }) => answer(request, requestId, '', handler),
-        described(summary),
-      )
+      app.route(method, route, ({ request, requestId }) => answer(request, requestId, '', handler), described(summary))
     }
   }
   return app
 }
 
-const routes: readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', string, string, Handler][] = [
+type Route = readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, summary: string, Handler]
+
+/** The six routes of people or of groups (RFC 7644 section 3). */
+function routesOf<Row, Sent>({ path, many, one, read, ...kind }: ScimKind<Row, Sent>): readonly Route[] {
+  const shown = async (call: ScimCall, url: URL, id: string) => {
+    const [resource] = await kind.shown(call, choiceOf(url), [await kind.find(call, id)])
+    return resource ?? {}
+  }
+  const list: Handler = async (call, { url }) => {
+    const page = pageOf(url)
+    const { rows, total } = await kind.list(call.dependencies.ledger, call.provider.issuer, page)
+    return ok(listOf(await kind.shown(call, choiceOf(url), rows), { total, startIndex: page.startIndex }))
+  }
+  const make: Handler = async (call, { url, body }) => {
+    const sent = read(await body(), true)
+    return ok(await shown(call, url, await again(() => kind.create(call, sent))), 201)
+  }
+  const replace: Handler = async (call, { id, url, body }) => {
+    const sent = read(await body(), true)
+    await again(async () => kind.replace(call, await kind.find(call, id), sent))
+    return ok(await shown(call, url, id))
+  }
+  const change: Handler = async (call, { id, url, body }) => {
+    const sent = await body()
+    await again(async () => {
+      const before = await kind.find(call, id)
+      await kind.replace(call, before, read(patched(await kind.documentOf(call, before), sent, kind.shape), false))
+    })
+    return ok(await shown(call, url, id))
+  }
+  const end: Handler = async (call, { id }) => {
+    await again(async () => kind.end(call, await kind.find(call, id)))
+    return { status: 204, body: null }
+  }
+  return [
+    ['GET', path, `Lists the ${many} of the provider`, list],
+    ['POST', path, `Makes ${one}`, make],
+    ['GET', `${path}/:id`, `Shows ${one}`, async (call, { id, url }) => ok(await shown(call, url, id))],
+    ['PUT', `${path}/:id`, `Replaces ${one}`, replace],
+    ['PATCH', `${path}/:id`, `Changes ${one}`, change],
+    ['DELETE', `${path}/:id`, kind.ending, end],
+  ]
+}
+
+const routes: readonly Route[] = [
   ['GET', '/ServiceProviderConfig', 'Shows what SCIM can do here', async ({ base }) => ok(serviceProviderConfig(base))],
   ['GET', '/ResourceTypes', 'Lists the kinds of resources', async ({ base }) => ok(listOf(resourceTypes(base)))],
   [
@@ -90,94 +120,8 @@ const routes: readonly [method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', str
   ],
   ['GET', '/Schemas', 'Lists the schemas', async ({ base }) => ok(listOf(schemas(base)))],
   ['GET', '/Schemas/:id', 'Shows a schema', async ({ base }, { id }) => ok(oneOf(schemas(base), id, 'schema'))],
-  ['GET', '/Users', 'Lists the people of the provider', (call, { url }) => listUsers(call, url)],
-  [
-    'POST',
-    '/Users',
-    'Makes a person',
-    async (call, { url, body }) => {
-      const document = readUser(await body())
-      return ok(await showUser(call, url, await again(() => createUser(call, document))), 201)
-    },
-  ],
-  ['GET', '/Users/:id', 'Shows a person', async (call, { id, url }) => ok(await showUser(call, url, id))],
-  [
-    'PUT',
-    '/Users/:id',
-    'Replaces a person',
-    async (call, { id, url, body }) => {
-      const document = readUser(await body())
-      await again(async () => replaceUser(call, await requireUser(call, id), document))
-      return ok(await showUser(call, url, id))
-    },
-  ],
-  [
-    'PATCH',
-    '/Users/:id',
-    'Changes a person',
-    async (call, { id, url, body }) => {
-      const sent = await body()
-      await again(async () => {
-        const before = await requireUser(call, id)
-        await replaceUser(call, before, readUser(patched(userDocumentOf(before), sent, userShape)))
-      })
-      return ok(await showUser(call, url, id))
-    },
-  ],
-  [
-    'DELETE',
-    '/Users/:id',
-    'Ends the access of a person',
-    async (call, { id }) => {
-      await again(async () => deleteUser(call, await requireUser(call, id)))
-      return { status: 204, body: null }
-    },
-  ],
-  ['GET', '/Groups', 'Lists the groups of the provider', (call, { url }) => listGroups(call, url)],
-  [
-    'POST',
-    '/Groups',
-    'Makes a group',
-    async (call, { url, body }) => {
-      const document = readGroup(await body())
-      return ok(await showGroup(call, url, await again(() => createGroup(call, document))), 201)
-    },
-  ],
-  ['GET', '/Groups/:id', 'Shows a group', async (call, { id, url }) => ok(await showGroup(call, url, id))],
-  [
-    'PUT',
-    '/Groups/:id',
-    'Replaces a group',
-    async (call, { id, url, body }) => {
-      // What a PUT leaves out is unassigned (RFC 7644 section 3.5.1).
-      const document = readGroup(await body())
-      const whole = { ...document, members: document.members ?? [] }
-      await again(async () => replaceGroup(call, await requireGroup(call, id), whole))
-      return ok(await showGroup(call, url, id))
-    },
-  ],
-  [
-    'PATCH',
-    '/Groups/:id',
-    'Changes a group',
-    async (call, { id, url, body }) => {
-      const sent = await body()
-      await again(async () => {
-        const before = await requireGroup(call, id)
-        await replaceGroup(call, before, readGroup(patched(await groupDocumentOf(call, before), sent, groupShape)))
-      })
-      return ok(await showGroup(call, url, id))
-    },
-  ],
-  [
-    'DELETE',
-    '/Groups/:id',
-    'Deletes a group',
-    async (call, { id }) => {
-      await again(async () => deleteGroup(call, await requireGroup(call, id)))
-      return { status: 204, body: null }
-    },
-  ],
+  ...routesOf(people),
+  ...routesOf(groups),
 ]
 
 async function readBody(request: Request): Promise<object> {
@@ -226,54 +170,5 @@ function choiceOf(url: URL): (name: string) => boolean {
   return (name) => {
     const asked = name.toLowerCase()
     return ['schemas', 'id'].includes(asked) || (only === null ? without?.has(asked) !== true : only.has(asked))
-  }
-}
-
-const chosen = (resource: Document, shows: (name: string) => boolean): Document =>
-  Object.fromEntries(Object.entries(resource).filter(([name]) => shows(name)))
-
-async function usersShown({ dependencies, provider, base }: ScimCall, url: URL, rows: readonly StoredUser[]) {
-  const shows = choiceOf(url)
-  const ids = shows('groups') ? rows.map(({ userId }) => userId) : []
-  const groups = await groupsOfUsers(dependencies.ledger, provider.issuer, ids)
-  return rows.map((row) => chosen(userResource(row, groups(row.userId), base), shows))
-}
-
-async function listUsers(call: ScimCall, url: URL): Promise<Answer> {
-  const page = pageOf(url)
-  const { rows, total } = await listScimUsers(call.dependencies.ledger, call.provider.issuer, page)
-  return ok(listOf(await usersShown(call, url, rows), { total, startIndex: page.startIndex }))
-}
-
-async function showUser(call: ScimCall, url: URL, id: string): Promise<Document> {
-  const [shown] = await usersShown(call, url, [await requireUser(call, id)])
-  return shown ?? {}
-}
-
-async function groupsShown({ dependencies, provider, base }: ScimCall, url: URL, rows: readonly StoredGroup[]) {
-  const shows = choiceOf(url)
-  const ids = shows('members') ? rows.map(({ teamId }) => teamId) : []
-  const members = await membersOfGroups(dependencies.ledger, provider.issuer, ids)
-  return rows.map((row) => chosen(groupResource(row, members(row.teamId), base), shows))
-}
-
-async function listGroups(call: ScimCall, url: URL): Promise<Answer> {
-  const page = pageOf(url)
-  const { rows, total } = await listScimGroups(call.dependencies.ledger, call.provider.issuer, page)
-  return ok(listOf(await groupsShown(call, url, rows), { total, startIndex: page.startIndex }))
-}
-
-async function showGroup(call: ScimCall, url: URL, id: string): Promise<Document> {
-  const [shown] = await groupsShown(call, url, [await requireGroup(call, id)])
-  return shown ?? {}
-}
-
-async function groupDocumentOf({ dependencies, provider }: ScimCall, row: StoredGroup): Promise<Document> {
-  const members = await membersOfGroups(dependencies.ledger, provider.issuer, [row.teamId])
-  const { displayName, externalId, teamId } = row
-  return {
-    ...(externalId === null ? {} : { externalId }),
-    displayName,
-    members: members(teamId).map(({ id }) => ({ value: id })),
   }
 }

@@ -72,8 +72,8 @@ export async function replaceUser(call: ScimCall, before: StoredUser, document: 
 }
 
 /**
- * Ends a person's access for good and gives their address free. The account stays, because events name it; whoever
- * comes by the same name later is somebody new.
+ * Ends a person's access for good and frees their e-mail address. The account stays, because events name it. A person
+ * who is made later by the same name has an account of their own.
  */
 export async function deleteUser(call: ScimCall, { userId }: StoredUser): Promise<void> {
   const { dependencies, provider } = call
