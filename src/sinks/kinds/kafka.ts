@@ -99,6 +99,7 @@ export const kafka: SinkKind = {
       async close() {
         const open = connecting
         connecting = null
+        // A producer that never connected has nothing to close.
         await open?.then((producer) => producer.disconnect()).catch(() => undefined)
       },
     }

@@ -115,6 +115,7 @@ async function writeAll(socket: Socket, items: readonly Item[], header: Header):
   socket.on('close', () => (isAnswered ? resolve() : reject(new Error('The connection broke off'))))
   // What the receiver says is not looked at, but read, because its end stands behind it.
   socket.resume()
+  // Awaited at the end; writing may fail first.
   ended.catch(() => undefined)
   let piece = ''
   const write = async () => {

@@ -30,6 +30,7 @@ export async function openSubscription(exchange: Exchange, gateway: Gateway): Pr
   try {
     const filter = await orUntilCut(exchange, honoured(exchange, gateway, governedParams(exchange)))
     mcp.changes = session.subscribe(id, filter, (unused) => {
+      // A server that is away watches nothing.
       for (const uri of unused)
         void watchResource(exchange, gateway, uri, 'resources/unsubscribe').catch(() => undefined)
     })
