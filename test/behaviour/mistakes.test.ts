@@ -41,7 +41,11 @@ const mistakes: [line: string[], code: number, said: string[]][] = [
   [['--api-token', 'gth_sesame', 'token', 'list'], 2, ['--api-token is not accepted', 'SERVICE_API_TOKEN']],
   [['team', 'create', '--name', 'research'], 1, ['There is a team of this name already']],
   [['team', 'remove-member', 'research', '..'], 2, ['An id or a name is needed']],
-  [['budget', 'create', '--name', 'b', '--max-budget', '5', '--scope', 'team'], 1, ['Name the team, the user or the MCP server']],
+  [
+    ['budget', 'create', '--name', 'b', '--max-budget', '5', '--scope', 'team'],
+    1,
+    ['Name the team, the user or the MCP server'],
+  ],
   [['user', 'create', '--email', 'nope', '--name', 'N'], 1, ['Write an e-mail address']],
   [['user', 'update', 'owner@localhost'], 2, ['Name at least one field to change']],
   [['model', 'create', 'm', '--provider', 'simulatr'], 2, ['no provider "simulatr": did you mean "simulator"?']],
