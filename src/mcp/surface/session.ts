@@ -22,6 +22,7 @@ import { publishedUri } from './names.ts'
 import { type AnswerForm, RunningCall } from './running-call.ts'
 import { type SentRequest, sendAtOnce, sendHeld } from './sent-request.ts'
 import { SessionConnections } from './session-connections.ts'
+import type { SessionToken } from './session-token.ts'
 import type { ShownOffers } from './shown-offers.ts'
 import { SessionStreams } from './streams/session-streams.ts'
 import { type SubscriptionFilter, Subscriptions } from './streams/subscriptions.ts'
@@ -41,14 +42,6 @@ export interface SessionGovernor {
   tell(session: McpSession, told: { server: McpServerRecord; method: string; params: Json }): Promise<Json | null>
   /** Whether the session's token may still be used at this instant: nothing leaves to one that may not. */
   mayTell(session: McpSession): boolean
-}
-
-/** A token by which a session is used. */
-export interface SessionToken {
-  readonly id: string
-  readonly hash: string
-  /** The credential itself where it can be a person's own, for `personal/`; absent for all others. */
-  readonly secret?: string
 }
 
 export interface SessionOptions {
@@ -111,6 +104,11 @@ export class McpSession {
     )
     this.#connections = new SessionConnections((record) => options.servers.connect(record, this.#callerFor(record)))
     this.#subscriptions = new Subscriptions(() => this.#streams.open())
+  }
+
+  /** Whether this call waits for its caller to return (`requestState` of a server with sessions). */
+  holds(call: string | null): boolean {
+    return call !== null && this.#held.has(call)
   }
 
   /** Whether something of it runs, or its caller listens. */
@@ -196,7 +194,7 @@ export class McpSession {
    */
   async send(connection: McpConnection, call: RunningCall, sent: SentRequest): Promise<Json> {
     const progressed = (running: RunningCall, told: Json) => this.progressed(running, connection.server, told)
-    if (this.modern && !connection.modern) {
+    if (this.modern && (!connection.modern || this.holds(sent.state ?? null))) {
       await this.#connections.tellCallLevel(connection, call.logLevel)
       return await sendHeld(connection, call, sent, { held: this.#held, capabilities: this.capabilities, progressed })
     }
