@@ -78,6 +78,7 @@ export class McpSession {
   readonly capabilities: Json
   /** Whether the caller has no sessions (2026-07-28). */
   readonly modern: boolean
+  readonly revived: boolean
   readonly #options: SessionOptions
   /** By the key of their id; those of 2026-07-28 by a number, because several clients may share this. */
   readonly #running = new Map<string, RunningCall>()
@@ -99,6 +100,7 @@ export class McpSession {
     this.#options = options
     this.capabilities = forwardedCapabilities(options.capabilities)
     this.modern = options.protocolVersion === modernVersion
+    this.revived = options.revived === true
     this.#streams = new SessionStreams(
       this.modern ? 'once' : this.protocolVersion >= primedFrom ? 'primed' : 'resumable',
     )
@@ -159,7 +161,7 @@ export class McpSession {
    * elsewhere has none of its old streams, so its caller listens anew.
    */
   resume(lastEventId: string): ReadableStream<Uint8Array> | null {
-    return this.#streams.resume(lastEventId) ?? (this.#options.revived === true ? this.listen() : null)
+    return this.#streams.resume(lastEventId) ?? (this.revived ? this.listen() : null)
   }
 
   keepAlive(): void {
