@@ -19,6 +19,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import { type Worker, workerDirectory } from '../lib/worker.ts'
 import { GatewayMcpServers } from '../mcp/servers/servers.ts'
+import { EndedSessions } from '../mcp/surface/ended-sessions.ts'
 import { loadOtlpExporter } from '../telemetry/otlp.ts'
 import { createTracer, noTracer, type Tracer } from '../telemetry/tracer.ts'
 import { joinSiblings } from './siblings.ts'
@@ -118,6 +119,10 @@ export async function gateway({
     cacheFile: join(directory, 'answers.db'),
     askControlPlane: formsTo(apiUrl),
     spoolDirectory,
+    endedSessions: new EndedSessions({
+      own: workerDirectory(directory, position.index),
+      all: Array.from({ length: position.count }, (_, index) => workerDirectory(directory, index)),
+    }),
     ...(siblings !== null && { allMetrics: siblings.metrics, siblings: siblings }),
   })
   worker.reportTargets(() => handler.targets())

@@ -6,6 +6,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import type { ToolSearch } from '../mcp/search/tool-search.ts'
+import type { LateServers } from '../mcp/surface/late-servers.ts'
 import type { McpSessions } from '../mcp/surface/sessions.ts'
 import type { OfferedModels } from '../providers/catalog/offered-models.ts'
 import type { PriceBook } from '../providers/prices/price-book.ts'
@@ -97,5 +98,6 @@ export interface McpPart {
   readonly servers: McpServers
   readonly sessions: McpSessions
   readonly search: ToolSearch
+  readonly late: LateServers
   readonly siblings: SiblingWorkers
 }

@@ -17,6 +17,8 @@ import type { Log } from '../lib/log/log.ts'
 import type { McpServers } from '../mcp/connection.ts'
 import { noMcpServers } from '../mcp/no-servers.ts'
 import { ToolSearch } from '../mcp/search/tool-search.ts'
+import { EndedSessions } from '../mcp/surface/ended-sessions.ts'
+import { LateServers } from '../mcp/surface/late-servers.ts'
 import { McpSessions } from '../mcp/surface/sessions.ts'
 import { gatewayResources } from '../oauth/metadata/protected-resource.ts'
 import { OfferedModels } from '../providers/catalog/offered-models.ts'
@@ -92,6 +94,8 @@ export interface GatewayOptions {
   siblings?: SiblingWorkers
   /** The directory for files that are being read; by default one for temporary files. */
   spoolDirectory?: string
+  /** The MCP sessions that have ended; by default in memory only. */
+  endedSessions?: EndedSessions
 }
 
 /** A server that accepts requests and that a drain stops. */
@@ -144,12 +148,18 @@ export function createGateway(options: GatewayOptions): GatewayServer {
     cacheFile = null,
     askControlPlane: ask = () => Promise.reject(new Failure('dependency_unavailable')),
     spoolDirectory = join(tmpdir(), 'gatehouse-uploads'),
+    endedSessions: ended = new EndedSessions(),
   } = options
   const meter = createMeter()
   const memory = new MemoryBudget(createMemoryBudget(settings))
   const running = createInFlight(settings, clock, (exchange) => watchForDisconnect(exchange, gateway))
   const prices = new PriceBook()
   const circuits = new Circuits(settings)
+  const sessions = new McpSessions({
+    most: settings.mcp_sessions,
+    idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,
+    ended,
+  })
   const gateway: Gateway = {
     batches: new BatchFollower(() => gateway),
     spoolDirectory,
@@ -181,10 +191,8 @@ export function createGateway(options: GatewayOptions): GatewayServer {
       servers: mcpServers,
       siblings,
       search: new ToolSearch(clock),
-      sessions: new McpSessions({
-        most: settings.mcp_sessions,
-        idleMilliseconds: 1000 * settings.mcp_session_idle_seconds,
-      }),
+      sessions,
+      late: new LateServers(sessions),
     },
   }
   const mcp = createMcpSurface(gateway)

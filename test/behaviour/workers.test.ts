@@ -193,9 +193,16 @@ test('all calls of 2026-07-28 of one caller share a session with their server, w
   expect(tools.sessions).toBe(before + 1)
 })
 
-test('the sessions of a killed worker go on at any other', async () => {
+test('the sessions of a killed worker go on at any other, and those that their callers ended stay ended', async () => {
   const { token_value: token } = await createToken(gatehouse)
   const sessions = await Promise.all(Array.from({ length: 12 }, () => mcpSession(token)))
+  const ended = await Promise.all(Array.from({ length: 8 }, () => mcpSession(token)))
+  for (const session of ended) {
+    const headers = { authorization: `Bearer ${token}`, ...session }
+    expect((await fetch(`${gatehouse.gatewayUrl}/mcp`, { method: 'DELETE', headers, keepalive: false })).status).toBe(
+      200,
+    )
+  }
   const [victim = 0] = workers()
   signal(victim, 'SIGKILL')
   // Ended as a whole: while it ends, one of its ports may close before the other.
@@ -214,6 +221,8 @@ test('the sessions of a killed worker go on at any other', async () => {
   const isBack = async () => workers().length === 2 && (await connected()) === 2
   await until('the worker has come back', isBack, { withinMs: 10_000 })
   expect(await Promise.all(sessions.map(status))).toEqual(sessions.map(() => 200))
+  for (const again of [1, 2, 3])
+    expect([again, await Promise.all(ended.map(status))]).toEqual([again, ended.map(() => 404)])
 })
 
 test('the other worker serves while one is killed, and the limit still holds', async () => {

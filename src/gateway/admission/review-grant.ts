@@ -1,7 +1,8 @@
 /**
  * A reviewer's grant: one token may send one request once (escalations/README.md). The grant is a record of the state.
  * An account with a limit of 1 ensures single use across gateways (usage/lease/README.md rule 1). The reservation is
- * booked with the outcome, or released when nothing was sent.
+ * booked with the outcome, or released when nothing was sent. A call of an MCP tool may take several rounds: each hands
+ * the grant on to the next (`mcp/modern/request-state.ts`), and each use has an account of its own.
  */
 import type { Event, Verdict } from '../../events/event.ts'
 import type { PolicyEvaluation, StageOutcome } from '../../policies/stages/run-stage.ts'
@@ -17,7 +18,8 @@ export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Pr
   if (exchange.shadowed !== null) return false
   const { worker, clock } = gateway
   const grant = worker.view.grant(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
-  return grant === null ? false : hold(exchange, gateway, grant.id)
+  const id = grant?.id ?? exchange.mcp?.state?.grant ?? null
+  return id === null ? false : hold(exchange, gateway, id)
 }
 
 async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promise<boolean> {

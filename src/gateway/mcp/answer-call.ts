@@ -52,6 +52,7 @@ export const mcpRequest = (
   call,
   server: null,
   name: null,
+  state: null,
   sent: false,
   requestBytes: 0,
   resultBytes: null,

@@ -15,6 +15,7 @@ import { argumentHeaders } from '../../mcp/header-values.ts'
 import { isInputRequired } from '../../mcp/input-required.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
 import { directCall } from '../../mcp/search/search-offers.ts'
+import { heldNoLonger } from '../../mcp/surface/held-calls.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
 import { type OwnName, ownName, ownUri, publishedName, publishUris } from '../../mcp/surface/names.ts'
 import type { TraceHeaders } from '../../telemetry/trace-context.ts'
@@ -26,7 +27,7 @@ import { checkLive } from '../admission/authenticate.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, required } from '../exchange.ts'
 import { type RequestedOffer, requireApproved } from './approval.ts'
-import type { McpRequest } from './mcp-request.ts'
+import { isHeldCall, type McpRequest, type RequestState } from './mcp-request.ts'
 import { inputNeeded, modernError, modernErrorStatus, modernResult } from './modern/answer.ts'
 import { checkArgumentHeaders, HeaderMismatch } from './modern/request.ts'
 import { openState, sealState } from './modern/request-state.ts'
@@ -93,7 +94,7 @@ const serverNamed = (target: OwnName | null, { mcp }: Gateway): McpServerRecord 
 export const serverOf = (method: string, params: Json, gateway: Gateway): McpServerRecord | null =>
   serverNamed(ownTarget(method, params), gateway)
 
-/** Sets what policies read of the request, and the server it goes to. Throws `mcp.unknown_name`. */
+/** Sets what policies read of the request, and the server it goes to. Throws `mcp.unknown_name` or `invalid_parameter`. */
 export function readCall(exchange: Exchange, gateway: Gateway): void {
   const mcp = required(exchange.mcp)
   if (mcp.method === 'tools/call') mcp.params = directCall(mcp.params)
@@ -106,6 +107,10 @@ export function readCall(exchange: Exchange, gateway: Gateway): void {
   }
   setPolicyParameters(exchange, mcp.params)
   if (!isKnown) throw new Failure('mcp.unknown_name')
+  const { session } = mcp
+  if (session?.modern !== true) return
+  mcp.state = openState(exchange, gateway, mcp)
+  if (isHeldCall(mcp) && !session.holds(mcp.state?.text ?? null)) throw heldNoLonger()
 }
 
 /**
@@ -178,8 +183,9 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
   const mcp = required(exchange.mcp)
   const id = required(mcp.id)
   let result: Json
+  let state: NextState | null
   try {
-    result = await orUntilCut(exchange, request(exchange, gateway, mcp))
+    ;[result, state] = await orUntilCut(exchange, request(exchange, gateway, mcp))
   } catch (thrown) {
     if (exchange.cut !== null) throw exchange.cut.failure
     if (!(thrown instanceof McpError)) throw thrown
@@ -188,18 +194,20 @@ export async function callServer(exchange: Exchange, gateway: Gateway): Promise<
     exchange.body = null
   }
   mcp.toolFailed = mcp.method === 'tools/call' && result.isError === true
-  const { requestState: state } = result
-  delete result.requestState
   await evaluateServerMessage(exchange, gateway, result)
   publishUris(required(mcp.server).name, result)
-  if (typeof state === 'string') result.requestState = state
+  const sealed = state === null ? null : sealState(exchange, gateway, state)
+  if (sealed !== null) result.requestState = sealed
   const text = resultText(id, required(mcp.session).modern ? modernResult(mcp.method, result) : result)
   mcp.resultBytes = Buffer.byteLength(text)
   await finishExchange(exchange, gateway, answeredOutcome(exchange, 200))
   exchange.answer = jsonAnswer(exchange, text)
 }
 
-async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<Json> {
+type NextState = Pick<RequestState, 'holder' | 'text'>
+
+/** The result, and what the caller brings back where it is asked something. */
+async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): Promise<[Json, NextState | null]> {
   const server = required(mcp.server)
   const session = required(mcp.session)
   const call = required(mcp.call)
@@ -207,7 +215,6 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
   const { signal } = exchange.call.abort
   const params = governedParams(exchange)
   const own = required(routing.own(params))
-  const state = session.modern ? openState(exchange, gateway, mcp) : null
   const connection = await session.connection(server)
   const marks = await requireApproved(exchange, gateway, connection, { kind: routing.kind(params), name: own.name })
   if (session.modern) checkArgumentHeaders(marks, mcp, exchange.request)
@@ -224,12 +231,13 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
       ...(trace !== null && { trace }),
       ...(marks.length > 0 && { headers: argumentHeaders(marks, params.arguments) }),
       ...(session.modern && isObject(answers) && { answers }),
-      ...(state !== null && { state: state.text }),
+      ...(mcp.state?.text != null && { state: mcp.state.text }),
     })
     await session.told(server)
-    if (!session.modern || !isInputRequired(result)) return result
-    const holder = connection.modern ? null : gateway.mcp.siblings.sessionPrefix
-    return inputNeeded(mcp, result, (text) => sealState(exchange, gateway, { holder, text }))
+    if (!session.modern || !isInputRequired(result)) return [result, null]
+    const text = textOf(result.requestState)
+    const holder = session.holds(text) ? gateway.mcp.siblings.sessionPrefix : null
+    return [inputNeeded(mcp, result), { holder, text }]
   } finally {
     if (mcp.calling !== null) mcp.calling.endedMonotonic = gateway.clock.monotonic()
   }

@@ -71,11 +71,11 @@ export function findSession(caller: Caller, gateway: Gateway, id: string): McpSe
     known.token = sessionToken(caller)
     return known
   }
-  if (sessions.hasEnded(id) || id.length > longestId) return null
+  if (id.length > longestId) return null
   const sealed = id.slice(id.lastIndexOf('.') + 1)
   const plain = unsealSame(gateway.worker.status.storedIdKey, sealed, contextOf(owner, gateway))
   const described = plain === null ? null : sealedSchema.safeParse(JSON.parse(plain))
-  if (described === null || !described.success) return null
+  if (described === null || !described.success || sessions.hasEnded(id)) return null
   const [label, protocolVersion, capabilities] = described.data
   const session = make(caller, gateway, { id, label, protocolVersion, capabilities, revived: true })
   // It may have missed a change.

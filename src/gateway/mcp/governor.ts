@@ -95,10 +95,15 @@ export function sessionStatus({ token }: McpSession, gateway: Gateway): SessionS
   }
 }
 
+const nothingSent = {
+  ...{ sent: false, requestBytes: 0, resultBytes: null, toolFailed: false },
+  ...{ errorCode: null, calling: null, changes: null },
+}
+
 /** An exchange for a server message. The token is checked again, because a session is long. */
 function begin(gateway: Gateway, session: McpSession, { server, method, params }: Passing): Exchange {
   const request = new Request(`${gateway.worker.status.gatewayUrl}/mcp`, { method: 'POST' })
-  const mcp = { method, params, id: null, session, call: null, server, name: null, requestBytes: 0, resultBytes: null }
+  const mcp = { method, params, id: null, session, call: null, server, name: null, state: null }
   const exchange = beginExchange(
     {
       request,
@@ -107,7 +112,7 @@ function begin(gateway: Gateway, session: McpSession, { server, method, params }
       route: 'POST /mcp',
       family: 'mcp',
       dialect: answering({ id: '', method, sent: false }),
-      mcp: { ...mcp, sent: false, toolFailed: false, errorCode: null, calling: null, changes: null },
+      mcp: { ...mcp, ...nothingSent },
     },
     gateway,
   )

@@ -17,6 +17,8 @@ export interface McpRequest {
   server: McpServerRecord | null
   /** The published name of what is called; null when nothing is. */
   name: string | null
+  /** What the caller brings back of an earlier round of the call; null in a first round. */
+  state: RequestState | null
   /** Whether the request was sent to the server. */
   sent: boolean
   /** Bytes of the parameters. */
@@ -32,6 +34,21 @@ export interface McpRequest {
   /** The stream that the request has opened (2026-07-28, Subscriptions); null otherwise. */
   changes: ReadableStream<Uint8Array> | null
 }
+
+/** What `requestState` holds (`modern/request-state.ts`). */
+export interface RequestState {
+  /** The prefix of the worker that holds the call at a server with sessions; null for the state of a server without. */
+  readonly holder: string | null
+  /** The held call, or the state of the server; null for a server that gave none. */
+  readonly text: string | null
+  /** The reviewer's leave to send this round; null for none. */
+  readonly grant: string | null
+}
+
+/**
+ * Whether the call waits at a server with sessions: an earlier request has sent it, and it was counted and priced then.
+ */
+export const isHeldCall = ({ state }: Pick<McpRequest, 'state'>): boolean => state !== null && state.holder !== null
 
 /** Monotonic times. Without an end of its own the call ends with the exchange. */
 export interface McpCallSpan {

@@ -1,6 +1,6 @@
 /** Whose an MCP session is, and with what credential it was last used. */
 import { bearerSecret } from '../../identity/secret.ts'
-import type { SessionToken } from '../../mcp/surface/session.ts'
+import type { SessionToken } from '../../mcp/surface/session-token.ts'
 import type { GovernedToken } from '../../tokens/governed-token.ts'
 import type { WorkloadCaller } from '../../workloads/workload-identity.ts'
 import { type Exchange, required } from '../exchange.ts'

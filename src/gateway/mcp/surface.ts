@@ -182,7 +182,7 @@ function answer(gateway: Gateway, arrived: Arrived): Promise<Response> | Respons
   if (isModernHeader(request)) throw new HttpRefusal(405, 'Use POST: this version of MCP has no sessions')
   const session = sessionOf(gateway, arrived)
   if (request.method === 'GET') return listen(arrived, session)
-  gateway.mcp.sessions.end(session)
+  gateway.mcp.sessions.endForGood(session)
   return new Response(null, { status: 200 })
 }
 

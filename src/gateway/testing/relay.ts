@@ -9,6 +9,8 @@ import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { noMcpServers } from '../../mcp/no-servers.ts'
 import { ToolSearch } from '../../mcp/search/tool-search.ts'
+import { EndedSessions } from '../../mcp/surface/ended-sessions.ts'
+import { LateServers } from '../../mcp/surface/late-servers.ts'
 import { McpSessions } from '../../mcp/surface/sessions.ts'
 import { OfferedModels } from '../../providers/catalog/offered-models.ts'
 import { PriceBook } from '../../providers/prices/price-book.ts'
@@ -120,8 +122,9 @@ export async function prepareExchange(dialect: Dialect, { stream }: { stream: bo
     spoolDirectory: '',
     mcp: {
       servers: noMcpServers,
-      sessions: new McpSessions({ most: 1, idleMilliseconds: 1 }),
+      sessions: new McpSessions({ most: 1, idleMilliseconds: 1, ended: new EndedSessions() }),
       search: new ToolSearch(systemClock),
+      late: new LateServers({ recordsChanged: () => undefined }),
       siblings: noSiblings,
     },
   }

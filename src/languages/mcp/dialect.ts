@@ -43,6 +43,7 @@ export const withoutRequest: Dialect = { ...mcp, errorStatus: ({ status }) => st
 interface Asked {
   readonly id: RpcId | null
   readonly method: string
+  readonly params?: Readonly<JsonObject>
   /** Whether the server was called: a person then decides about its answer. */
   readonly sent: boolean
   readonly session?: { readonly modern: boolean } | null
@@ -100,8 +101,9 @@ export function rpcFailure(
   message: string = failure.message,
 ): JsonObject {
   const { code, type, status, param, retryAfter, extra, verdictan } = failure
+  const { elicitation: _way, elicitation_id: _id, ...shown } = extra
   const data = {
-    ...extra,
+    ...shown,
     code,
     type,
     status,
@@ -123,16 +125,17 @@ const elicitations = ({ extra: { elicitation, elicitation_id, connect_url } }: F
 /** Requests that may be answered by asking for input (MCP 2026-07-28, Multi Round-Trip Requests). */
 const asksForInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** The same as a result, after which the client sends its request again; null where it is an error. */
-const neededInput = ({ extra, message }: Failure, { method }: Asked): JsonObject | null =>
-  extra.elicitation === 'input_required' && asksForInput.has(method)
-    ? {
-        resultType: 'input_required',
-        inputRequests: {
-          connect: { method: 'elicitation/create', params: { mode: 'url', url: extra.connect_url, message } },
-        },
-      }
-    : null
+/**
+ * The same as a result, after which the client sends its request again; null where it is an error. A client that was
+ * asked already gets the error: it sends its request again at once, long before its person has connected.
+ */
+function neededInput({ extra, message }: Failure, { method, params }: Asked): JsonObject | null {
+  const answers = params?.inputResponses
+  const wasAsked = isObject(answers) && answers.connect !== undefined
+  if (extra.elicitation !== 'input_required' || !asksForInput.has(method) || wasAsked) return null
+  const connect = { method: 'elicitation/create', params: { mode: 'url', url: extra.connect_url, message } }
+  return { resultType: 'input_required', inputRequests: { connect } }
+}
 
 function codeOf({ code, status, extra }: Failure): number {
   if (extra.elicitation === 'error') return rpcCodes.urlElicitationRequired

@@ -145,8 +145,8 @@ test('refuses a connection whose credential has become another person’s', asyn
 
 test('asks a client to open the address in the way of its version, if it opens any', async () => {
   reply = { status: 'not_connected', connect_url: url }
-  const answerTo = async (version: string, capabilities: Record<string, unknown>, method = 'tools/call') =>
-    answering({ id: 7, method, sent: false }).errorBody(
+  const answerTo = async (version: string, capabilities: Record<string, unknown>, method = 'tools/call', params = {}) =>
+    answering({ id: 7, method, params, sent: false }).errorBody(
       await failureOf(callerOf({ hash, secret: 'secret of a' }, version, capabilities).token()),
       'request',
     )
@@ -166,6 +166,11 @@ test('asks a client to open the address in the way of its version, if it opens a
       inputRequests: { connect: { method: 'elicitation/create', params: { mode: 'url', url } } },
     },
   })
+  // It sends its request again at once, and is not asked a second time.
+  const inputResponses = { connect: { action: 'accept' } }
+  const again = await answerTo('2026-07-28', opens, 'tools/call', { inputResponses })
+  expect(again).toMatchObject(plain)
+  expect(JSON.stringify(again)).not.toContain('elicitation')
 })
 
 test('names the scope that a server lacks of an account, and where to give it', async () => {

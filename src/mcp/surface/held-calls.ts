@@ -21,6 +21,12 @@ interface Question {
   resolve(answer: Json): void
 }
 
+export const heldNoLonger = (): Failure =>
+  new Failure('invalid_parameter', {
+    param: 'requestState',
+    message: 'The call no longer waits: send the request without requestState',
+  })
+
 export class HeldCall {
   readonly id = randomBytes(16).toString('base64url')
   /** The request of the caller that waits for it now; null while the caller is asked. */
@@ -125,11 +131,14 @@ export class HeldCalls {
     return new HeldCall()
   }
 
-  /** The call that a caller returns for. Throws an McpError when it waits no more. */
+  has(id: string): boolean {
+    return this.#held.has(id)
+  }
+
+  /** The call that a caller returns for. Throws `invalid_parameter` when it waits no more. */
   find(id: string): HeldCall {
     const held = this.#held.get(id)
-    if (held === undefined)
-      throw new McpError(rpcCodes.invalidParams, 'The call no longer waits: send the request without requestState')
+    if (held === undefined) throw heldNoLonger()
     this.#held.delete(id)
     return held
   }

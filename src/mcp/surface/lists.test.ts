@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
+import { until } from '../../../test/support/eventually.ts'
 import type { Json, McpConnection, McpServerRecord, McpServers } from '../connection.ts'
+import { LateServers } from './late-servers.ts'
 import { listKinds, listPage } from './lists.ts'
 import { McpSession } from './session.ts'
 
@@ -58,9 +60,14 @@ function sessionWith(
   const list = listKinds.get('tools/list')
   if (list === undefined) throw new Error('There is no such list')
   const { signal } = new AbortController()
+  const late = new LateServers({
+    recordsChanged(concerns = () => true) {
+      if (concerns(session)) session.recordsChanged()
+    },
+  })
   const page = (cursor: unknown) =>
     listPage({
-      ...{ list, session, servers, cursor, signal, cursorKey: new Uint8Array(32) },
+      ...{ list, session, servers, cursor, signal, late, cursorKey: new Uint8Array(32) },
       timeoutMilliseconds: patienceMilliseconds,
       mayUse: () => true,
       missing: ({ name }) => void missing.push(name),
@@ -165,6 +172,33 @@ test('leaves out a server that opens late and notifies its caller that the list 
     told += new TextDecoder().decode((await stream?.read())?.value)
   }
   expect((await all()).names).toEqual(['late__t0', 'good__t0'])
+})
+
+test('waits once for a server that hangs, and lists it again once it has answered', async () => {
+  let hangs = true
+  let asked = 0
+  const answers: Record<string, Answer> = {
+    good: () => ({ tools: tools(1) }),
+    stuck(_, signal) {
+      asked += 1
+      const { promise, reject } = Promise.withResolvers<Json>()
+      signal.addEventListener('abort', () => reject(signal.reason))
+      return hangs ? promise : { tools: tools(1) }
+    },
+  }
+  const { all, session } = sessionWith(answers, { patienceMilliseconds: 300 })
+  const timed = async () => {
+    const began = performance.now()
+    const { names } = await all()
+    return [names, performance.now() - began >= 300 ? 'waited' : 'at once']
+  }
+  expect(await timed()).toEqual([['good__t0'], 'waited'])
+  expect(await timed()).toEqual([['good__t0'], 'at once'])
+  hangs = false
+  expect(await timed()).toEqual([['good__t0'], 'at once'])
+  await until('the caller is told to list again', () => session.listChanges > 0)
+  expect(await timed()).toEqual([['good__t0', 'stuck__t0'], 'at once'])
+  expect(asked).toBe(4)
 })
 
 test('refuses a cursor of another list', async () => {

@@ -5,8 +5,8 @@
  *    cursor, and the number of pages taken.
  * 2. Only approved offers that this caller may use are listed.
  * 3. A server that is unreachable or breaks the protocol is left out and logged; the rest of the list stands.
- * 4. All servers are asked at once, and none is awaited longer than `longestMilliseconds`. A server that is still being
- *    opened is left out, and the caller is told to list again once it is open.
+ * 4. All servers are asked at once, and none is awaited longer than `longestMilliseconds`. A server that is late is left
+ *    out, and not waited for again before it has answered. The caller is then told to list again (`late-servers.ts`).
  * 5. A server whose pages never end is left after a number of pages, or at a cursor that it gave before.
  * 6. Of an offer that appears twice on a merged page the first is listed.
  */
@@ -17,6 +17,7 @@ import type { Json, McpConnection, McpServerRecord, McpServers, OfferKind } from
 import { type MarkedArgument, markedArguments } from '../header-values.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson } from '../protocol.ts'
+import type { LateServers } from './late-servers.ts'
 import { publishedOffer } from './names.ts'
 import type { McpSession } from './session.ts'
 import type { ShownNames } from './shown-offers.ts'
@@ -64,6 +65,7 @@ export interface Listing {
   /** Signs cursors. All gateways of an installation share it, so that each can go on with a list. */
   readonly cursorKey: Uint8Array
   readonly signal: AbortSignal
+  readonly late: LateServers
   /** Overrides `longestMilliseconds`. */
   readonly timeoutMilliseconds?: number
   /** Whether this caller may use an offer. */
@@ -99,13 +101,13 @@ export async function listPage(listing: Listing): Promise<Json> {
 }
 
 async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
-  const { list, session, servers, cursor } = listing
+  const { list, servers, cursor } = listing
   const records = servers.list()
   let position = cursor === undefined ? first(records) : positionOf(cursor, listing, records)
   // Asking one after the other would add up their delays.
   const pages = new Map<McpServerRecord, Promise<Page>>()
   for (let next = position; next !== null; next = nextPosition(records, next, null)) {
-    const page = pageOf({ list, session, signal }, next)
+    const page = pageInTime(listing, signal, next)
     // Its failure is reported where the page is used.
     page.catch(() => undefined)
     pages.set(next.server, page)
@@ -115,7 +117,7 @@ async function listUntil(listing: Listing, signal: AbortSignal): Promise<Json> {
   // What is late and was not requested yet is left for the next page.
   while (position !== null && offers.length < enough && (pages.has(position.server) || !signal.aborted)) {
     const { server } = position
-    const asked = pages.get(server) ?? pageOf({ list, session, signal }, position)
+    const asked = pages.get(server) ?? pageInTime(listing, signal, position)
     pages.delete(server)
     const page = await pageOrMissing(listing, server, asked)
     // A server that did not answer has not said that it offers nothing.
@@ -181,10 +183,31 @@ async function pageOrMissing(listing: Listing, server: McpServerRecord, asked: P
   }
 }
 
-type Asked = Pick<Listing, 'list' | 'session' | 'signal'>
+/** The page before the signal is aborted; of a server that was late, whatever it answers now comes with the next list. */
+async function pageInTime(listing: Listing, signal: AbortSignal, position: Position): Promise<Page> {
+  const { late, list, session, timeoutMilliseconds = longestMilliseconds } = listing
+  const { server } = position
+  if (late.has(server)) {
+    late.missed(session, server)
+    const asked = { list, session, late, signal: AbortSignal.timeout(timeoutMilliseconds) }
+    pageOf(asked, position).then(() => late.answered(server), ignored)
+    throw new Failure('mcp.server_timeout', { message: 'The MCP server was late before and has not answered since' })
+  }
+  try {
+    return await pageOf({ list, session, late, signal }, position)
+  } catch (error) {
+    if (signal.aborted && !listing.signal.aborted) late.missed(session, server)
+    throw error
+  }
+}
 
-async function pageOf({ list, session, signal }: Asked, { server, cursor }: Position): Promise<Page> {
-  const connection = await connectionUntil(signal, session, server)
+/** The page of a late server that is still late; the list has gone on without it. */
+const ignored = () => undefined
+
+type Asked = Pick<Listing, 'list' | 'session' | 'signal'> & Partial<Pick<Listing, 'late'>>
+
+async function pageOf({ list, session, signal, late }: Asked, { server, cursor }: Position): Promise<Page> {
+  const connection = await connectionUntil(signal, session, server, late)
   if (connection.capabilities[list.capability] === undefined) return { offers: [], next: null }
   const result = await connection.request(list.method, cursor === undefined ? {} : { cursor }, { signal })
   const offers = result[list.member]
@@ -197,18 +220,19 @@ async function pageOf({ list, session, signal }: Asked, { server, cursor }: Posi
   }
 }
 
-/** Rejects with the signal's reason when it is not open in time, and tells the caller once it is. */
+/** Rejects with the signal's reason when it is not open in time; once it is open it counts as an answer. */
 async function connectionUntil(
   signal: AbortSignal,
   session: McpSession,
   server: McpServerRecord,
+  lateServers: LateServers | undefined,
 ): Promise<McpConnection> {
   const opening = session.connection(server)
   const late = Promise.withResolvers<never>()
   const giveUp = () => {
     late.reject(signal.reason)
     // Then its offers count as new; a server that cannot be opened changes nothing.
-    opening.then(() => session.recordsChanged()).catch(() => undefined)
+    opening.then(() => lateServers?.answered(server)).catch(() => undefined)
   }
   signal.addEventListener('abort', giveUp, { once: true })
   try {

@@ -22,6 +22,7 @@ import { publishedUri } from './names.ts'
 import { type AnswerForm, RunningCall } from './running-call.ts'
 import { type SentRequest, sendAtOnce, sendHeld } from './sent-request.ts'
 import { SessionConnections } from './session-connections.ts'
+import type { SessionToken } from './session-token.ts'
 import type { ShownOffers } from './shown-offers.ts'
 import { SessionStreams } from './streams/session-streams.ts'
 import { type SubscriptionFilter, Subscriptions } from './streams/subscriptions.ts'
@@ -41,14 +42,6 @@ export interface SessionGovernor {
   tell(session: McpSession, told: { server: McpServerRecord; method: string; params: Json }): Promise<Json | null>
   /** Whether the session's token may still be used at this instant: nothing leaves to one that may not. */
   mayTell(session: McpSession): boolean
-}
-
-/** A token by which a session is used. */
-export interface SessionToken {
-  readonly id: string
-  readonly hash: string
-  /** The credential itself where it can be a person's own, for `personal/`; absent for all others. */
-  readonly secret?: string
 }
 
 export interface SessionOptions {
@@ -85,6 +78,7 @@ export class McpSession {
   readonly capabilities: Json
   /** Whether the caller has no sessions (2026-07-28). */
   readonly modern: boolean
+  readonly revived: boolean
   readonly #options: SessionOptions
   /** By the key of their id; those of 2026-07-28 by a number, because several clients may share this. */
   readonly #running = new Map<string, RunningCall>()
@@ -106,11 +100,17 @@ export class McpSession {
     this.#options = options
     this.capabilities = forwardedCapabilities(options.capabilities)
     this.modern = options.protocolVersion === modernVersion
+    this.revived = options.revived === true
     this.#streams = new SessionStreams(
       this.modern ? 'once' : this.protocolVersion >= primedFrom ? 'primed' : 'resumable',
     )
     this.#connections = new SessionConnections((record) => options.servers.connect(record, this.#callerFor(record)))
     this.#subscriptions = new Subscriptions(() => this.#streams.open())
+  }
+
+  /** Whether this call waits for its caller to return (`requestState` of a server with sessions). */
+  holds(call: string | null): boolean {
+    return call !== null && this.#held.has(call)
   }
 
   /** Whether something of it runs, or its caller listens. */
@@ -161,7 +161,7 @@ export class McpSession {
    * elsewhere has none of its old streams, so its caller listens anew.
    */
   resume(lastEventId: string): ReadableStream<Uint8Array> | null {
-    return this.#streams.resume(lastEventId) ?? (this.#options.revived === true ? this.listen() : null)
+    return this.#streams.resume(lastEventId) ?? (this.revived ? this.listen() : null)
   }
 
   keepAlive(): void {
@@ -196,7 +196,7 @@ export class McpSession {
    */
   async send(connection: McpConnection, call: RunningCall, sent: SentRequest): Promise<Json> {
     const progressed = (running: RunningCall, told: Json) => this.progressed(running, connection.server, told)
-    if (this.modern && !connection.modern) {
+    if (this.modern && (!connection.modern || this.holds(sent.state ?? null))) {
       await this.#connections.tellCallLevel(connection, call.logLevel)
       return await sendHeld(connection, call, sent, { held: this.#held, capabilities: this.capabilities, progressed })
     }

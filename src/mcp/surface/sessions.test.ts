@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { noMcpServers } from '../no-servers.ts'
+import { EndedSessions } from './ended-sessions.ts'
 import { McpSession } from './session.ts'
 import { McpSessions, type SessionStatus } from './sessions.ts'
 
@@ -20,7 +21,7 @@ function sessionOf(id: string, owner: string, protocolVersion = '2025-11-25'): M
 }
 
 test('gives a session only to its owner and limits an owner to a tenth of all sessions', () => {
-  const sessions = new McpSessions({ most: 20, idleMilliseconds })
+  const sessions = new McpSessions({ most: 20, idleMilliseconds, ended: new EndedSessions() })
   for (const id of ['a', 'b', 'c']) sessions.add(sessionOf(id, 'one'), 0)
   sessions.add(sessionOf('d', 'other'), 0)
   expect(['a', 'b', 'c', 'd'].map((id) => sessions.find(id, 'one', 0)?.id)).toEqual([undefined, 'b', 'c', undefined])
@@ -28,7 +29,7 @@ test('gives a session only to its owner and limits an owner to a tenth of all se
 })
 
 test('makes room by what callers of 2026-07-28 do not miss, and refuses a session without any', () => {
-  const sessions = new McpSessions({ most: 3, idleMilliseconds })
+  const sessions = new McpSessions({ most: 3, idleMilliseconds, ended: new EndedSessions() })
   sessions.add(sessionOf('old', 'one'), 0)
   sessions.add(sessionOf('new 1', 'two', '2026-07-28'), 2)
   sessions.add(sessionOf('new 2', 'three', '2026-07-28'), 1)
@@ -41,7 +42,7 @@ test('makes room by what callers of 2026-07-28 do not miss, and refuses a sessio
 })
 
 test('ends sessions of a revoked token, and unused ones of a rotated token even while the caller listens', () => {
-  const sessions = new McpSessions({ most: 20, idleMilliseconds })
+  const sessions = new McpSessions({ most: 20, idleMilliseconds, ended: new EndedSessions() })
   const statuses: Record<string, SessionStatus> = { a: 'usable', b: 'replaceable', c: 'ended', d: 'usable' }
   for (const id of Object.keys(statuses)) sessions.add(sessionOf(id, id), 0)
   for (const id of ['a', 'b']) sessions.find(id, id, 0)?.listen()

@@ -3,11 +3,9 @@
  * used them for a while. A session is its owner's alone (an OAuth grant's or a token account's, so that it outlives a
  * refresh and a rotation): to a token of another owner it is not there.
  */
-import { LRUCache } from 'lru-cache'
 import { Failure } from '../../failure.ts'
+import type { EndedSessions } from './ended-sessions.ts'
 import type { McpSession } from './session.ts'
-
-const mostEnded = 10_000
 
 /**
  * What the token that a session was last shown allows. `replaceable`: it has expired or was rotated, and the next one
@@ -24,19 +22,20 @@ export interface SessionLimits {
   /** How many there may be; an owner may hold a tenth. */
   readonly most: number
   readonly idleMilliseconds: number
+  readonly ended: EndedSessions
 }
 
 export class McpSessions {
   readonly #limits: SessionLimits
   readonly #kept = new Map<string, Kept>()
-  /** The ids of sessions that ended here, the newest of them, so that nobody makes one again. */
-  readonly #ended = new LRUCache<string, true>({ max: mostEnded })
+  readonly #ended: EndedSessions
 
   /** What servers said to sessions and found no room, since the start. */
   evicted = 0
 
   constructor(limits: SessionLimits) {
     this.#limits = limits
+    this.#ended = limits.ended
   }
 
   get size(): number {
@@ -67,19 +66,31 @@ export class McpSessions {
   find(id: string, owner: string, now: number): McpSession | null {
     const kept = this.#kept.get(id)
     if (kept === undefined || kept.session.owner !== owner) return null
+    const { session } = kept
+    // Another worker may have made the same session again, and its caller may have ended it there.
+    if (session.revived && this.hasEnded(id)) {
+      this.end(session)
+      return null
+    }
     kept.usedAt = now
-    return kept.session
+    return session
   }
 
-  /** Whether a session of this id ended in this process. */
+  /** Whether a session of this id ended in this process, or its caller ended it at a worker of this host. */
   hasEnded(id: string): boolean {
     return this.#ended.has(id)
   }
 
   end(session: McpSession): void {
     this.#kept.delete(session.id)
-    if (!session.modern) this.#ended.set(session.id, true)
+    if (!session.modern) this.#ended.add(session.id)
     session.close()
+  }
+
+  /** Ends a session for its caller. Throws where that cannot be kept on the disk. */
+  endForGood(session: McpSession): void {
+    this.end(session)
+    this.#ended.keep(session.id)
   }
 
   /** Ends the sessions of these tokens. */
@@ -101,9 +112,9 @@ export class McpSessions {
     }
   }
 
-  /** Tells every session that the records of servers have changed. */
-  recordsChanged(): void {
-    for (const { session } of this.#kept.values()) session.recordsChanged()
+  /** Tells sessions that the records of servers have changed. */
+  recordsChanged(concerns: (session: McpSession) => boolean = () => true): void {
+    for (const { session } of this.#kept.values()) if (concerns(session)) session.recordsChanged()
   }
 
   /** The process no longer takes requests. */

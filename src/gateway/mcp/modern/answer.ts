@@ -45,18 +45,14 @@ const complete = (hints: Json): Json => ({
 })
 
 /** What the server asks of the caller, checked against what the caller declared. Throws an McpError. */
-export function inputNeeded({ method, session }: McpRequest, result: Json, seal: (state: string) => string): Json {
+export function inputNeeded({ method, session }: McpRequest, result: Json): Json {
   const { requestState: state, ...rest } = result
   if (!inputMethods.has(method))
     throw new McpError(rpcCodes.internalError, `The MCP server may not ask for input during ${method}`)
   const requests = inputRequests(rest, session?.capabilities ?? {})
   if (requests.size === 0 && typeof state !== 'string')
     throw new McpError(rpcCodes.internalError, 'The MCP server asks for input without saying which')
-  return {
-    ...rest,
-    ...(requests.size > 0 && { inputRequests: Object.fromEntries(requests) }),
-    ...(typeof state === 'string' && { requestState: seal(state) }),
-  }
+  return { ...rest, ...(requests.size > 0 && { inputRequests: Object.fromEntries(requests) }) }
 }
 
 /** Error Codes: codes of earlier versions are not sent, and those about the request between gateway and server neither. */

@@ -5,7 +5,6 @@
  */
 import { Failure } from '../../../failure.ts'
 import type { Json } from '../../../mcp/connection.ts'
-import { McpError } from '../../../mcp/mcp-error.ts'
 import { directCall } from '../../../mcp/search/search-offers.ts'
 import type { RpcRequest } from '../../../mcp/surface/json-rpc.ts'
 import type { AnswerForm } from '../../../mcp/surface/running-call.ts'
@@ -99,7 +98,7 @@ function holderOf(gateway: Gateway, entered: Exchange, message: Pick<RpcRequest,
   try {
     return openState(entered, gateway, message)?.holder ?? null
   } catch (thrown) {
-    if (thrown instanceof McpError) return null
+    if (thrown instanceof Failure) return null
     throw thrown
   }
 }

@@ -1,7 +1,8 @@
 /**
  * The limits of a call to an MCP server: those of its token, as for any request, and those of the server and the tool:
  * calls a minute, and budgets of the server or the tool, from which the price of the call is reserved. All are taken or
- * none. A request to a server without limits, by a token without limits, asks for nothing.
+ * none. A request to a server without limits, by a token without limits, asks for nothing. The answers to a call that
+ * waits at its server take nothing: the request that sent the call has taken it.
  */
 import { asFailure } from '../../../failure.ts'
 import { fromNano } from '../../../lib/money.ts'
@@ -15,12 +16,13 @@ import { takeDemands } from '../../admission/rate-limit.ts'
 import { refusalContext } from '../../admission/refusal-context.ts'
 import type { Gateway } from '../../context.ts'
 import { type Exchange, required } from '../../exchange.ts'
-import type { McpRequest } from '../mcp-request.ts'
+import { isHeldCall, type McpRequest } from '../mcp-request.ts'
 import { calledTool, callPrice, callTerms } from './call-price.ts'
 
 const noRates: readonly RateDemand[] = []
 
 export function takeCallRates(exchange: Exchange, gateway: Gateway): Promise<void> | void {
+  if (isHeldCall(required(exchange.mcp))) return
   const token = required(exchange.token)
   const { limits } = gateway.worker.view
   const ofCall = callTerms(required(exchange.mcp))?.rates ?? noRates
@@ -38,6 +40,7 @@ export function reserveCall(exchange: Exchange, gateway: Gateway): Promise<void>
   const { owner, requests } = accounts
   const money = moneyAccountsFor(accounts, exchange.attributed)
   exchange.spendOwner = owner
+  if (isHeldCall(mcp)) return
   const budgets = serverBudgets(mcp, view.limits, exchange.attributed)
   if (requests.length === 0 && money.length === 0 && budgets.length === 0) return
   const price = callPrice(mcp)

@@ -1,7 +1,7 @@
 /** What a call to an MCP server costs, by the prices in the server's record. */
 import type { CallLimits } from '../../../mcp/call-limits.ts'
 import { ownName } from '../../../mcp/surface/names.ts'
-import type { McpRequest } from '../mcp-request.ts'
+import { isHeldCall, type McpRequest } from '../mcp-request.ts'
 
 /** The server's own name of the tool that is called; null for a request that calls none. */
 export const calledTool = ({ method, name }: Pick<McpRequest, 'method' | 'name'>): string | null =>
@@ -13,5 +13,5 @@ export function callTerms(mcp: McpRequest): ReturnType<CallLimits['of']> | null 
   return limits === null ? null : limits.of(calledTool(mcp))
 }
 
-/** Nano-dollars. */
-export const callPrice = (mcp: McpRequest): number => callTerms(mcp)?.price ?? 0
+/** Nano-dollars; 0 for the answers to a call that waits at its server, which were paid with the call. */
+export const callPrice = (mcp: McpRequest): number => (isHeldCall(mcp) ? 0 : (callTerms(mcp)?.price ?? 0))

@@ -43,6 +43,7 @@ export async function shownPage(
     cursor,
     cursorKey: gateway.worker.status.storedIdKey,
     signal: exchange.call.abort.signal,
+    late: gateway.mcp.late,
     mayUse: (server, offer) => visible(server, String(offer[kind.named])),
     missing(server, error) {
       if (lacksAccount(error)) {
