@@ -71,6 +71,8 @@ export function report(thrown: unknown, terminal: Terminal, path = terminal.name
   return 1
 }
 
-/** A defect: the error is shown whole, since there is no log of it. */
-const causeOf = (failure: Failure): string =>
-  failure.cause instanceof Error ? (failure.cause.stack ?? failure.cause.message) : failure.message
+/** A defect is shown whole, since there is no log of it. What the system refuses is none, and names its file. */
+function causeOf({ cause, message }: Failure): string {
+  if (!(cause instanceof Error)) return message
+  return 'syscall' in cause ? cause.message : (cause.stack ?? cause.message)
+}

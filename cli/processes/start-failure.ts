@@ -20,10 +20,14 @@ const directoryReasons: Readonly<Record<string, string>> = {
   ENOTDIR: 'a part of the path is not a directory',
   EEXIST: 'there is a file of that name',
   ENOENT: 'a part of the path does not exist',
+  EISDIR: 'it is a directory',
   ENOSPC: 'no space is left',
+  EDQUOT: 'the quota is used up',
+  EFBIG: 'a file may not grow that large',
   SQLITE_CANTOPEN: 'a file in it cannot be opened',
   SQLITE_READONLY: 'a file in it is read-only',
   SQLITE_FULL: 'no space is left',
+  SQLITE_IOERR: 'the disk failed, or no space is left',
 }
 
 const codeOf = (thrown: unknown): string => (thrown instanceof Error && 'code' in thrown ? String(thrown.code) : '')
@@ -66,10 +70,17 @@ const unforeseen = (cause: unknown, listen: ListenSetting): Failure =>
 
 const textOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown))
 
+/** Why a file or directory could not be used; null for an error of another kind. */
+export const fileReason = (thrown: unknown): string | null =>
+  Object.entries(directoryReasons).find(([known]) => codeOf(thrown).startsWith(known))?.[1] ?? null
+
+export const pathOf = (thrown: unknown): string | null =>
+  thrown instanceof Error && 'path' in thrown && typeof thrown.path === 'string' ? thrown.path : null
+
 export function dataFailure(thrown: unknown, directory: string): unknown {
-  const reason = Object.entries(directoryReasons).find(([known]) => codeOf(thrown).startsWith(known))?.[1]
-  if (reason === undefined) return thrown
-  const path = thrown instanceof Error && 'path' in thrown && typeof thrown.path === 'string' ? ` (${thrown.path})` : ''
+  const reason = fileReason(thrown)
+  if (reason === null) return thrown
+  const path = pathOf(thrown) === null ? '' : ` (${pathOf(thrown)})`
   return new Failure('data_unwritable', {
     message: `The data directory ${resolve(directory)} (--data) cannot be written: ${reason}${path}`,
     cause: thrown,

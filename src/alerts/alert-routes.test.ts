@@ -78,6 +78,13 @@ test('refuses what does not fit a condition, and names the field', async () => {
   ])
   expect(await fault(path, { ...good, scope: { kind: 'team' } })).toEqual([422, 'scope.id'])
   expect(await fault(path, { ...good, scope: { kind: 'team', id: 'x' } })).toEqual([422, 'scope.id'])
+  for (const kind of ['gateway', 'provider', 'model', 'token', 'budget']) {
+    const condition =
+      kind === 'provider' ? 'error_rate' : kind === 'token' || kind === 'budget' ? 'budget_share' : 'refusals'
+    const made = await asAdmin('POST', path, { name: kind, condition, scope: { kind, id: 'nobody' } })
+    expect([kind, made.status, made.json.error?.param]).toEqual([kind, 422, 'scope.id'])
+    expect(made.json.error?.message).toContain(`There is no ${kind} `)
+  }
   expect(await fault(path, { ...good, condition: 'error_rate', reasons: ['policy.*'] })).toEqual([422, 'reasons'])
   expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
   expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])

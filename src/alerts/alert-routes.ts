@@ -11,7 +11,6 @@ import { foldRollups } from '../events/rollups/fold.ts'
 import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { recordChange } from '../members/member-event.ts'
-import { findTeam } from '../members/teams/stored-team.ts'
 import { alertEvent, given } from './alert-event.ts'
 import { type AlertRecord, alertConfig, alertResource } from './alert-resource.ts'
 import { conditionRow } from './conditions/condition-table.ts'
@@ -20,6 +19,7 @@ import { Round } from './conditions/round.ts'
 import { knownChannels } from './delivery/stored-channel.ts'
 import type { AlertDependencies } from './dependencies.ts'
 import { reachedBy } from './evaluate.ts'
+import { requireScope } from './require-scope.ts'
 import {
   type Alert,
   type AlertRow,
@@ -58,6 +58,7 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
         ...{ createdAt: clock.now(), version: 1 },
       }
       await requireFits(dependencies, row)
+      await requireScope(dependencies, config.scope)
       const details = { alert_id: row.id, name, kind: condition }
       const event = await alertEvent(dependencies, { type: 'alert.created', principal, requestId, details })
       await recordChange(recorder, { event, ledger: [addAlert(row)] }, taken)
@@ -95,7 +96,7 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
 
 const taken = { param: 'name', message: 'There is an alert of this name already' }
 
-/** Refuses what no schema can: a scope that the condition does not have, and channels that are not there. */
+/** Refuses what no schema can: a kind of scope that the condition does not have, and channels that are not there. */
 async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promise<void> {
   const alert = requireKnown(row)
   const { scopes } = conditionRow(alert.condition)
@@ -112,9 +113,6 @@ async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promis
       param: 'reasons',
       message: 'Reasons can be chosen for refusals of the organization or a team',
     })
-  }
-  if (kind === 'team' && (await findTeam(ledger, alert.scope.id ?? '')) === null) {
-    throw new Failure('invalid_parameter', { param: 'scope.id', message: 'There is no such team' })
   }
   const known = new Set((await knownChannels(ledger, alert.channelIds)).map(({ id }) => id))
   const missing = alert.channelIds.findIndex((id) => !known.has(id))

@@ -31,7 +31,7 @@ export async function examineInstallation(
   { fetch, clock }: DoctorOptions,
 ): Promise<NamedFinding[]> {
   const probe = createProbe({ fetch, clock, withinMs })
-  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now(), events: true })
+  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now() })
   return [...examine(controlPlaneChecks, facts.controlPlane), ...examine(installationChecks, facts)]
 }
 
@@ -42,7 +42,7 @@ export async function examineUpgrade(
   { fetch, clock }: DoctorOptions,
 ): Promise<NamedFinding[]> {
   const probe = createProbe({ fetch, clock, withinMs })
-  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now(), events: true })
+  const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now() })
   const { controlPlane, workers, now } = facts
   const data = await readDataFacts(settings)
   return [

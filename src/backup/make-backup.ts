@@ -11,7 +11,6 @@ import { pack } from 'tar-stream'
 import { Failure } from '../failure.ts'
 import { version } from '../version.ts'
 import { copyPair, databaseFiles } from './copy-pair.ts'
-import { noteBackup } from './last-backup.ts'
 import { keysName, type Manifest, manifestName } from './manifest.ts'
 import { type Keys, keyFiles, sealKeys } from './sealed-keys.ts'
 
@@ -55,7 +54,6 @@ export async function makeBackup({ data, file, passphrase, now }: BackupOptions)
     const whole = join(made, 'whole')
     await writeArchive(whole, manifest, files, keys)
     await rename(whole, file)
-    noteBackup(data, { made_at: manifest.made_at, file: resolve(file) })
     return manifest
   } finally {
     await rm(made, { recursive: true, force: true })

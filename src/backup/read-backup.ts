@@ -11,7 +11,7 @@ import { type Manifest, manifestName, manifestSchema } from './manifest.ts'
 
 const longestManifest = 64 * 1024
 
-/** Throws `invalid_parameter` for a file that is no whole backup, or of a later format. */
+/** Throws `invalid_parameter` for a file that is no whole backup, or of a later format; else the file system's error. */
 export async function readBackup(file: string, into: string): Promise<Manifest> {
   let manifest: Manifest | null = null
   const archive = extract()
@@ -44,6 +44,8 @@ export async function readBackup(file: string, into: string): Promise<Manifest> 
     }
     return manifest
   } catch (cause) {
+    // The file system's own errors are about this host, not about the backup.
+    if (cause instanceof Error && 'syscall' in cause && !('code' in cause && cause.code === 'EEXIST')) throw cause
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Failure('invalid_parameter', {
       param: 'file',

@@ -44,7 +44,6 @@ const replaced = [
 
 export async function restoreBackup(options: RestoreOptions): Promise<Restored> {
   const { data, file, now } = options
-  if (!existsSync(file)) throw new Failure('invalid_parameter', { param: 'file', message: `There is no file ${file}` })
   mkdirSync(data, { recursive: true, mode: 0o700 })
   const prepared = mkdtempSync(join(data, '.restore-'))
   try {
@@ -53,10 +52,10 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
     await requireSound(prepared)
     if (Object.keys(keys).length === 0) await requireKeyOf(prepared, options)
     const { endedAgain } = markRestored(join(prepared, 'ledger.db'), join(data, 'ledger.db'), now())
-    const kept = moveAway(data, now())
-    for (const name of databaseFiles) renameSync(join(prepared, name), join(data, name))
-    for (const [name, content] of Object.entries(keys)) writeFileSync(join(data, name), content, { mode: 0o600 })
-    return { manifest, endedAgain, kept, keys: Object.keys(keys) }
+    const keyNames = Object.keys(keys)
+    for (const [name, content] of Object.entries(keys)) writeFileSync(join(prepared, name), content, { mode: 0o600 })
+    const kept = replace(prepared, data, { names: [...databaseFiles, ...keyNames], now: now() })
+    return { manifest, endedAgain, kept, keys: keyNames }
   } finally {
     rmSync(prepared, { recursive: true, force: true })
   }
@@ -103,11 +102,26 @@ const readerOf = (database: Database): Reader => ({
   readValues: async (sql: string) => database.query(sql).values(),
 })
 
-function moveAway(data: string, now: number): string | null {
-  const present = replaced.filter((name) => existsSync(join(data, name)))
-  if (present.length === 0) return null
+/**
+ * Moves what is there into a folder of its own, whose path it gives, and the named files into its place. What fails is
+ * moved back.
+ */
+function replace(prepared: string, data: string, { names, now }: { names: readonly string[]; now: number }) {
+  const present = [...new Set([...replaced, ...names])].filter((name) => existsSync(join(data, name)))
   const kept = join(data, `before-restore-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`)
-  mkdirSync(kept, { mode: 0o700 })
-  for (const name of present) renameSync(join(data, name), join(kept, name))
-  return kept
+  const moved: [from: string, to: string][] = []
+  const move = (from: string, to: string) => {
+    renameSync(from, to)
+    moved.push([from, to])
+  }
+  try {
+    if (present.length > 0) mkdirSync(kept, { mode: 0o700 })
+    for (const name of present) move(join(data, name), join(kept, name))
+    for (const name of names) move(join(prepared, name), join(data, name))
+  } catch (error) {
+    for (const [from, to] of moved.toReversed()) renameSync(to, from)
+    rmSync(kept, { recursive: true, force: true })
+    throw error
+  }
+  return present.length === 0 ? null : kept
 }

@@ -78,14 +78,9 @@ export interface Installation {
   url: string
   token: string | null
   now: number
-  /** Whether to read events too, which takes long where there are very many. */
-  events: boolean
 }
 
-export async function readInstallation(
-  probe: Probe,
-  { url, token, now, events: withEvents }: Installation,
-): Promise<InstallationFacts> {
+export async function readInstallation(probe: Probe, { url, token, now }: Installation): Promise<InstallationFacts> {
   const controlPlane = await readControlPlane(probe, { url, token, inTheClear: true })
   if (controlPlane.caller.kind !== 'known' || token === null) {
     const nothing = {
@@ -102,21 +97,21 @@ export async function readInstallation(
   const list = <Entry>(path: string, field: string, schema: z.ZodType<Entry>) =>
     readPages(probe, { base: controlPlane.url, path, field, token }, schema)
   const since = new Date(now - lookBackDays * dayMs).toISOString()
-  const events = async (which: string) =>
-    withEvents ? await list(`/v1/events?since=${since}&${which}`, 'events', eventSchema) : null
-  const [workers, holders, excesses, absent, tokens, gateways, providers, updates, revivals, takenOver] =
-    await Promise.all([
-      settledWorkers(() => list('/v1/gateway-workers', 'workers', workerSchema)),
-      list('/v1/usage/workers', 'workers', heldWorkerSchema),
-      list('/v1/usage/excesses', 'excesses', excessSchema),
-      list('/v1/usage/rates?absent=true', 'rates', rateSchema),
-      list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
-      list('/v1/gateways', 'gateways', gatewaySchema),
-      list('/v1/catalog/providers', 'providers', providerSchema),
-      events('event_type=catalog.updated'),
-      events('event_type=token.revoked&reason_code=state.restored'),
-      events('reason_code=ledger.restored'),
-    ])
+  const events = (which: string) => list(`/v1/events?since=${since}&${which}`, 'events', eventSchema)
+  const [workers, holders, excesses, absent, tokens, gateways, providers, revivals, takenOver] = await Promise.all([
+    settledWorkers(() => list('/v1/gateway-workers', 'workers', workerSchema)),
+    list('/v1/usage/workers', 'workers', heldWorkerSchema),
+    list('/v1/usage/excesses', 'excesses', excessSchema),
+    list('/v1/usage/rates?absent=true', 'rates', rateSchema),
+    list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
+    list('/v1/gateways', 'gateways', gatewaySchema),
+    list('/v1/catalog/providers', 'providers', providerSchema),
+    events('event_type=token.revoked&reason_code=state.restored'),
+    events('reason_code=ledger.restored'),
+  ])
+  const revoked = tokens?.filter(({ revocation }) => revocation !== null && revocation.at >= since) ?? null
+  // Of these there may be many, and they matter for revoked runtime tokens only.
+  const updates = revoked === null || revoked.length === 0 ? null : await events('event_type=catalog.updated')
   return {
     now,
     controlPlane,
@@ -124,7 +119,7 @@ export async function readInstallation(
     holders,
     excesses,
     absent,
-    revoked: tokens?.filter(({ revocation }) => revocation !== null && revocation.at >= since) ?? null,
+    revoked,
     gateways,
     providers,
     keyChanges: keyChangesOf(updates ?? []),

@@ -9,10 +9,12 @@ import { join } from 'node:path'
 /** Keeps the locks' files open: the garbage collector would close an unreferenced one and release its lock. */
 const held = new Set<Database>()
 
+export const lockFile = 'lock'
+
 /** Takes the lock, creating the directory (0700) if it is missing. Null if another process holds it. */
 export function lockDirectory(directory: string): { release(): void } | null {
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const path = join(directory, 'lock')
+  const path = join(directory, lockFile)
   const database = new Database(path, { create: true })
   chmodSync(path, 0o600)
   try {

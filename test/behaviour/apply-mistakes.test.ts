@@ -20,13 +20,23 @@ afterAll(async () => {
   expect(after).toBe(before)
 })
 
-/** What the command says of a file with this text, without the folder's name. */
-async function told(text: string, ...flags: string[]): Promise<string> {
-  const path = join(folder, 'f.yaml')
+/** What the command says of a file with this text, without the folder's name. A dry run must say the same. */
+async function told(text: string | Uint8Array, ...flags: string[]): Promise<string> {
+  return await toldOf('f.yaml', text, ...flags)
+}
+
+async function toldOf(name: string, text: string | Uint8Array, ...flags: string[]): Promise<string> {
+  const path = join(folder, name)
   writeFileSync(path, text)
-  const { code, stdout, stderr } = await operate(gatehouse, 'apply', '-f', path, ...flags)
-  expect([code === 0, stdout]).toEqual([false, ''])
-  return stderr.replaceAll(`${folder}/`, '')
+  const said = async (...more: string[]) => {
+    const { code, stdout, stderr } = await operate(gatehouse, 'apply', '-f', path, ...flags, ...more)
+    expect([code === 0, stdout]).toEqual([false, ''])
+    expect(stderr).not.toMatch(/\n\s+at /)
+    return [code, stderr.replaceAll(`${folder}/`, '').replace(/, request \S+/, '')] as const
+  }
+  const real = await said()
+  if (!flags.some((flag) => ['--prune', '--watch'].includes(flag))) expect(await said('--dry-run')).toEqual(real)
+  return real[1]
 }
 
 const provider = (fields: string) => `providers:\n  - { name: a, kind: openai, ${fields} }\n`
@@ -172,6 +182,46 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
     'managed_settings: [{ name: a, settings: {}, team_ids: [x] }]',
     'managed_settings[0].team_ids: is no field: did you mean teams?',
   ],
+  ['an alias of nothing', 'teams: [*t]\n', 'f.yaml:1:9: No value before it is marked &t, so *t names nothing'],
+  [
+    'an alias within itself',
+    'teams: &t\n  - { name: a, teams: *t }\n',
+    'f.yaml:2:23: *t names a value that it is a part of',
+  ],
+  [
+    'aliases that stand for too much',
+    `a: &a [x, x, x, x, x, x, x, x, x, x]\n${['b', 'c', 'd', 'e']
+      .map((name, index) => `${name}: &${name} [${Array(10).fill(`*${'abcd'[index]}`).join(', ')}]\n`)
+      .join('')}`,
+    'f.yaml: its aliases stand for too much',
+  ],
+  ['an unknown tag', 'teams: [{ name: !env A }]', 'f.yaml:1:17: Unresolved tag: !env: write the value without it'],
+  [
+    'a name that somebody else has',
+    `${provider('base_url: "https://a.example.com/v1"')}models: [{ name: simulator/echo, targets: [{ provider: b }] }]`,
+    'models[0].targets[0].provider: There is no provider "b"',
+  ],
+  [
+    'a gateway with an unknown provider',
+    'gateways: [{ name: a, providers: [nobody] }]',
+    'f.yaml:1:35: gateways[0].providers[0]: There is no provider of this name (gateway "a"). Nothing was changed',
+  ],
+  ...['team', 'gateway', 'budget', 'token'].map(
+    (kind) =>
+      [
+        `an alert about an unknown ${kind}`,
+        `alerts: [{ name: a, condition: ${kind === 'token' || kind === 'budget' ? 'budget_share' : 'refusals'}, scope: { kind: ${kind}, name: nobody } }]`,
+        `alerts[0].scope.name: There is no ${kind} "nobody"`,
+      ] as const,
+  ),
+  ...['provider', 'model'].map(
+    (kind) =>
+      [
+        `an alert about an unknown ${kind}`,
+        `alerts: [{ name: a, condition: ${kind === 'provider' ? 'error_rate' : 'refusals'}, scope: { kind: ${kind}, name: nobody } }]`,
+        `alerts[0].scope.name: There is no ${kind} named "nobody" (alert "a"). Nothing was changed`,
+      ] as const,
+  ),
   ['pruning without consent', 'teams: []', 'Deleting cannot be undone: repeat with --yes', '--prune'],
   ['a label with a blank', 'teams: [{ name: a }]', '--label takes 1 to 63 letters', '--label', 'a b'],
   ['watching a dry run', 'teams: [{ name: a }]', '--watch applies files', '--watch', '--dry-run'],
@@ -186,6 +236,32 @@ test.each(mistakes)('%s is told with its place', async (_, text, message, ...fla
 test('several mistakes are told at once, and no secret is repeated', async () => {
   const said = await told(`${provider('base_ur: x')}teams:\n  - {}\n  - { nam: b }\n`)
   expect(said.match(/^(error: )?f\.yaml:\d+:\d+: /gm)).toHaveLength(4)
+})
+
+test('the first byte that is no UTF-8 is told with its place', async () => {
+  const latin = Buffer.concat([Buffer.from('# \ufffd\nteams:\n  - name: caf'), Uint8Array.of(0xe9, 0x0a)])
+  expect(await told(latin)).toContain('f.yaml:3:14: The byte 0xe9 at 26 is no UTF-8: save the file as UTF-8')
+})
+
+test('mistakes in TOML are told with their places', async () => {
+  const cases = [
+    ['[[teams]]\nname = "x\n', 'f.toml:2:10: Newline (0x0A) not allowed in basic strings'],
+    ['[[teams]]\nname = "x"\nname = "y"\n', 'f.toml:3:1: Value already defined for teams.name'],
+    ['[[teams]]\nname = "x"\n\n[[teams]]\nname = "y"\nnam = 1\n', 'f.toml:6:1: teams[1].nam: is no field'],
+    [
+      'budgets = [\n  { name = "a", max_budget = 1, window = "day", scope = { kind = "tem" } },\n]\n',
+      'f.toml:2:66: budgets[0].scope.kind: Write one of',
+    ],
+    [
+      '[[providers]]\nname = "a"\nkind = "openai"\n[providers.timeouts]\nidle_second = 3\n',
+      'f.toml:5:1: providers[0].timeouts.idle_second: is no field: did you mean idle_seconds? (provider "a")',
+    ],
+    [
+      '[[providers]]\nname = "a"\nkind = "openai"\napi_key.env = "NOPE"\n',
+      'f.toml:4:1: providers[0].api_key: The environment has no variable NOPE (provider "a")',
+    ],
+  ] as const
+  for (const [text, message] of cases) expect(await toldOf('f.toml', text)).toContain(message)
 })
 
 test('what cannot be read at all is told by its name', async () => {

@@ -45,6 +45,8 @@ gateways:
   - { name: lab, spend_owner: "user:ada@example.com" }
 access_policies:
   - { name: careful, requests_per_minute: 60, models: ["team/*"], providers: [main] }
+dimensions:
+  - { name: customer, source: { kind: header, key: x-customer }, values: [acme, globex] }
 budgets:
   - { name: all, max_budget: 1000, window: month, scope: { kind: organization } }
   - { name: research, max_budget: 12.5, window: day, scope: { kind: team, name: research } }
@@ -83,7 +85,7 @@ test('applies every kind of record with references by name, and changes nothing 
   const path = file('everything.yaml', everything)
   const first = await operate(gatehouse, 'apply', '-f', path)
   expect(first).toMatchObject({ code: 0, stderr: '' })
-  expect(first.stdout.match(/^\+ /gm)).toHaveLength(29)
+  expect(first.stdout.match(/^\+ /gm)).toHaveLength(30)
   const second = await operate(gatehouse, 'apply', '-f', path)
   expect(second).toMatchObject({ code: 0, stderr: '' })
   expect(second.stdout).toBe(first.stdout.replaceAll(/^\+/gm, '='))
@@ -101,6 +103,20 @@ test('writes what exists so that applying it changes nothing', async () => {
 
 const teamsNamed = async (prefix: string): Promise<string[]> =>
   (await operate(gatehouse, 'team', 'list', '--json')).stdout.match(new RegExp(`"${prefix}[^"]*"`, 'g')) ?? []
+
+test('takes values by YAML aliases and merge keys', async () => {
+  const text = `
+teams: [{ name: &team aliased }]
+budgets:
+  - &budget { name: aliased, max_budget: 1, window: day, scope: { kind: team, name: *team } }
+  - { <<: *budget, name: merged, max_budget: 2 }
+`
+  const path = file('aliases.yaml', text)
+  expect(await operate(gatehouse, 'apply', '-f', path)).toMatchObject({ code: 0, stderr: '' })
+  expect((await operate(gatehouse, 'export', '--only', 'budgets')).stdout).toMatch(
+    /name: merged\n {4}max_budget: 2\n {4}window: day\n {4}scope:\n {6}kind: team\n {6}name: aliased\n/,
+  )
+})
 
 test('changes nothing where one record of a file is refused, people and teams too', async () => {
   const text = `

@@ -1,6 +1,6 @@
 /** Backups of a running installation, and what a restore must not give back. */
 import { Database } from 'bun:sqlite'
-import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, afterEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { tokenPage } from '../support/answers.ts'
@@ -9,6 +9,14 @@ import { until } from '../support/eventually.ts'
 import { type Gatehouse, run, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(120_000)
+
+const small = temporaryDirectory()
+const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=512k', 'tmpfs', small]).exitCode === 0
+if (!mounted) console.warn('The full disk of backup.test.ts is skipped: mounting a tmpfs is not permitted here')
+afterAll(() => {
+  if (mounted) Bun.spawnSync(['umount', '-l', small])
+  rmSync(small, { recursive: true, force: true })
+})
 
 const directories: string[] = []
 const directory = (): string => {
@@ -132,4 +140,43 @@ test('a restore is refused while Gatehouse runs, and a damaged or cut backup cha
   expect(existsSync(join(data, 'state.db'))).toBe(true)
   const nowhere = await run(['backup', join(directory(), 'b'), '--data', directory()])
   expect([nowhere.code, nowhere.stderr.includes('holds no state.db')]).toEqual([2, true])
+})
+
+/** The command fails with code 1 and two lines below the error at most, of which none is of a stack. */
+async function failure(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run(args)
+  expect([args, code, stdout]).toEqual([args, 1, ''])
+  expect(stderr).not.toMatch(/\n\s+at /)
+  expect(stderr.trim().split('\n').length).toBeLessThan(4)
+  return stderr
+}
+
+test('a backup or restore that cannot be written names the file and the remedy, and leaves nothing', async () => {
+  const [data, there] = [directory(), directory()]
+  const file = join(there, 'backup')
+  await start(data)
+  expect(await run(['backup', file, '--data', data])).toMatchObject({ code: 0 })
+  expect(await failure('backup', join(there, 'none', 'b'), '--data', data)).toContain(
+    `${join(there, 'none')} does not exist: make it first`,
+  )
+  expect(await failure('backup', join(file, 'b'), '--data', data)).toContain('a part of the path is not a directory')
+  expect(await failure('restore', file, '--data', '/proc')).toContain('The data directory /proc (--data) cannot be')
+  expect(await failure('restore', file, '--data', '/proc/none')).toContain('/proc/none (--data) cannot be written')
+  expect(await failure('restore', file, '--data', join(file, 'data'))).toContain('is not a directory')
+  const elsewhere = join(there, 'a', 'b')
+  expect((await run(['restore', file, '--data', elsewhere])).stderr).toContain('There is no master key here')
+  expect((await run(['restore', join(there, 'none'), '--data', elsewhere])).stderr).toContain('There is no file')
+  expect((await run(['restore', there, '--data', elsewhere])).stderr).toContain('is no file: name a backup')
+  expect(readdirSync(there)).toEqual(['backup'])
+})
+
+test.skipIf(!mounted)('a full disk keeps a restore and a backup from leaving anything there', async () => {
+  const [data, there] = [directory(), directory()]
+  const file = join(there, 'backup')
+  await start(data)
+  expect(await run(['backup', file, '--data', data, ...sealed], { env: passphrase })).toMatchObject({ code: 0 })
+  expect(await failure('backup', join(small, 'b'), '--data', data)).toContain('cannot be written: no space is left')
+  const full = await run(['restore', file, '--data', join(small, 'data'), ...sealed], { env: passphrase })
+  expect([full.code, full.stderr.includes('cannot be written: no space is left')]).toEqual([1, true])
+  expect(readdirSync(small)).toEqual([])
 })

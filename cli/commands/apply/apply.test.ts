@@ -82,7 +82,8 @@ async function apply(text: string, ...flags: string[]) {
 const calls = () =>
   control.requests
     .filter(({ method }) => method !== 'GET')
-    .flatMap(({ body }) => z.object({ calls: z.array(callSchema) }).parse(body).calls)
+    .map(({ body }) => z.object({ calls: z.array(callSchema), dry_run: z.boolean() }).parse(body))
+    .flatMap((sent) => (sent.dry_run ? [] : sent.calls))
 const callSchema = z.looseObject({ method: z.string(), path: z.string(), body: z.unknown().optional() })
 const sent = () =>
   calls().map(({ method, path, body }) => [`${method} ${path.replace('/v1/catalog/mcp-servers', '')}`, body])

@@ -10,7 +10,8 @@ import type { Api } from '../../command/api.ts'
 import { connect, recordFlags } from '../../command/record.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 import { paintFor, summaryOf, textOf } from './difference.ts'
-import { readSources, type Source } from './files.ts'
+import type { Source } from './documents.ts'
+import { readSources } from './files.ts'
 import { Installation } from './installation.ts'
 import { kinds } from './kinds/kinds.ts'
 import { planOf, type Step } from './plan.ts'
@@ -20,14 +21,17 @@ import { send } from './send.ts'
 import { wantedOf } from './wanted.ts'
 import { watch } from './watch.ts'
 
-export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.text()) =>
+export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.bytes()) =>
   defineCommand({
     meta: {
       description: `Make records be what files say, and what they leave out as in a new record: YAML, TOML or JSON with lists named ${kinds.map(({ member }) => member).join(', ')}`,
     },
     args: {
       file: { type: 'string', alias: 'f', description: 'A file, a folder of files, or - for stdin', valueHint: 'FILE' },
-      'dry-run': { type: 'boolean', description: 'Only show what would change' },
+      'dry-run': {
+        type: 'boolean',
+        description: 'Only show what would change, or what the control plane would refuse',
+      },
       secrets: { type: 'boolean', description: 'Send secrets too where nothing else differs: theirs are not compared' },
       prune: { type: 'boolean', description: 'Delete what a list of the files does not name' },
       label: {
@@ -82,12 +86,11 @@ async function apply(
   { dryRun, prune, label, secrets, terminal }: ApplyOptions,
 ): Promise<readonly Step[]> {
   const { steps, labels } = await planOf(wantedOf(sources), new Installation(api), { prune, label, secrets })
-  if (dryRun) return steps
   // A secret that cannot be read is found before anything is changed.
   const reader = new SecretReader(terminal)
   const prepared = []
   for (const step of steps) prepared.push({ step, calls: await step.calls(reader) })
-  await send(api, prepared, labels)
+  await send(api, prepared, { labels, dryRun })
   return steps
 }
 

@@ -1,29 +1,16 @@
-/**
- * Reads what `-f` names: a file, the files of a folder, or standard input. YAML and JSON keep the position of every
- * value, so that a fault is shown with its line and column.
- */
+/** Reads what `-f` names: a file, the files of a folder, or standard input. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import { isMap, isNode, isPair, isScalar, LineCounter, parseAllDocuments } from 'yaml'
 import { Failure } from '../../../src/failure.ts'
-
-export type Path = readonly (string | number)[]
-
-/** One document: an object of lists. A file of YAML may hold several, with `---` between them. */
-export interface Source {
-  /** As it was named; `-` is standard input. */
-  readonly name: string
-  readonly content: unknown
-  /** `LINE:COLUMN` of a value, or of the name of a member; of the nearest value around it, where there is none. */
-  position(path: Path, ofName?: boolean): string | null
-}
+import { type Source, yamlDocuments } from './documents.ts'
+import { tomlDocument } from './toml-document.ts'
 
 const endings = ['.yaml', '.yml', '.json', '.toml']
 
 /** Throws `usage` that names file, line and column of what cannot be read. */
-export async function readSources(name: string, readInput: () => Promise<string>): Promise<Source[]> {
+export async function readSources(name: string, readInput: () => Promise<Uint8Array>): Promise<Source[]> {
   if (name === '-') return parsed('-', await readInput())
-  return filesOf(name).flatMap((path) => parsed(path, readText(path)))
+  return filesOf(name).flatMap((path) => parsed(path, readBytes(path)))
 }
 
 /** Files of a folder in the order of their names. A ConfigMap's own links begin with two dots. */
@@ -45,58 +32,40 @@ function filesOf(name: string): string[] {
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-function readText(path: string): string {
+function readBytes(path: string): Uint8Array {
   try {
-    return readFileSync(path, 'utf8')
+    return readFileSync(path)
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'it is no text'
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'it is no file'
     throw new Failure('usage', { message: `${path} cannot be read: ${reason}`, cause: error })
   }
 }
 
-function parsed(name: string, text: string): Source[] {
-  if (extname(name).toLowerCase() === '.toml') return [{ name, content: fromToml(name, text), position: () => null }]
-  const lines = new LineCounter()
-  const at = (offset: number) => {
-    const { line, col } = lines.linePos(offset)
-    return `${line}:${col}`
-  }
-  const documents = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })
-  if (documents.length === 0) return [{ name, content: null, position: () => null }]
-  return documents.map((document): Source => {
-    const [fault] = document.errors
-    if (fault !== undefined) {
-      throw new Failure('usage', { message: `${name}:${at(fault.pos[0])}: ${fault.message}`, cause: fault })
-    }
-    return {
-      name,
-      content: document.toJS(),
-      position(path, ofName = false) {
-        for (let length = path.length; length >= 0; length -= 1) {
-          const node = document.getIn(path.slice(0, length), true)
-          const named =
-            length === path.length && ofName ? nameNode(document.getIn(path.slice(0, -1), true), path.at(-1)) : null
-          const range = named ?? (isNode(node) ? node.range : null)
-          if (range !== null && range !== undefined) return at(range[0])
-        }
-        return null
-      },
-    }
-  })
+function parsed(name: string, bytes: Uint8Array): Source[] {
+  const text = textOf(name, bytes)
+  return extname(name).toLowerCase() === '.toml' ? [tomlDocument(name, text)] : yamlDocuments(name, text)
 }
 
-function nameNode(around: unknown, name: string | number | undefined) {
-  if (!isMap(around)) return null
-  const pair = around.items.find(
-    (item) => isPair(item) && isScalar(item.key) && String(item.key.value) === String(name),
-  )
-  return isScalar(pair?.key) ? (pair.key.range ?? null) : null
-}
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+const replacing = new TextDecoder('utf-8', { ignoreBOM: true })
+const replacement = '\ufffd'
 
-function fromToml(name: string, text: string): unknown {
+/** Throws `usage` with the place of the first byte that is no UTF-8. */
+function textOf(name: string, bytes: Uint8Array): string {
   try {
-    return Bun.TOML.parse(text)
-  } catch (error) {
-    throw new Failure('usage', { message: `${name} is not valid TOML`, cause: error })
+    return strictUtf8.decode(bytes)
+  } catch (cause) {
+    const before = replacing.decode(bytes)
+    for (let index = before.indexOf(replacement); index >= 0; index = before.indexOf(replacement, index + 1)) {
+      const offset = Buffer.byteLength(before.slice(0, index))
+      // The character itself may stand in a text.
+      if (Buffer.from(bytes.subarray(offset, offset + 3)).toString() === replacement && bytes[offset] === 0xef) continue
+      const lines = before.slice(0, index).split('\n')
+      const place = `${name}:${lines.length}:${(lines.at(-1) ?? '').length + 1}`
+      const byte = `0x${(bytes[offset] ?? 0).toString(16).padStart(2, '0')}`
+      const message = `${place}: The byte ${byte} at ${offset} is no UTF-8: save the file as UTF-8`
+      throw new Failure('usage', { message, cause })
+    }
+    throw cause
   }
 }

@@ -1,4 +1,7 @@
-/** Carries a plan out: all of it in one call of the API, which is done whole or not at all. */
+/**
+ * Carries a plan out: all of it in one call of the API, which is done whole or not at all. A dry run is the same call,
+ * which the control plane tries and does not do: it refuses what it would refuse.
+ */
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import type { Api } from '../../command/api.ts'
@@ -15,7 +18,11 @@ export interface Prepared {
 const mostCalls = 500
 
 /** Throws the API's refusal with the record that it is about; then nothing has changed. */
-export async function send(api: Api, prepared: readonly Prepared[], labels: readonly Label[]): Promise<void> {
+export async function send(
+  api: Api,
+  prepared: readonly Prepared[],
+  { labels, dryRun }: { labels: readonly Label[]; dryRun: boolean },
+): Promise<void> {
   const ordered = inOrder(prepared)
   if (ordered.length === 0 && labels.length === 0) return
   if (ordered.length > mostCalls) {
@@ -28,7 +35,10 @@ export async function send(api: Api, prepared: readonly Prepared[], labels: read
     creates: makes ? pendingKey(step.kind, step.name) : undefined,
   }))
   try {
-    await api.json({ method: 'POST', path: '/v1/together', body: { calls, labels } }, z.looseObject({}))
+    await api.json(
+      { method: 'POST', path: '/v1/together', body: { calls, labels, dry_run: dryRun } },
+      z.looseObject({}),
+    )
   } catch (thrown) {
     throw thrown instanceof ApiRefusal ? withRecord(thrown, ordered) : thrown
   }

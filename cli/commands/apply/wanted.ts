@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { asFailure, Failure } from '../../../src/failure.ts'
 import { nearest } from '../../../src/lib/text/nearest.ts'
-import type { Path, Source } from './files.ts'
+import type { Path, Source } from './documents.ts'
 import { entrySchema, type Kind } from './kind.ts'
 import { kinds } from './kinds/kinds.ts'
 import { type Entry, entryMember, replaced, withoutId } from './places.ts'

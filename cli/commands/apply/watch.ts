@@ -7,7 +7,7 @@
 import { asFailure } from '../../../src/failure.ts'
 import { report } from '../../command/report.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-import type { Source } from './files.ts'
+import type { Source } from './documents.ts'
 
 export interface WatchOptions {
   read(): Promise<readonly Source[]>

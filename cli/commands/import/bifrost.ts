@@ -3,7 +3,7 @@
  * provider of that name, so that `openai/MODEL` names the same as before. Virtual keys are secrets: what they may use and
  * how fast becomes an access policy, what they may spend a budget, which tokens then name.
  */
-import type { Path } from '../apply/files.ts'
+import type { Path } from '../apply/documents.ts'
 import { type Conversion, type Fields, presetOf, recordName, variableName, windowOf } from './conversion.ts'
 
 export function fromBifrost(file: Conversion): void {

@@ -4,7 +4,7 @@
  */
 
 import { presets } from '../../../src/providers/presets/presets.ts'
-import type { Path, Source } from '../apply/files.ts'
+import type { Path, Source } from '../apply/documents.ts'
 import { entryMember } from '../apply/places.ts'
 
 export type Fields = Record<string, unknown>

@@ -23,7 +23,7 @@ const formats = {
   bifrost: { about: 'config.json of Bifrost', read: fromBifrost },
 } satisfies Record<string, { about: string; read: Read }>
 
-export const importCommand = (terminal: Terminal, readInput = () => Bun.stdin.text()) =>
+export const importCommand = (terminal: Terminal, readInput = () => Bun.stdin.bytes()) =>
   defineCommand({
     meta: { description: 'Write a file for apply from the configuration of another gateway; nothing is changed' },
     subCommands: {
@@ -33,7 +33,7 @@ export const importCommand = (terminal: Terminal, readInput = () => Bun.stdin.te
     },
   })
 
-const importFrom = (format: keyof typeof formats, terminal: Terminal, readInput: () => Promise<string>) =>
+const importFrom = (format: keyof typeof formats, terminal: Terminal, readInput: () => Promise<Uint8Array>) =>
   defineCommand({
     meta: { description: `Read ${formats[format].about}; what could not be carried over is named on stderr` },
     args: {

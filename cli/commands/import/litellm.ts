@@ -3,7 +3,7 @@
  * …/proxy/reliability, …/mcp). Deployments with the same service, address and key become one provider; entries of the
  * same `model_name` become the targets of one model.
  */
-import type { Path } from '../apply/files.ts'
+import type { Path } from '../apply/documents.ts'
 import { type Conversion, type Fields, presetOf, recordName, variableName, windowOf } from './conversion.ts'
 
 const strategies: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@
  * becomes a model whose targets are those of the config: fallback is the strategy priority with a tier for each, load
  * balancing the strategy weighted. One that is nested in a fallback shares a tier.
  */
-import type { Path } from '../apply/files.ts'
+import type { Path } from '../apply/documents.ts'
 import { type Conversion, type Fields, presetOf, recordName, variableName } from './conversion.ts'
 
 /** `name`: the model that the config becomes. */

@@ -2,10 +2,12 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
+import { Failure } from '../../failure.ts'
 import { insert, newStateVersion, query, statement } from '../../store/query.ts'
 import { cacheClears } from '../../store/schema/state/catalog.ts'
 import { stateHead } from '../../store/schema/state/head.ts'
 import { type CatalogDependencies, changeCatalog } from './catalog-change.ts'
+import { isKnownModel } from './known-model.ts'
 
 const clearBody = z.strictObject({
   model: z
@@ -25,6 +27,9 @@ export const cacheRoutes = (deps: CatalogDependencies) =>
   new Elysia({ name: 'cache' }).use(conventions).post(
     '/v1/catalog/cache/clear',
     async ({ principal, requestId, body: { model } }) => {
+      if (model !== undefined && !(await isKnownModel(deps, model))) {
+        throw new Failure('not_found', { param: 'model', message: `There is no model "${model}"` })
+      }
       const row = { version: newStateVersion, deleted: 0 }
       const cleared = insert(cacheClears)
         .values({ id: model ?? '*', ...row })
@@ -47,6 +52,7 @@ export const cacheRoutes = (deps: CatalogDependencies) =>
       wholeOrganization: true,
       body: clearBody,
       response: clearedSchema,
+      failures: [404],
       detail: {
         tags: ['Catalog'],
         summary: 'Clears the answers that policies of the kind answer-cache keep, on every gateway',

@@ -3,9 +3,11 @@ import { conditionNames, conditionRow } from '../../../../src/alerts/conditions/
 import { kindOf } from '../kind.ts'
 import { type Entry, entryMember } from '../places.ts'
 
-const paths: Readonly<Record<string, string>> = { team: '/v1/teams', gateway: '/v1/gateways', budget: '/v1/budgets' }
+const paths: Readonly<Record<string, string>> = {
+  ...{ team: '/v1/teams', gateway: '/v1/gateways', budget: '/v1/budgets', token: '/v1/tokens' },
+}
 
-/** Tokens stand in no file and keep their id; providers and models are known by their name anyway. */
+/** The API knows providers and models by their names. */
 const scopeOf = (entry: Entry) => {
   const path = paths[String(entryMember(entry.scope, 'kind'))]
   return path === undefined ? null : { path }
