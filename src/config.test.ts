@@ -125,6 +125,7 @@ test('secrets have an environment name and no flag', () => {
     'master_key',
     'master_key_next',
     'state_token',
+    'events_password',
     'ledger_token',
     'state_read_token',
     'otlp_headers',

@@ -71,8 +71,11 @@ const shape = {
   events_url: httpUrl
     .optional()
     .describe(
-      'The ClickHouse that keeps events older than ten minutes, with the database as its path; default: the ledger keeps them all',
+      'The ClickHouse that keeps older events, with the database as its path; default: the ledger keeps them all',
     ),
+  events_move_after_seconds: whole(1, 7 * 86_400)
+    .default(600)
+    .describe('How long events stay in the ledger before they move to events_url'),
   events_user: text.default('default').describe('The user of events_url'),
   events_password: text.optional().describeSecret('The password of events_user (a secret)'),
   ledger_url: databaseUrl.optional().describe('The ledger database of a libSQL server'),

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
 import type { Settings } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
+import { archiveReport, unmovedRecords } from '../events/clickhouse/archive-state.ts'
 import { movedLog } from '../events/clickhouse/moved-log.ts'
 import { keepLogIn } from '../events/engine/log-of.ts'
 import type { ExportRunner } from '../events/export/export-runner.ts'
@@ -45,7 +46,10 @@ export interface ControlPlaneOptions {
 /** The parts behind the routes. The base address is set when the listener has its port. */
 export async function connectParts({ settings, clock, newId, log }: ControlPlaneOptions, { source, ...store }: Store) {
   const [state, ledger] = [withCollected(store.state, 'state'), withCollected(store.ledger, 'ledger')]
-  if (store.archive !== null) keepLogIn(ledger, movedLog(ledger, store.archive.archive))
+  const archive = store.archive?.archive ?? null
+  const keepMilliseconds = settings.events_move_after_seconds * 1000
+  const movesBefore = () => clock.now() - keepMilliseconds
+  if (archive !== null) keepLogIn(ledger, movedLog(ledger, archive))
   const masterKey = await loadMasterKey({
     settings,
     dataDirectory: resolve(settings.data),
@@ -67,6 +71,7 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
     stateReads: () => workers.stateReads(),
     doctorReport: () => readReport(ledger),
     sinks: () => sinkLags(ledger, clock.now()),
+    unmoved: async () => (archive === null ? nothingUnmoved : await unmovedRecords(ledger, movesBefore())),
   })
   const callers = new WeakMap<Request, string>()
   const lastUse = createLastUse(ledger)
@@ -128,7 +133,11 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
   })
   return {
     shared,
-    archive: store.archive?.archive ?? null,
+    /** ClickHouse, and how it stands with what is moved there. */
+    moving:
+      archive === null
+        ? null
+        : { archive, keepMilliseconds, report: () => archiveReport(ledger, archive, movesBefore()) },
     workers,
     metrics,
     addresses,
@@ -144,6 +153,8 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
     keyRotation,
   }
 }
+
+const nothingUnmoved = { records: 0, seconds: 0 }
 
 export type Parts = Awaited<ReturnType<typeof connectParts>>
 

@@ -166,8 +166,11 @@ function serve(
   const issuerKeys = keyRefresher({ ...shared, fetch, plainHttp: settings.plain_http_providers, log })
   const housekeeping = new Rounds(housekeepingMilliseconds, () => housekeep({ ...parts, rotated, issuerKeys }, log))
   housekeeping.start()
-  const archive = parts.archive
-  const merging = mergingRounds(ledger, log, archive === null ? undefined : { archive, clock: shared.clock })
+  const merging = mergingRounds(
+    ledger,
+    log,
+    parts.moving === null ? undefined : { ...parts.moving, clock: shared.clock },
+  )
   merging.start()
   const rechecking = recheckingRounds(parts, log)
   rechecking.start()

@@ -10,6 +10,7 @@ import { hostChecks } from '../doctor/host-checks.ts'
 import { readHost } from '../doctor/host-facts.ts'
 import { installationChecks } from '../doctor/installation-checks.ts'
 import { readInstallation } from '../doctor/installation-facts.ts'
+import { readOwnFindings } from '../doctor/own-findings.ts'
 import { createProbe } from '../doctor/probe.ts'
 import { upgradeChecks } from '../doctor/upgrade-checks.ts'
 import { examineWorkers } from '../doctor/worker-checks.ts'
@@ -32,7 +33,12 @@ export async function examineInstallation(
 ): Promise<NamedFinding[]> {
   const probe = createProbe({ fetch, clock, withinMs })
   const facts = await readInstallation(probe, { url: apiUrl, token: apiToken, now: clock.now() })
-  return [...examine(controlPlaneChecks, facts.controlPlane), ...examine(installationChecks, facts)]
+  const known = facts.controlPlane.caller.kind === 'known'
+  return [
+    ...examine(controlPlaneChecks, facts.controlPlane),
+    ...examine(installationChecks, facts),
+    ...(known ? await readOwnFindings(probe, facts.controlPlane.url, apiToken) : []),
+  ]
 }
 
 /** What an upgrade to this executable would meet: what runs, as the operator sees it, and the databases here. */

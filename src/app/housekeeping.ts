@@ -57,12 +57,12 @@ export async function housekeep(
 
 /**
  * Merges small segments of the event log, and moves older records to ClickHouse where there is one, apart from the other
- * work, which must not wait for it. Stopping waits for one merge and one insert at most.
+ * work, which must not wait for it. Stopping waits for one merge at most.
  */
 export function mergingRounds(
   ledger: Database,
   log: Log,
-  moving?: { archive: Archive; clock: Clock },
+  moving?: { archive: Archive; clock: Clock; keepMilliseconds: number },
   restMilliseconds = mergingMilliseconds,
 ) {
   const ending = new AbortController()

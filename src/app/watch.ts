@@ -76,7 +76,7 @@ export class Watch {
   }
 
   async #examine(): Promise<NamedFinding[]> {
-    const { settings, addresses, keyRotation, shared, stateFile } = this.#parts
+    const { settings, addresses, keyRotation, shared, stateFile, moving } = this.#parts
     const { clock } = shared
     const call = async (url: string, init: RequestInit) => {
       const request = new Request(url, init)
@@ -91,6 +91,7 @@ export class Watch {
       free: stateFile === null ? null : freeBytes(data),
       lastBackupAt: stateFile === null ? null : (lastBackup(data)?.madeAt ?? null),
       rotation: keyRotation.state().state,
+      archive: (await moving?.report()) ?? null,
     }
     return [
       ...examine(controlPlaneChecks, facts.controlPlane),

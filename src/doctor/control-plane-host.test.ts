@@ -5,7 +5,7 @@ import { examine } from './finding.ts'
 
 const day = 86_400_000
 const mebibyte = 1024 * 1024
-const facts: ControlPlaneHostFacts = { now: 100 * day, free: null, lastBackupAt: null, rotation: 'none' }
+const facts: ControlPlaneHostFacts = { now: 100 * day, free: null, lastBackupAt: null, rotation: 'none', archive: null }
 const said = (change: Partial<ControlPlaneHostFacts>) =>
   examine(controlPlaneHostChecks, { ...facts, ...change }).map(({ level, what }) => `${level} ${what}`)
 
@@ -26,5 +26,23 @@ test('warns of an old backup and of a rotation that waits for its operator', () 
   expect(said({ rotation: 'ready' })).toEqual(['warn SERVICE_MASTER_KEY_NEXT is set and not used yet'])
   expect(said({ rotation: 'complete' })).toEqual([
     'warn The master key was rotated, and the former one is still the setting',
+  ])
+})
+
+test('says how long events wait for ClickHouse, and why where ClickHouse says it', () => {
+  const archive = { state: 'ready', records: 0, seconds: 0 } as const
+  expect(said({ archive })).toEqual([])
+  expect(said({ archive: { ...archive, records: 5, seconds: 899 } })).toEqual([])
+  expect(said({ archive: { ...archive, records: 5, seconds: 1200 } })).toEqual([
+    'warn ClickHouse answers, and 5 records wait for it in the ledger, the oldest for 20 min',
+  ])
+  expect(said({ archive: { state: 'away', records: 0, seconds: 0 } })).toEqual([
+    'warn ClickHouse does not answer: 0 records wait for it in the ledger, the oldest for 0 min',
+  ])
+  expect(said({ archive: { state: 'away', records: 9, seconds: 6 * 3600 } })).toEqual([
+    'fail ClickHouse does not answer: 9 records wait for it in the ledger, the oldest for 360 min',
+  ])
+  expect(said({ archive: { ...archive, state: 'refused' } })).toEqual([
+    'fail ClickHouse refuses the user that is to keep events: 0 records wait for it in the ledger, the oldest for 0 min',
   ])
 })

@@ -1,5 +1,6 @@
-/** What a control plane knows of its own host, and the checks of it. */
+/** What a control plane knows of its own host and of the ClickHouse it keeps events in, and the checks of it. */
 import { statfsSync } from 'node:fs'
+import { type ArchiveReport, archiveFaults } from '../events/clickhouse/archive-state.ts'
 import { type Checks, fail, warn } from './finding.ts'
 
 const dayMs = 86_400_000
@@ -8,6 +9,9 @@ const mebibyte = 1024 * 1024
 const littleSpace = 1024 * mebibyte
 const hardlyAnySpace = 128 * mebibyte
 const oldBackupDays = 8
+/** For how long records may wait for ClickHouse before doctor warns, and before it fails, in seconds. */
+const longWait = 900
+const tooLongWait = 6 * 3600
 
 export interface ControlPlaneHostFacts {
   now: number
@@ -16,6 +20,8 @@ export interface ControlPlaneHostFacts {
   /** When a backup was last made of this directory; null where none was, or the databases are on servers. */
   lastBackupAt: number | null
   rotation: 'none' | 'ready' | 'running' | 'complete'
+  /** Null where the ledger keeps all events. */
+  archive: ArchiveReport | null
 }
 
 /** Null where the system does not say. */
@@ -52,5 +58,21 @@ export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
       'The master key was rotated, and the former one is still the setting',
       'Start every control plane with the next key as SERVICE_MASTER_KEY, without SERVICE_MASTER_KEY_NEXT',
     )
+  },
+  clickhouse({ archive }) {
+    if (archive === null) return null
+    const { state, records, seconds } = archive
+    const waiting = `${records} records wait for it in the ledger, the oldest for ${Math.round(seconds / 60)} min`
+    if (state === 'ready') {
+      if (seconds < longWait) return null
+      const todo = 'The log of the control plane says why: look there for "moving events to ClickHouse" and "not moved"'
+      return (seconds < tooLongWait ? warn : fail)(`ClickHouse answers, and ${waiting}`, todo)
+    }
+    if (state === 'away') {
+      const todo = 'Start it, or look at the network: records are kept in the ledger meanwhile, which grows'
+      return (seconds < tooLongWait ? warn : fail)(`ClickHouse does not answer: ${waiting}`, todo)
+    }
+    const { what, todo } = archiveFaults[state]
+    return fail(`${what}: ${waiting}`, todo)
   },
 }

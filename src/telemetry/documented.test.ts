@@ -8,6 +8,7 @@ import { noTracer } from './tracer.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
+const unmoved = async () => ({ records: 3, seconds: 7 })
 const sinks = async () => []
 
 const documented = async (section: string): Promise<Record<string, string>> => {
@@ -40,7 +41,13 @@ test('the handbook lists each metric of the gateway with its type', async () => 
 })
 
 test('the handbook lists each metric of the control plane with its type', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks })
+  const metrics = createControlPlaneMetrics({
+    connectedWorkers: async () => 0,
+    stateReads,
+    doctorReport,
+    sinks,
+    unmoved,
+  })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })
 

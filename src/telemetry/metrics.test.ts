@@ -3,10 +3,17 @@ import { createControlPlaneMetrics } from './metrics.ts'
 
 const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
 const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
+const unmoved = async () => ({ records: 3, seconds: 7 })
 const sinks = async () => []
 
 test('counts answers by the pattern of their route, with unknown paths and methods as one each', async () => {
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, doctorReport, sinks })
+  const metrics = createControlPlaneMetrics({
+    connectedWorkers: async () => 2,
+    stateReads,
+    doctorReport,
+    sinks,
+    unmoved,
+  })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -29,13 +36,21 @@ test('counts answers by the pattern of their route, with unknown paths and metho
   expect(text).toContain('gatehouse_propagation_seconds_count 1')
   expect(text).toContain('gatehouse_connected_workers 2')
   expect(text).toContain('gatehouse_doctor_findings{check="space",level="warn"} 1')
+  expect(text).toContain('gatehouse_clickhouse_lag_records 3\n')
+  expect(text).toContain('gatehouse_clickhouse_lag_seconds 7\n')
   expect(text).toContain('gatehouse_doctor_examined_timestamp_seconds 1\n')
 })
 
 test('two instances of the metrics count separately', async () => {
-  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks })
+  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks, unmoved })
   one.ingested([{ event_type: 'decision' }])
   expect(
-    await createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks }).text(),
+    await createControlPlaneMetrics({
+      connectedWorkers: async () => 0,
+      stateReads,
+      doctorReport,
+      sinks,
+      unmoved,
+    }).text(),
   ).not.toContain('type="decision"')
 })

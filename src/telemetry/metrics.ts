@@ -52,6 +52,8 @@ interface ControlPlaneReadings {
   /** What doctor found when it last looked by itself, in milliseconds since the epoch. */
   doctorReport(): Promise<{ examinedAt: number | null; findings: readonly { check: string; level: string }[] }>
   sinks(): Promise<readonly SinkReading[]>
+  /** What waits in the ledger for ClickHouse; nothing where the ledger keeps all events. */
+  unmoved(): Promise<{ records: number; seconds: number }>
 }
 
 export function createControlPlaneMetrics(readings: ControlPlaneReadings): ControlPlaneMetrics {
@@ -140,6 +142,22 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
     async collect() {
       const { examinedAt } = await readings.doctorReport()
       this.set((examinedAt ?? 0) / 1000)
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_clickhouse_lag_records',
+    help: 'Records in the ledger that were to be moved to ClickHouse',
+    registers,
+    async collect() {
+      this.set((await readings.unmoved()).records)
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_clickhouse_lag_seconds',
+    help: 'How long ago the oldest of them was to be moved',
+    registers,
+    async collect() {
+      this.set((await readings.unmoved()).seconds)
     },
   })
   measureSinks(registry, () => readings.sinks())

@@ -16,6 +16,15 @@ export interface ClickHouseServer {
   stop(): Promise<void>
 }
 
+export interface ClickHouseOptions {
+  port?: number
+  /** Keeps what is written; without it a new one that `stop` removes. */
+  directory?: string
+  /** `USER:PASSWORD`; without it anybody is let in. */
+  login?: string
+  tls?: { key: string; cert: string }
+}
+
 /** Parts of an address that are no setting of the engine. */
 const notSettings = new Set([
   'query',
@@ -29,8 +38,16 @@ const notSettings = new Set([
 
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 
-export function startClickHouse(): ClickHouseServer {
-  const session = new Session()
+/** As ClickHouse 25 says it (`Code: 516`), with the status of `exceptionCodeToHTTPStatus` in its source. */
+const refused = () =>
+  new Response(
+    'Code: 516. DB::Exception: gatehouse: Authentication failed: password is incorrect, or there is no user with such name. (AUTHENTICATION_FAILED) (version 25.8.1.1)\n',
+    { status: 403, headers: { 'x-clickhouse-exception-code': '516' } },
+  )
+
+export function startClickHouse({ port = 0, directory, login, tls }: ClickHouseOptions = {}): ClickHouseServer {
+  const session = new Session(directory)
+  const authorization = login === undefined ? null : `Basic ${Buffer.from(login).toString('base64')}`
   const run = (statement: string, address: URLSearchParams): string => {
     const settings = [...address].filter(([name]) => !notSettings.has(name))
     for (const [name, value] of settings) session.query(`SET ${name} = ${quoted(value)}`)
@@ -41,11 +58,13 @@ export function startClickHouse(): ClickHouseServer {
     }
   }
   const server = Bun.serve({
-    port: 0,
+    port,
     hostname: '127.0.0.1',
+    ...(tls === undefined ? {} : { tls }),
     async fetch(request) {
       const { pathname, searchParams } = new URL(request.url)
       if (pathname === '/ping') return new Response('Ok.\n')
+      if (authorization !== null && request.headers.get('authorization') !== authorization) return refused()
       const body = await request.text()
       const query = searchParams.get('query')
       const statement = query === null ? body : `${query}\n${body}`
@@ -62,13 +81,13 @@ export function startClickHouse(): ClickHouseServer {
     },
   })
   const fake: ClickHouseServer = {
-    url: `http://127.0.0.1:${server.port}`,
+    url: `${tls === undefined ? 'http://127.0.0.1' : 'https://localhost'}:${server.port}`,
     statements: [],
     before: () => undefined,
     after: () => undefined,
     async stop() {
       await server.stop(true)
-      session.cleanup()
+      if (directory === undefined) session.cleanup()
     },
   }
   return fake

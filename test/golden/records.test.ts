@@ -48,8 +48,15 @@ test("the control plane's page of metrics has the names, labels and help texts o
   const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
   const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
   const sink = { name: 'siem', kind: 'http', failing: false, lagRecords: 1, lagSeconds: 2, refused: 0, lost: 0 }
+  const unmoved = async () => ({ records: 3, seconds: 7 })
   const sinks = async () => [sink]
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, doctorReport, sinks })
+  const metrics = createControlPlaneMetrics({
+    connectedWorkers: async () => 2,
+    stateReads,
+    doctorReport,
+    sinks,
+    unmoved,
+  })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.ingested([{ event_type: 'decision' }])
   metrics.propagated(0.03)

@@ -154,11 +154,11 @@ export class Archive {
     return walked === seq && seq > 0 ? walk.digest : null
   }
 
-  /** For each number, the last one up to it behind which the digest was named. */
+  /** For each number, the last one up to it behind which the digest was named. A worker that connects waits for it. */
   async points(chain: string, seqs: readonly number[], below: number): Promise<{ seq: number; digest: string }[]> {
     const wanted = seqs.filter((seq) => seq > 0).map((seq) => seq + 1)
     if (wanted.length === 0) return []
-    return await this.table.rows(
+    return await this.table.quickRows(
       `SELECT r.seq - 1 AS seq, any(r.digest_before) AS digest FROM
         (SELECT {chain:String} AS chain, arrayJoin({wanted:Array(UInt64)}) AS next) AS w
         ASOF JOIN (SELECT chain, seq, digest_before FROM ${recordsTable}
@@ -233,9 +233,9 @@ export class Archive {
     return row?.at ?? null
   }
 
-  /** When the record at a position happened; null where it is not here. */
+  /** When the record at a position happened; null where it is not here. Metrics ask it, so it does not wait long. */
   async timeAt(position: number): Promise<number | null> {
-    const [row] = await this.table.rows<{ at: number }>(
+    const [row] = await this.table.quickRows<{ at: number }>(
       `SELECT at FROM ${recordsTable} WHERE position = {position:UInt64} LIMIT 1`,
       { position },
     )

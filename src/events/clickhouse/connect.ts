@@ -1,6 +1,8 @@
 /** The connection to the ClickHouse that the settings name. Its client is loaded only where there is one. */
 import type { Settings } from '../../config.ts'
+import { Failure } from '../../failure.ts'
 import { Archive } from './archive.ts'
+import { archiveFaults } from './archive-state.ts'
 
 export interface ConnectedArchive {
   archive: Archive
@@ -10,7 +12,10 @@ export interface ConnectedArchive {
 /** How long an answer may take, in milliseconds. */
 const timeoutMilliseconds = 60_000
 
-/** Null where the ledger keeps the whole log. Nothing is sent before something is read or moved. */
+/**
+ * Null where the ledger keeps the whole log. Throws `invalid_parameter` where ClickHouse answers and cannot keep the
+ * records. One that does not answer stops nothing: records stay in the ledger until it does.
+ */
 export async function connectArchive({
   events_url: url,
   events_user: username,
@@ -27,5 +32,10 @@ export async function connectArchive({
     // Errors are thrown, and logged by who catches them.
     log: { level: ClickHouseLogLevel.OFF },
   })
-  return { archive: new Archive(client), close: () => client.close() }
+  const archive = new Archive(client)
+  const state = await archive.table.state()
+  if (state === 'ready' || state === 'away') return { archive, close: () => client.close() }
+  await client.close()
+  const { what, todo, param } = archiveFaults[state]
+  throw new Failure('invalid_parameter', { param, message: `${what}. ${todo}` })
 }

@@ -36,14 +36,13 @@ interface MoveOptions {
   clock: { now(): number }
   log: Log
   /** Records that were received within this time stay in the ledger, where what reads the newest ones finds them. */
-  keepMilliseconds?: number
+  keepMilliseconds: number
   /** Segments of one insert; for tests. */
   segments?: number
-  /** Ends the work between two inserts. */
+  /** Ends the work, and breaks an insert off. */
   signal?: AbortSignal
 }
 
-export const usuallyKeptMilliseconds = 600_000
 /** Segments of one insert, and how many records are enough: one insert a second serves ClickHouse well. */
 const segmentsAtOnce = 256
 const recordsAtOnce = 50_000
@@ -62,7 +61,7 @@ export async function moveOldRecords(options: MoveOptions): Promise<number> {
 
 /** Null where nothing is left that can be moved; 0 where segments changed meanwhile. */
 export async function moveSome({ ledger, archive, clock, log, ...options }: MoveOptions): Promise<number | null> {
-  const before = clock.now() - (options.keepMilliseconds ?? usuallyKeptMilliseconds)
+  const before = clock.now() - options.keepMilliseconds
   const segments = await readOld(ledger, before, options.segments ?? segmentsAtOnce)
   const [first] = segments
   if (first === undefined) return null
@@ -99,7 +98,7 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
     await yieldToEventLoop()
   }
   if (read.length === 0) return null
-  await archive.table.insert(rows)
+  await archive.table.insert(rows, options.signal)
   return (await remove(ledger, read)) ? rows.length : 0
 }
 

@@ -51,7 +51,13 @@ export function movedLog(ledger: Reader, archive: Archive): EventLog {
       return inLedger === null || moved === null ? (inLedger ?? moved) : Math.min(inLedger, moved)
     },
     async timeAt(position) {
-      return position < (await movedUpTo(ledger)) ? await archive.timeAt(position) : await recent.timeAt(position)
+      const boundary = await movedUpTo(ledger)
+      if (position >= boundary) return await recent.timeAt(position)
+      // Metrics say how far sinks are behind while ClickHouse is away too: at least as far as the ledger goes back.
+      return await archive.timeAt(position).catch(async (error: unknown) => {
+        requireAway(error)
+        return await recent.timeAt(boundary)
+      })
     },
     async arrived(behind, window) {
       const found = await recent.arrived(behind, window)
@@ -105,7 +111,9 @@ function chainsOfBoth(ledger: Reader, archive: Archive, recent: EventLog): Chain
         const began = after
         const first = await inLedger.firstSince(chain, Number.MIN_SAFE_INTEGER)
         const isMoved = first === null || after + 1 < first
-        const upTo = isMoved ? Math.min(range.upTo, (first ?? Number.MAX_SAFE_INTEGER) - 1) : range.upTo
+        const upTo = isMoved
+          ? Math.min(range.upTo, first === null ? await lastOf(ledger, chain) : first - 1)
+          : range.upTo
         const records = isMoved
           ? archive.ofChain(chain, { ...range, after, upTo }, await movedUpTo(ledger))
           : inLedger.records(chain, { ...range, after })
@@ -122,21 +130,33 @@ function chainsOfBoth(ledger: Reader, archive: Archive, recent: EventLog): Chain
     },
     async firstSince(chain, receivedAt) {
       const first = await inLedger.firstSince(chain, receivedAt)
+      const oldest = await inLedger.firstSince(chain, Number.MIN_SAFE_INTEGER)
+      // What was moved is older than what of the chain is in the ledger.
+      if (first !== oldest) return first
       return (await archive.firstSince(chain, receivedAt, await movedUpTo(ledger))) ?? first
     },
     async points(chain, seqs) {
       const near = await inLedger.points(chain, seqs)
       // A worker that starts must learn its head while ClickHouse is away too.
-      const far = await archive.points(chain, seqs, await movedUpTo(ledger)).catch(noneWhereAway)
+      const far = await archive.points(chain, seqs, await movedUpTo(ledger)).catch((error: unknown) => {
+        requireAway(error)
+        return []
+      })
       const all = new Map([...far, ...near].map((point) => [point.seq, point]))
       return [...all.values()].toSorted((one, other) => one.seq - other.seq)
     },
   }
 }
 
-function noneWhereAway(error: unknown): [] {
-  if (error instanceof Failure && error.code === 'dependency_unavailable') return []
-  throw error
+/** Throws every other error. */
+function requireAway(error: unknown): void {
+  if (!(error instanceof Failure && error.code === 'dependency_unavailable')) throw error
+}
+
+/** The last number of a chain; 0 where the ledger does not know it, so that nobody has it. */
+async function lastOf(ledger: Reader, chain: string): Promise<number> {
+  const [row] = await ledger.read<{ seq: number }>('select seq from chains where chain = ?', [chain])
+  return row?.seq ?? 0
 }
 
 async function* partsOfBoth(

@@ -6,20 +6,42 @@
 import type { ClickHouseClient } from '@clickhouse/client'
 import { Failure } from '../../failure.ts'
 import type { RecordRow } from './record-row.ts'
-import { recordsTable } from './schema.ts'
+import { recordsTable, schemaComment } from './schema.ts'
 
 export type Parameters = Record<string, string | number | readonly string[] | readonly number[]>
 
-/** Without the answer: it may name the address with its user. */
-const failed = (cause: unknown): Failure =>
-  new Failure('dependency_unavailable', {
+/** What ClickHouse says of itself: whether it can keep the records. */
+export type ArchiveState = 'ready' | 'away' | 'refused' | 'no_tables' | 'other_schema'
+
+/** The name of ClickHouse's own error (its `ErrorCodes.cpp`), such as UNKNOWN_TABLE; null where nothing answered. */
+const errorName = (error: unknown): string | null =>
+  error instanceof Error && 'type' in error && typeof error.type === 'string' ? error.type : null
+
+const stateOfError: Readonly<Record<string, ArchiveState>> = {
+  AUTHENTICATION_FAILED: 'refused',
+  REQUIRED_PASSWORD: 'refused',
+  IP_ADDRESS_NOT_ALLOWED: 'refused',
+  ACCESS_DENIED: 'refused',
+  UNKNOWN_DATABASE: 'no_tables',
+  UNKNOWN_TABLE: 'no_tables',
+}
+
+/** With the error's name only: its text may have the address with its user, and what was sent. */
+function failed(cause: unknown): Failure {
+  const name = errorName(cause)
+  const what = name === null ? 'did not answer' : `answered with the error ${name}`
+  return new Failure('dependency_unavailable', {
     cause,
-    message: `ClickHouse, which keeps older events, did not answer${isUnknownTable(cause) ? ': it has no tables yet' : ''}`,
+    message: `ClickHouse, which keeps older events, ${what}`,
     retryAfter: 1,
   })
+}
 
-const isUnknownTable = (error: unknown): boolean =>
-  error instanceof Error && 'type' in error && error.type === 'UNKNOWN_TABLE'
+/** How long an answer may take for which a worker, a page of metrics or a start waits, in milliseconds. */
+const quickMilliseconds = 3000
+/** Where a call failed after so long, further ones fail at once for a while: they would all wait. */
+const slowMilliseconds = 1000
+const restMilliseconds = 5000
 
 /** A ledger that was restored gives positions again that ClickHouse has from before. */
 const otherRecords = (position: number): Failure =>
@@ -30,24 +52,43 @@ const otherRecords = (position: number): Failure =>
 /** Throws `dependency_unavailable` where ClickHouse does not answer. */
 export class RecordsTable {
   readonly #client: ClickHouseClient
+  #restsUntil = 0
 
   constructor(client: ClickHouseClient) {
     this.#client = client
   }
 
-  /** The rows of a query; numbers of 64 bits are numbers. */
-  async rows<Shape>(query: string, parameters: Parameters): Promise<Shape[]> {
+  async state(): Promise<ArchiveState> {
     try {
+      const [table] = await this.quickRows<{ comment: string }>(
+        'SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
+        { name: recordsTable },
+      )
+      if (table === undefined) return 'no_tables'
+      return table.comment === schemaComment ? 'ready' : 'other_schema'
+    } catch (error) {
+      const name = error instanceof Failure ? errorName(error.cause) : null
+      return stateOfError[name ?? ''] ?? 'away'
+    }
+  }
+
+  /** The rows of a query; numbers of 64 bits are numbers. */
+  rows<Shape>(query: string, parameters: Parameters, signal?: AbortSignal): Promise<Shape[]> {
+    return this.#call(async () => {
       const answer = await this.#client.query({
         query,
         query_params: parameters,
         format: 'JSONEachRow',
         clickhouse_settings: { output_format_json_quote_64bit_integers: 0 },
+        ...(signal === undefined ? {} : { abort_signal: signal }),
       })
       return await answer.json<Shape>()
-    } catch (error) {
-      throw failed(error)
-    }
+    })
+  }
+
+  /** The same for what must not wait long. */
+  quickRows<Shape>(query: string, parameters: Parameters): Promise<Shape[]> {
+    return this.rows(query, parameters, AbortSignal.timeout(quickMilliseconds))
   }
 
   /** The position behind the last record that was ever inserted. */
@@ -58,25 +99,26 @@ export class RecordsTable {
 
   /**
    * Resolves once ClickHouse has these consecutive records, which it was asked for: an insert whose token it knows adds
-   * nothing, even where the rows of the first one are gone.
+   * nothing, even where the rows of the first one are gone. `signal` breaks it off.
    */
-  async insert(rows: readonly RecordRow[]): Promise<void> {
+  async insert(rows: readonly RecordRow[], signal?: AbortSignal): Promise<void> {
     const [first, last] = [rows[0], rows.at(-1)]
     if (first === undefined || last === undefined) return
     const token = `${first.position}-${last.position}-${Bun.hash(last.text).toString(36)}`
     for (const each of [token, `${token}-${Bun.randomUUIDv7()}`]) {
-      await this.#client
-        .insert({
+      await this.#call(() =>
+        this.#client.insert({
           table: recordsTable,
           values: rows,
           format: 'JSONEachRow',
+          ...(signal === undefined ? {} : { abort_signal: signal }),
           clickhouse_settings: {
             insert_deduplication_token: each,
             deduplicate_blocks_in_dependent_materialized_views: 1,
             wait_end_of_query: 1,
           },
-        })
-        .catch((error: unknown) => Promise.reject(failed(error)))
+        }),
+      )
       const [found] = await this.rows<{ records: number }>(
         `SELECT uniqExact((position, at, chain, seq, text)) AS records FROM ${recordsTable} WHERE position BETWEEN {first:UInt64} AND {last:UInt64}`,
         { first: first.position, last: last.position },
@@ -89,12 +131,22 @@ export class RecordsTable {
 
   /** Resolves once no reader finds those below a position. */
   async remove(before: number): Promise<void> {
-    try {
-      await this.#client.command({
+    await this.#call(() =>
+      this.#client.command({
         query: `DELETE FROM ${recordsTable} WHERE position < {before:UInt64}`,
         query_params: { before },
-      })
+      }),
+    )
+  }
+
+  async #call<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const began = performance.now()
+    if (began < this.#restsUntil) throw failed(null)
+    try {
+      return await work()
     } catch (error) {
+      const now = performance.now()
+      if (errorName(error) === null && now - began >= slowMilliseconds) this.#restsUntil = now + restMilliseconds
       throw failed(error)
     }
   }

@@ -17,6 +17,9 @@ import { facetNames } from '../log/record.ts'
 
 export const recordsTable = 'gatehouse_events'
 
+/** Stands at the table. A release that needs other columns has another number. */
+export const schemaComment = 'Gatehouse events, schema 1'
+
 /** Facets with few different values; the others get an index that says which granules cannot have a value. */
 const fewValues: ReadonlySet<string> = new Set(['type', 'verdict', 'reason', 'provider', 'status', 'client', 'gateway'])
 
@@ -55,7 +58,8 @@ ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(fromUnixTimestamp64Milli(received_at, 'UTC'))
 ORDER BY (at, position)
 SETTINGS non_replicated_deduplication_window = 10000, deduplicate_merge_projection_mode = 'rebuild',
-  lightweight_mutation_projection_mode = 'rebuild'`
+  lightweight_mutation_projection_mode = 'rebuild'
+COMMENT '${schemaComment}'`
 
 const minutes = `CREATE TABLE IF NOT EXISTS ${recordsTable}_minutes (
   minute DateTime('UTC'),
