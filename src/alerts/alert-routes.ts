@@ -19,6 +19,7 @@ import { Round } from './conditions/round.ts'
 import { knownChannels } from './delivery/stored-channel.ts'
 import type { AlertDependencies } from './dependencies.ts'
 import { reachedBy } from './evaluate.ts'
+import { type FiringRecord, firingSchema } from './firing-record.ts'
 import { requireScope } from './require-scope.ts'
 import {
   type Alert,
@@ -162,34 +163,6 @@ async function shown({ ledger }: AlertDependencies, rows: readonly AlertRow[]): 
     }
   })
 }
-
-const instant = z.iso.datetime()
-const firingSchema = z.object({
-  id: z.uuid(),
-  alert_id: z.uuid(),
-  alert: z.string().nullable().describe('Its name; null where it was deleted'),
-  condition: z.string().nullable(),
-  subject: z.string().describe('What it is about'),
-  value: z.number().describe('When it fired, in the unit of the condition'),
-  threshold: z.number(),
-  severity: z.string(),
-  about: z.string(),
-  fired_at: instant,
-  resolved_at: instant.nullable().describe('Null as long as it holds'),
-  notices: z.array(
-    z.object({
-      id: z.uuid().describe('The idempotency key that the receiver got'),
-      channel_id: z.uuid(),
-      channel: z.string().nullable(),
-      kind: z.enum(['fired', 'resolved']),
-      state: z.enum(['pending', 'sent', 'failed']),
-      attempts: z.number().int(),
-      error: z.string().nullable(),
-      sent_at: instant.nullable(),
-    }),
-  ),
-})
-export type FiringRecord = z.infer<typeof firingSchema>
 
 const historyQuery = z.strictObject({
   alert_id: z.uuid().optional(),

@@ -7,7 +7,8 @@ import { anonymous, type Principal } from '../identity/principal.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { silentLog } from '../lib/log/log.ts'
-import { applyQueueChanges, arrivalStatements, type QueueDependencies } from './arrivals.ts'
+import { applyQueueChanges, arrivalStatements } from './arrivals.ts'
+import type { QueueDependencies } from './change-escalation.ts'
 import { escalationRecord, listEscalations } from './escalation.ts'
 
 let databases: TestDatabases

@@ -5,26 +5,19 @@
  * attempt of a waiting one, exactly once. If a process dies in between, the next one finds the arrival.
  */
 import type { SQL } from 'drizzle-orm'
-import { and, eq, gt, inArray, lte, not, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, lte, not, or, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import { type Event, eventSchema } from '../events/event.ts'
 import { expandRecord, type LogRecord } from '../events/log/record.ts'
-import type { Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
-import { type Clock, timestamp } from '../lib/clock.ts'
-import type { NewId } from '../lib/ids.ts'
+import { anonymous } from '../identity/principal.ts'
+import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { guard, hasRow, insert, query, remove, statement, update } from '../store/query.ts'
 import { escalationAttempts, escalations, pendingEscalationEvents } from '../store/schema/ledger/policies.ts'
 import type { Statement } from '../store/statement.ts'
-
-export interface QueueDependencies {
-  ledger: Database
-  recorder: Recorder
-  clock: Clock
-  newId: NewId
-  settings: { escalation_expiry_seconds: number }
-}
+import { type QueueDependencies, type Reviewer, takeEffect, unchanged, writeGuarded } from './change-escalation.ts'
+import { type EscalationRow, escalatedCall } from './escalation.ts'
 
 const noticeSchema = z.object({
   id: z.uuid(),
@@ -36,6 +29,7 @@ const noticeSchema = z.object({
   model: z.string().max(500).nullable(),
   provider: z.string().max(500).nullable(),
   sent: z.boolean().default(false),
+  calls: z.array(escalatedCall).max(20).catch([]),
 })
 const targetsSchema = z.array(z.string()).catch([])
 
@@ -63,7 +57,8 @@ export const arrivalStatements = (records: readonly LogRecord[], receivedAt: num
 const arrivalsAtOnce = 100
 
 /**
- * Queues what has arrived, and marks what has waited too long. Run it before the queue is read, and every few seconds.
+ * Queues what has arrived, puts decisions into effect that nobody can undo any more, and marks what has waited too long.
+ * Run it before the queue is read, and every few seconds.
  */
 export async function applyQueueChanges(deps: QueueDependencies): Promise<void> {
   for (;;) {
@@ -75,6 +70,7 @@ export async function applyQueueChanges(deps: QueueDependencies): Promise<void> 
     for (const { body } of rows) await tolerating(() => queueArrival(deps, eventSchema.parse(JSON.parse(body))))
     if (rows.length < arrivalsAtOnce) break
   }
+  await applyDecisions(deps)
   await expireOverdue(deps)
 }
 
@@ -123,7 +119,7 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
   if (notice === null || tokenId === null) return
   const queuedAt = clock.now()
   const expiresAt = queuedAt + 1000 * settings.escalation_expiry_seconds
-  const { id, policy_id: policyId, digest, route, family, model, provider, sent } = notice
+  const { id, policy_id: policyId, policy_version, digest, route, family, model, provider, sent, calls } = notice
   const targets = targetsSchema.parse(event.details?.targets)
   const row = {
     id,
@@ -136,7 +132,7 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
     reasonCode: event.reason_code,
     digest,
     request: JSON.stringify({
-      ...{ route, family, model, provider, sent, targets },
+      ...{ route, family, model, provider, sent, targets, calls, policy_version },
       ...{ request_id: event.request_id, prompt_redacted: event.prompt_redacted ?? null },
     }),
     attempts: 1,
@@ -176,6 +172,7 @@ interface Waiting {
 }
 
 const isOpen = inArray(escalations.state, ['queued', 'claimed'])
+const isDeciding = inArray(escalations.state, ['deciding', 'applying'])
 
 /** The escalation of the same request, if one waits. */
 const isWaiting = ({ tokenId, digest, policyId }: Waiting, now: number): SQL | undefined =>
@@ -183,19 +180,30 @@ const isWaiting = ({ tokenId, digest, policyId }: Waiting, now: number): SQL | u
     eq(escalations.tokenId, tokenId),
     eq(escalations.digest, digest),
     eq(escalations.policyId, policyId),
-    isOpen,
+    or(isOpen, isDeciding),
     gt(escalations.expiresAt, now),
   )
 
-async function writeGuarded(ledger: Database, statements: readonly Statement[]): Promise<void> {
-  try {
-    await ledger.write(statements)
-  } catch (error) {
-    if (error instanceof Error && /CHECK constraint failed/i.test(error.message)) {
-      throw new Failure('conflict', { cause: error })
-    }
-    throw error
+/** Puts decisions into effect whose time to be undone has passed, and goes on with those that an interruption left. */
+async function applyDecisions(deps: QueueDependencies): Promise<void> {
+  const rows = await query(deps.ledger)
+    .select()
+    .from(escalations)
+    .where(and(isDeciding, lte(escalations.resolvedAt, deps.clock.now())))
+    .orderBy(escalations.id)
+    .limit(arrivalsAtOnce)
+  for (const row of rows) {
+    const { resolution, note, resolvedBy, resolvedAt, grantExpiresAt } = row
+    const decided = { resolution, note, resolvedBy, resolvedAt, grantExpiresAt }
+    await tolerating(() => takeEffect(deps, reviewerOf(row), row, decided))
   }
+}
+
+/** Who decided, as the event names them; the event of the decision itself says more. */
+function reviewerOf({ resolvedBy }: EscalationRow): Reviewer {
+  const [kind, id = null] = (resolvedBy ?? '').split(':')
+  const userId = kind === 'user' ? id : null
+  return { principal: { ...anonymous, name: resolvedBy ?? '', userId }, requestId: null }
 }
 
 /**
@@ -246,7 +254,3 @@ async function expireOverdue({ ledger, recorder, clock, newId }: QueueDependenci
     })
   }
 }
-
-/** Fails its transaction if another process was faster. */
-export const unchanged = (id: string, version: number): Statement =>
-  guard(hasRow(escalations, and(eq(escalations.id, id), eq(escalations.version, version))))

@@ -8,14 +8,25 @@ import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Database } from '../store/open.ts'
 import { query, subquery } from '../store/query.ts'
+import { teams, users } from '../store/schema/ledger/people.ts'
 import { escalationAttempts, escalations, policies } from '../store/schema/ledger/policies.ts'
 import { tokens } from '../store/schema/ledger/tokens.ts'
 
-export const escalationStates = escalations.state.enumValues
+export const escalationStates = ['queued', 'claimed', 'deciding', 'resolved', 'expired'] as const
 export type EscalationState = (typeof escalationStates)[number]
 export const resolutions = escalations.resolution.enumValues
 
 export type EscalationRow = typeof escalations.$inferSelect
+
+/** A tool whose call waits for a person. */
+export const escalatedCall = z.object({
+  tool: z.string().max(500),
+  arguments: z
+    .string()
+    .max(2000)
+    .nullable()
+    .describe('JSON without personal data and secrets, where the policy captures what it escalates; may be cut'),
+})
 
 const named = z.object({ id: z.string(), name: z.string().nullable() })
 const instant = z.iso.datetime()
@@ -25,7 +36,9 @@ export const escalationSchema = z.object({
   status: z.enum(escalationStates),
   token: named,
   user_id: z.string().nullable(),
+  user_name: z.string().nullable(),
   team_id: z.string().nullable(),
+  team_name: z.string().nullable(),
   gateway_id: z.string().nullable(),
   policy: named,
   reason_code: z.string(),
@@ -37,6 +50,8 @@ export const escalationSchema = z.object({
     provider: z.string().nullable(),
     sent: z.boolean().default(false).describe('It had been sent, and its answer waits: leave sends it again'),
     targets: z.array(z.string()).describe('Where something was found, without the text itself'),
+    calls: z.array(escalatedCall).default([]).describe('The tools whose call waits'),
+    policy_version: z.number().int().nullable().default(null).describe('Of the policy when it stopped the request'),
     prompt_redacted: z
       .string()
       .nullable()
@@ -49,11 +64,14 @@ export const escalationSchema = z.object({
   last_attempt_at: instant,
   expires_at: instant,
   claimed_by: z.string().nullable(),
+  claimed_by_name: z.string().nullable(),
   claimed_at: instant.nullable(),
   resolution: z.enum(resolutions).nullable(),
   note: z.string().nullable(),
   resolved_by: z.string().nullable(),
-  resolved_at: instant.nullable(),
+  resolved_by_name: z.string().nullable(),
+  resolved_at: instant.nullable().describe('Since when the decision is in effect'),
+  takes_effect_at: instant.nullable().describe('Until then the decision can be undone'),
   grant: z.object({ id: z.uuid(), expires_at: instant }).nullable().describe('The leave to send the request once'),
   version: z.number().int().describe('Also the ETag'),
 })
@@ -63,10 +81,12 @@ const requestSchema = escalationSchema.shape.request.omit({ digest: true })
 
 /** The state at an instant: what has waited too long is expired, even without a background run. */
 export const stateOf = ({ state, expiresAt }: EscalationRow, now: number): EscalationState => {
+  if (state === 'applying') return 'deciding'
   return (state === 'queued' || state === 'claimed') && now >= expiresAt ? 'expired' : state
 }
 
-export type NamedEscalation = EscalationRow & { tokenName: string | null; policyName: string | null }
+type Name = 'tokenName' | 'policyName' | 'userName' | 'teamName' | 'claimedByName' | 'resolvedByName'
+export type NamedEscalation = EscalationRow & Record<Name, string | null>
 
 export function escalationRecord(row: NamedEscalation, now: number): EscalationRecord {
   const status = stateOf(row, now)
@@ -75,7 +95,9 @@ export function escalationRecord(row: NamedEscalation, now: number): EscalationR
     status,
     token: { id: row.tokenId, name: row.tokenName },
     user_id: row.userId,
+    user_name: row.userName,
     team_id: row.teamId,
+    team_name: row.teamName,
     gateway_id: row.gatewayId,
     policy: { id: row.policyId, name: row.policyName },
     reason_code: row.reasonCode,
@@ -85,11 +107,14 @@ export function escalationRecord(row: NamedEscalation, now: number): EscalationR
     last_attempt_at: timestamp(row.lastAttemptAt),
     expires_at: timestamp(row.expiresAt),
     claimed_by: row.claimedBy,
+    claimed_by_name: row.claimedByName,
     claimed_at: instantOf(row.claimedAt),
     resolution: row.resolution,
     note: row.note,
     resolved_by: row.resolvedBy,
-    resolved_at: instantOf(row.resolvedAt),
+    resolved_by_name: row.resolvedByName,
+    resolved_at: status === 'deciding' ? null : instantOf(row.resolvedAt),
+    takes_effect_at: status === 'deciding' ? instantOf(row.resolvedAt) : null,
     grant:
       row.grantId === null || row.grantExpiresAt === null
         ? null
@@ -101,10 +126,20 @@ export function escalationRecord(row: NamedEscalation, now: number): EscalationR
 const instantOf = (milliseconds: number | null): string | null =>
   milliseconds === null ? null : timestamp(milliseconds)
 
+/** What a person or token is called that is named as the actor of an event is: `user:<id>`. */
+const actorName = (actor: typeof escalations.claimedBy | typeof escalations.resolvedBy) =>
+  sql<string | null>`coalesce(
+    (select name from users where 'user:' || users.id = ${actor}),
+    (select name from tokens where 'token:' || tokens.id = ${actor}))`
+
 const columns = {
   ...getTableColumns(escalations),
   tokenName: sql<string | null>`(select name from tokens where ${eq(tokens.id, escalations.tokenId)})`,
   policyName: sql<string | null>`(select name from policies where ${eq(policies.id, escalations.policyId)})`,
+  userName: sql<string | null>`(select name from users where ${eq(users.id, escalations.userId)})`,
+  teamName: sql<string | null>`(select name from teams where ${eq(teams.id, escalations.teamId)})`,
+  claimedByName: actorName(escalations.claimedBy),
+  resolvedByName: actorName(escalations.resolvedBy),
 }
 
 /** Escalations are visible as events are; undefined: all of them. */
@@ -130,8 +165,11 @@ export async function requireEscalation(ledger: Database, principal: Principal, 
   return row
 }
 
+/** `open` is every state in which a person has not decided for good. */
+export const escalationFilters = [...escalationStates, 'open'] as const
+
 export interface EscalationFilters {
-  status: EscalationState | undefined
+  status: (typeof escalationFilters)[number] | undefined
   /** Milliseconds since the epoch. */
   since: number | null
   /** The id before which the page begins. */
@@ -162,9 +200,12 @@ export async function listEscalations(
     .limit(limit)
 }
 
-function stateCondition(status: EscalationState | undefined, now: number): SQL | undefined {
+function stateCondition(status: EscalationFilters['status'], now: number): SQL | undefined {
   const { state, expiresAt } = escalations
+  const isDeciding = inArray(state, ['deciding', 'applying'])
   if (status === undefined) return undefined
+  if (status === 'deciding') return isDeciding
+  if (status === 'open') return or(isDeciding, and(inArray(state, ['queued', 'claimed']), gt(expiresAt, now)))
   if (status === 'resolved') return eq(state, 'resolved')
   if (status === 'expired') {
     return or(eq(state, 'expired'), and(inArray(state, ['queued', 'claimed']), lte(expiresAt, now)))

@@ -11,18 +11,19 @@ import { Failure } from '../failure.ts'
 import { noteText } from '../identity/free-text.ts'
 import type { Principal } from '../identity/principal.ts'
 import { applyQueueChanges } from './arrivals.ts'
-import { claim, type DecisionDependencies, resolve, unclaim } from './decide.ts'
+import type { QueueDependencies } from './change-escalation.ts'
+import { claim, resolve, unclaim, undo } from './decide.ts'
 import {
+  escalationFilters,
   escalationRecord,
   escalationSchema,
-  escalationStates,
   listEscalations,
   type NamedEscalation,
   requireEscalation,
   resolutions,
 } from './escalation.ts'
 
-export const escalationRoutes = (deps: DecisionDependencies) =>
+export const escalationRoutes = (deps: QueueDependencies) =>
   new Elysia({ name: 'escalations' })
     .use(conventions)
     .get(
@@ -48,7 +49,7 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
         access: 'escalations:read',
         query: z.strictObject({
           ...pageQuery,
-          status: z.enum(escalationStates).optional(),
+          status: z.enum(escalationFilters).optional().describe('open: queued, claimed or deciding'),
           since: sinceSchema.optional(),
         }),
         response: z.object({ escalations: z.array(escalationSchema), next_cursor: z.string().nullable() }),
@@ -95,13 +96,13 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
     .post(
       '/v1/escalations/:id/resolve',
       async ({ principal, requestId, params: { id }, body }) => {
-        const { resolution, note = null, grant_once_seconds: grantOnceSeconds = null } = body
+        const { resolution, note = null, grant_once_seconds: grantOnceSeconds = null, undo_seconds: undoSeconds } = body
         if (grantOnceSeconds !== null && resolution !== 'allow') {
           const message = 'Only what is allowed can be sent again'
           throw new Failure('invalid_parameter', { param: 'grant_once_seconds', message })
         }
         const row = await found(deps, principal, id)
-        await resolve(deps, { principal, requestId }, row, { resolution, note, grantOnceSeconds })
+        await resolve(deps, { principal, requestId }, row, { resolution, note, grantOnceSeconds, undoSeconds })
         return await answer(deps, principal, row.id)
       },
       {
@@ -117,20 +118,42 @@ export const escalationRoutes = (deps: DecisionDependencies) =>
             .max(86_400)
             .optional()
             .describe('With allow: how long the same token may send the same request, once'),
+          undo_seconds: z
+            .number()
+            .int()
+            .min(0)
+            .max(60)
+            .default(0)
+            .describe('How long the decision can be undone; it takes effect only afterwards'),
         }),
         versioned: true,
         response: escalationSchema,
         detail: { tags: [tag], summary: 'Decides an escalation; sends no request again' },
       },
     )
+    .post(
+      '/v1/escalations/:id/undo',
+      async ({ principal, requestId, params: { id } }) => {
+        const row = await found(deps, principal, id)
+        await undo(deps, { principal, requestId }, row)
+        return await answer(deps, principal, row.id)
+      },
+      {
+        access: 'escalations:resolve',
+        params: idParams,
+        versioned: true,
+        response: escalationSchema,
+        detail: { tags: [tag], summary: "Takes back the caller's own decision before it takes effect" },
+      },
+    )
 
 const tag = 'Escalations'
 
-async function found(deps: DecisionDependencies, principal: Principal, id: string): Promise<NamedEscalation> {
+async function found(deps: QueueDependencies, principal: Principal, id: string): Promise<NamedEscalation> {
   await applyQueueChanges(deps)
   return await requireEscalation(deps.ledger, principal, id)
 }
 
-async function answer(deps: DecisionDependencies, principal: Principal, id: string) {
+async function answer(deps: QueueDependencies, principal: Principal, id: string) {
   return escalationRecord(await found(deps, principal, id), deps.clock.now())
 }

@@ -142,6 +142,12 @@ export const eventGroups = [
           model: nothingAsked,
           provider: nothingAsked,
           sent: z.boolean().optional().describe('It had been sent, and its answer waits: leave sends it again'),
+          calls: z
+            .array(z.looseObject({ tool: z.string(), arguments: z.string().nullable() }))
+            .optional()
+            .describe(
+              'The tools whose call waits; arguments without personal data and secrets, where they are captured',
+            ),
         })
         .optional(),
       trimmed,
@@ -175,7 +181,15 @@ export const eventGroups = [
   ),
   group(
     'EscalationEvent',
-    ['escalation.queued', 'escalation.claimed', 'escalation.unclaimed', 'escalation.resolved', 'escalation.expired'],
+    [
+      'escalation.queued',
+      'escalation.claimed',
+      'escalation.unclaimed',
+      'escalation.decided',
+      'escalation.undone',
+      'escalation.resolved',
+      'escalation.expired',
+    ],
     () =>
       z.looseObject({
         escalation_id: anId,

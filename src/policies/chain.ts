@@ -22,7 +22,7 @@ import { someGlobMatches } from '../tokens/governed-token.ts'
 import { type Condition, compileWhen, readsResponse } from './conditions/condition.ts'
 import type { ModelView } from './conditions/context.ts'
 import { policyKinds } from './kinds/index.ts'
-import type { CompiledPolicy } from './kinds/kind.ts'
+import { type CompiledPolicy, capturesEscalated } from './kinds/kind.ts'
 import type { StoredPolicy } from './stored-policy.ts'
 
 /** One policy's result at one stage, as events show it (events/README.md). */
@@ -68,6 +68,8 @@ export interface ActivePolicy {
   readonly when: string | null
   /** Whether its condition needs the answer. */
   readonly awaitsAnswer: boolean
+  /** Whether a reviewer of what it escalates sees the text. */
+  readonly capturesEscalated: boolean
   /** The error if it could not be compiled. */
   readonly compiled: CompiledPolicy | Error
 }
@@ -149,7 +151,10 @@ export function policySetOf(unordered: readonly Member[]): PolicySet {
 /** Compiles one policy for running; an error is kept in it. */
 export function compilePolicy(stored: StoredPolicy): ActivePolicy {
   const { id, kind, version, mode, whenBroken, when } = stored
-  const frame = { id, kind, version, enforced: mode === 'enforce', whenBroken, when, awaitsAnswer: false }
+  const frame = {
+    ...{ id, kind, version, enforced: mode === 'enforce', whenBroken, when, awaitsAnswer: false },
+    capturesEscalated: capturesEscalated(stored.config),
+  }
   try {
     const known = policyKinds.get(kind)
     if (known === undefined) throw new Error(`This version knows no policy kind "${kind}"`)

@@ -12,7 +12,10 @@ const escalations = {
   path: '/v1/escalations',
   columns: ['id', 'status', 'reason_code', 'attempts', 'queued_at', 'expires_at', 'claimed_by', 'resolution'],
   filters: z.object({
-    status: z.enum(['queued', 'claimed', 'resolved', 'expired']).describe('Only escalations in this state').optional(),
+    status: z
+      .enum(['open', 'queued', 'claimed', 'deciding', 'resolved', 'expired'])
+      .describe('Only escalations in this state')
+      .optional(),
     since: z.string().describe('RFC 3339, or 15m, 12h, 7d, 4w').optional(),
   }),
   flags: { since: { hint: 'WHEN' } },

@@ -105,3 +105,53 @@ test('captures no text of a request that no webhook policy was asked about', asy
     await running?.stop()
   }
 })
+
+test('captures the text of a request that a policy escalates where the policy says so, and of no other', async () => {
+  const escalating = policy({
+    ...{ id: 'a', kind: 'escalate', when: 'request.text.contains("transfer")' },
+    config: { reason_code: 'a.b', capture_escalated: true },
+  })
+  const gateway = await start([escalating])
+  for (const content of ['transfer 5 to ann@example.com', 'nothing']) {
+    await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content }] })
+  }
+  const texts = gateway.worker.journal.outcomes().map(({ prompt_redacted }) => prompt_redacted)
+  expect(texts.toSorted()).toEqual(['user: transfer 5 to [EMAIL]', undefined])
+})
+
+test('names the tools that an escalated answer calls, with their arguments where the policy captures them', async () => {
+  const call = (name: string, args: object) => ({
+    ...{ id: name, type: 'function' },
+    function: { name, arguments: JSON.stringify(args) },
+  })
+  const calls = [call('transfer', { to: 'ann@example.com', sum: 5 }), call('close_account', {})]
+  const answer = () =>
+    Response.json({
+      ...{ id: 'c', object: 'chat.completion', model: 'gpt-test' },
+      choices: [
+        { index: 0, message: { role: 'assistant', content: null, tool_calls: calls }, finish_reason: 'tool_calls' },
+      ],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    })
+  const noticesOf = async (capture_escalated: boolean) => {
+    const escalating = policy({
+      ...{ id: 'a', kind: 'escalate', stages: ['pre_response'] },
+      ...{ when: 'response.tool_calls.exists(t, t == "transfer")', config: { reason_code: 'a.b', capture_escalated } },
+    })
+    const gateway = await start([escalating], answer)
+    await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content: 'pay' }] })
+    const events = [...gateway.worker.journal.closed.values()].flat()
+    await running?.stop()
+    return events.flatMap(({ details }) => (details?.escalation === undefined ? [] : [details.escalation]))
+  }
+  const tools = ['transfer', 'close_account']
+  expect(await noticesOf(false)).toMatchObject([{ calls: tools.map((tool) => ({ tool, arguments: null })) }])
+  expect(await noticesOf(true)).toMatchObject([
+    {
+      calls: [
+        { tool: 'transfer', arguments: '{"to":"[EMAIL]","sum":5}' },
+        { tool: 'close_account', arguments: '{}' },
+      ],
+    },
+  ])
+})

@@ -1,5 +1,6 @@
 /**
- * Makes the request text for the event when `capture_prompt_bytes` is set (events/README.md): the text after the
+ * Makes the request text for the event when `capture_prompt_bytes` is set, or the policy that escalates the request
+ * shows it to the reviewer (`capture_escalated`), which is enough for 2 KiB (events/README.md): the text after the
  * policies, without personal data and secrets of every kind, whatever policies there are.
  *
  * 1. Everything that a text policy of the chain would block or redact is removed too, even if the policy did not run or
@@ -18,6 +19,7 @@ import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import type { InspectionRule } from '../../inspection/rule.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
+import { everyStage } from '../../policies/kinds/kind.ts'
 import { brokenReason } from '../../policies/stages/run-stage.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
@@ -46,8 +48,8 @@ function redactions(): readonly InspectionRule[] {
 
 /** Returns null when no text is kept or no text was read. */
 export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gateway, 'settings' | 'log'>): string | null {
-  const { dialect, parsed, chain, id, requestId } = exchange
-  const limit = settings.capture_prompt_bytes
+  const { dialect, parsed, chain, escalation, id, requestId } = exchange
+  const limit = Math.max(settings.capture_prompt_bytes, escalation?.captures === true ? escalatedBytes : 0)
   if (limit === 0 || parsed === null || chain === null) return null
   try {
     const policies = chain.at('pre_request')
@@ -60,6 +62,29 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
       { request_id: requestId, exchange_id: id, error: String(error) },
       'The request text could not be captured',
     )
+    return null
+  }
+}
+
+/** As much of an escalated request as fits into its event beside the rest. */
+const escalatedBytes = 2048
+/** Of the arguments of each tool that waits. */
+const argumentBytes = 512
+
+/** The arguments of each tool as JSON, without what a capture of text leaves out; null where none may be kept. */
+export function captureArguments(exchange: Exchange, slots: readonly TextSlot[]): string[] | null {
+  const { chain } = exchange
+  if (chain === null || isUnsafeToRecord(exchange, chain.at('pre_request'))) return null
+  const rules = [...everyStage.flatMap((stage) => redactingRules(chain.at(stage))), ...redactions()]
+  try {
+    return slots.map(({ role, text, kind }) => {
+      const cut = text.length > argumentBytes + maxLiveUnits
+      const channel = new Channel(rules, { kind, role, place: 'prompt' }, [])
+      const said = channel.push(text.slice(0, argumentBytes + maxLiveUnits)) + (cut ? '' : channel.end())
+      return truncateToBytes(said, argumentBytes)
+    })
+  } catch {
+    // The request waits for a person with or without them.
     return null
   }
 }

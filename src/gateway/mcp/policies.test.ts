@@ -56,7 +56,7 @@ async function start(policies: StoredPolicy[] = []): Promise<{ gateway: McpGatew
 
 const pii = (change: Partial<StoredPolicy> & { action?: string } = {}) => {
   const { action = 'redact', ...rest } = change
-  return testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action }, ...rest })
+  return testPolicy({ id: 'pii', kind: 'pii', config: { types: ['email'], action, capture_escalated: true }, ...rest })
 }
 
 test('refuses a missing token or one of another resource and says where to get a token', async () => {
@@ -187,6 +187,9 @@ test('answers an escalated call with a result that names it, and sends the same 
   })
   expect(JSON.stringify(waiting)).toMatch(/gatehouse escalation claim ([\w-]{36})\..*"escalation":\{"id":"\1"/)
   const decision = gateway.worker.journal.refused.find(({ event_type }) => event_type === 'decision')
+  expect(decision?.details?.escalation).toMatchObject({
+    calls: [{ tool: 'files__read', arguments: '{"mail":"[EMAIL]"}' }],
+  })
   const { digest } = (decision?.details?.escalation ?? {}) as { digest: string }
   const tokenId = decision?.event_attribution.token_id ?? ''
   gateway.worker.grants.push({ id: 'g', tokenId, digest, expiresAt: Date.now() + 60_000 })

@@ -7,13 +7,16 @@
 import type { InnerEvent } from '../../events/log/record.ts'
 import { Failure, type FailureCode, waitingWords } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
+import type { ResponseView } from '../../policies/conditions/context.ts'
 import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
-import { recordedResult } from '../accounting/recorded-text.ts'
+import { captureArguments } from '../accounting/prompt-capture.ts'
+import { recordedResult, recordedText } from '../accounting/recorded-text.ts'
 import { maskSecretsOrNull } from '../accounting/redaction.ts'
 import type { Gateway } from '../context.ts'
 import { type Exchange, requestedModel } from '../exchange.ts'
+import type { McpRequest } from '../mcp/mcp-request.ts'
 import { recordedName } from '../mcp/recorded-request.ts'
-import type { EscalationNotice } from './escalation-notice.ts'
+import type { EscalatedCall, EscalationNotice } from './escalation-notice.ts'
 import { digestOf } from './request-digest.ts'
 
 const codes = {
@@ -25,12 +28,17 @@ const codes = {
 
 const isFailing = (verdict: string): verdict is keyof typeof codes => Object.hasOwn(codes, verdict)
 
-/** The failure for a verdict; null when the request continues. */
-export function failureOf(exchange: Exchange, gateway: Gateway, said: PolicyEvaluation): Failure | null {
+/** The failure for a verdict on the request, or on the answer that is given; null when the exchange continues. */
+export function failureOf(
+  exchange: Exchange,
+  gateway: Gateway,
+  said: PolicyEvaluation,
+  answer: ResponseView | null = null,
+): Failure | null {
   const { verdict, reasonCode, message, retryAfter } = said.decision
   if (!isFailing(verdict)) return null
   const escalation =
-    verdict === 'escalate' ? { id: queue(exchange, gateway, said), status: 'queued' as const } : undefined
+    verdict === 'escalate' ? { id: queue(exchange, gateway, said, answer), status: 'queued' as const } : undefined
   const decided = { verdict: verdict.toUpperCase(), reason_code: reasonCode }
   const verdictan = escalation === undefined ? decided : { ...decided, escalation }
   const words = message ?? (escalation === undefined ? undefined : waitingWords(verdictan))
@@ -41,10 +49,41 @@ export function failureOf(exchange: Exchange, gateway: Gateway, said: PolicyEval
   })
 }
 
-function queue(exchange: Exchange, gateway: Gateway, { policy }: PolicyEvaluation): string {
-  const digest = digestOf(exchange, gateway)
-  exchange.escalation = { id: gateway.newId(), policyId: policy.id, policyVersion: policy.version, digest }
+function queue(
+  exchange: Exchange,
+  gateway: Gateway,
+  { policy }: PolicyEvaluation,
+  answer: ResponseView | null,
+): string {
+  exchange.escalation = {
+    id: gateway.newId(),
+    policyId: policy.id,
+    policyVersion: policy.version,
+    digest: digestOf(exchange, gateway),
+    captures: policy.capturesEscalated,
+    calls: escalatedCalls(exchange, answer, policy.capturesEscalated),
+  }
   return exchange.escalation.id
+}
+
+const mostCalls = 8
+
+/** The tools whose call waits. Arguments are beside them where each tool has its own text. */
+function escalatedCalls(exchange: Exchange, answer: ResponseView | null, captures: boolean): EscalatedCall[] {
+  const { mcp } = exchange
+  const names =
+    mcp === null ? (answer?.tool_calls ?? []).map((tool) => recordedText(exchange, tool)) : calledBy(exchange, mcp)
+  if (names.length === 0) return []
+  const slots = mcp === null ? answer?.slots() : exchange.dialect.requestText(exchange.parsed ?? {})
+  const texts = (slots ?? []).filter(({ kind }) => kind === 'tool_arguments')
+  const captured =
+    captures && texts.length === names.length ? captureArguments(exchange, texts.slice(0, mostCalls)) : null
+  return names.slice(0, mostCalls).map((tool, index) => ({ tool, arguments: captured?.[index] ?? null }))
+}
+
+function calledBy(exchange: Exchange, mcp: McpRequest): string[] {
+  const name = mcp.method === 'tools/call' ? recordedName(exchange, mcp) : null
+  return name === null ? [] : [name]
 }
 
 /** The decisions of an exchange. */
@@ -74,7 +113,7 @@ function decisionEvent(exchange: Exchange, id: string, result: PolicyResult): In
 /** Recorded results: every verdict but allow, and a broken policy even when it let the request pass. */
 const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
 
-const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: EscalationNotice) => {
+const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest, calls }: EscalationNotice) => {
   const { model, mcp, route, family, opened } = exchange
   return {
     id,
@@ -86,5 +125,6 @@ const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest }: E
     model: (mcp === null ? null : recordedName(exchange, mcp)) ?? maskSecretsOrNull(requestedModel(exchange)),
     provider: model?.provider.name ?? null,
     sent: opened,
+    ...(calls.length > 0 && { calls }),
   }
 }

@@ -6,4 +6,14 @@ export interface EscalationNotice {
   readonly policyVersion: number
   /** The digest of the request by `digestOf` (`request-digest.ts`). */
   readonly digest: string
+  /** Whether the policy shows the reviewer the text of the request and the arguments of tools. */
+  readonly captures: boolean
+  /** The tools that are called: by the request on the MCP surface, by the answer elsewhere. */
+  readonly calls: readonly EscalatedCall[]
+}
+
+export interface EscalatedCall {
+  readonly tool: string
+  /** JSON without personal data and secrets; null where it is not captured. */
+  readonly arguments: string | null
 }

@@ -175,7 +175,7 @@ class AnswerWalk {
     if (outcome.evaluations.some(mayChangeText) && dropLogprobs(this.#body)) this.#changed = true
     addStageOutcome(this.#exchange, stage, granted === null ? outcome : withGrant(outcome, granted))
     if (granted !== null || outcome.decisive === null) return
-    const failure = failureOf(this.#exchange, this.#gateway, outcome.decisive)
+    const failure = failureOf(this.#exchange, this.#gateway, outcome.decisive, this.#context.response)
     if (failure !== null) throw failure
   }
 

@@ -166,7 +166,7 @@ export class PolicyStream implements StreamInspection {
       const context: PolicyContext = { ...requestContext(exchange, this.#gateway), response }
       const facts = required(exchange.facts)
       const subject = { stage, context, facts, body: null, requestBody: exchange.parsed, texts, placeholders: null }
-      const failure = await this.#askWhole(stage, policies, { ...subject, frozen: true })
+      const failure = await this.#askWhole(stage, policies, { ...subject, frozen: true }, response)
       if (failure !== null) return { bytes: null, stop: failure }
     }
     const held = this.#held ?? []
@@ -181,6 +181,7 @@ export class PolicyStream implements StreamInspection {
     stage: PolicyStage,
     policies: readonly ActivePolicy[],
     subject: StageSubject,
+    response: ResponseView,
   ): Promise<Failure | null> {
     const [exchange, gateway] = [this.#exchange, this.#gateway]
     const outcome = await runStage(new ExchangeStage(exchange, gateway, policies, subject))
@@ -189,8 +190,8 @@ export class PolicyStream implements StreamInspection {
     const { decisive } = outcome
     const granted = outcome.verdict === 'escalate' && decisive !== null && (await reserveGrant(exchange, gateway))
     addStageOutcome(exchange, stage, granted ? withGrant(outcome, decisive) : outcome)
-    if (granted) return this.#askWhole(stage, policies.slice(policies.indexOf(decisive.policy) + 1), subject)
-    return decisive === null ? null : failureOf(exchange, gateway, decisive)
+    if (granted) return this.#askWhole(stage, policies.slice(policies.indexOf(decisive.policy) + 1), subject, response)
+    return decisive === null ? null : failureOf(exchange, gateway, decisive, response)
   }
 
   /** The answer is too long to hold or ambiguous, so every policy that needs the whole is broken. */

@@ -1,6 +1,6 @@
 /** A verdict for every request that matches its condition (`when`). */
 import { z } from 'zod'
-import { everyStage, policyKind } from './kind.ts'
+import { capturing, everyStage, policyKind } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'
 
 export const condition = policyKind({
@@ -13,6 +13,7 @@ export const condition = policyKind({
     reason_code: reasonCode,
     message: callerMessage.optional().describe('What the caller is told'),
     retry_after_seconds: z.number().int().min(1).max(86_400).optional().describe('With the verdict rate_limit'),
+    ...capturing,
   }),
   compile: ({ verdict, reason_code, message, retry_after_seconds: retryAfter }) => {
     const decision = {

@@ -1,6 +1,6 @@
 /** Escalates every request that matches its condition to a person (escalations/README.md). */
 import { z } from 'zod'
-import { everyStage, policyKind } from './kind.ts'
+import { capturing, everyStage, policyKind } from './kind.ts'
 import { reasonCode } from './reason-code.ts'
 
 export const escalate = policyKind({
@@ -8,7 +8,7 @@ export const escalate = policyKind({
   about: 'Queues whatever its condition matches for a person to decide',
   stages: everyStage,
   needsWhen: true,
-  config: z.strictObject({ reason_code: reasonCode }),
+  config: z.strictObject({ reason_code: reasonCode, ...capturing }),
   compile: ({ reason_code }) => {
     const decision = { verdict: 'escalate', reasonCode: reason_code, targets: [] } as const
     return { form: 'whole', consider: () => decision }

@@ -7,7 +7,7 @@ import type { PolicyStage } from '../../languages/families.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import { withDoubles } from '../../lib/json/exact-json.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import { type Decision, everyStage, type PolicyTools, policyKind } from './kind.ts'
+import { capturing, type Decision, everyStage, type PolicyTools, policyKind } from './kind.ts'
 import { SchemaSteps } from './schema-steps.ts'
 
 const isOfAnswer = (stage: PolicyStage): boolean => stage !== 'pre_request'
@@ -32,6 +32,7 @@ export const jsonSchema = policyKind({
         'The request body; each text of the answer; the arguments of each tool that an answer calls, and at pre_request those of the MCP tool that the request calls',
       ),
     action: z.enum(['block', 'deny', 'escalate']).default('block'),
+    ...capturing,
   }),
   compile: ({ schema, applies_to: appliesTo, action }, { stages }) => {
     const isFit = {

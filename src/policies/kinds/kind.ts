@@ -174,6 +174,20 @@ export const everyStage = ['pre_request', ...outputStages] as const satisfies re
 /** The actions of the common text kinds. */
 export const textAction = z.enum(['block', 'redact', 'escalate']).describe('What is done with what was found')
 
+/** Of every kind that may escalate: what a reviewer of such a request sees (gateway/accounting/prompt-capture.ts). */
+export const capturing = {
+  capture_escalated: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether a reviewer of a request that this policy escalates sees its text and the arguments of its tools, without personal data and secrets',
+    ),
+}
+
+/** Whether a stored config asks for that. */
+export const capturesEscalated = (config: unknown): boolean =>
+  typeof config === 'object' && config !== null && 'capture_escalated' in config && config.capture_escalated === true
+
 /** Hides a definition's config type, so that different kinds fit one table. */
 export const policyKind = <Schema extends z.ZodObject>(definition: KindDefinition<Schema>): PolicyKind => ({
   ...definition,

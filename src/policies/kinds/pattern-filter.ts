@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import { patternDetector } from '../../inspection/regex/pattern-detector.ts'
-import { everyStage, policyKind, textAction } from './kind.ts'
+import { capturing, everyStage, policyKind, textAction } from './kind.ts'
 
 const pattern = z.strictObject({
   name: z
@@ -25,6 +25,7 @@ export const patternFilter = policyKind({
   config: z.strictObject({
     patterns: z.array(pattern).min(1).max(200),
     action: textAction,
+    ...capturing,
     case_insensitive: z.boolean().default(false).describe('Whether upper and lower case are the same'),
     restore: z.boolean().default(false).describe('Whether what was redacted in the request is put back in its answer'),
   }),

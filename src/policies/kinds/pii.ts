@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { personalDataDetector, personalDataTypes } from '../../inspection/detectors/personal-data/personal-data.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
-import { everyStage, policyKind, textAction } from './kind.ts'
+import { capturing, everyStage, policyKind, textAction } from './kind.ts'
 
 export const pii = policyKind({
   kind: 'pii',
@@ -18,6 +18,7 @@ export const pii = policyKind({
       .default(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
       .describe('What is looked for; `date_of_birth` takes every full date from 1900 on'),
     action: textAction,
+    ...capturing,
     restore: z.boolean().default(false).describe('Whether what was redacted in the request is put back in its answer'),
   }),
   compile: ({ types, action, restore }) => ({

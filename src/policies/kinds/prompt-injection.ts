@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { injectionMatcher } from '../../inspection/detectors/injection/injection-matcher.ts'
 import { families } from '../../languages/families.ts'
 import { membersWhere } from '../../languages/member-table.ts'
-import { everyStage, policyKind, type TextPolicy, textAction } from './kind.ts'
+import { capturing, everyStage, policyKind, type TextPolicy, textAction } from './kind.ts'
 
 /** `bun test/load/costs/detection-rates.ts` measures its detection rates. */
 export const defaultThreshold = 0.5
@@ -44,6 +44,7 @@ export const promptInjection = policyKind({
       .default(['user', 'tool', 'other'])
       .describe('Whose texts are scored; `tool` is the results of tools, `other` is members without a known role'),
     action: textAction,
+    ...capturing,
   }),
   compile({ threshold, origins: chosen, action }) {
     const scored: ReadonlySet<Origin> = new Set(chosen)

@@ -1,7 +1,7 @@
 /** Limits the size of a request and of the answer it asks for, apart from its cost. */
 import { z } from 'zod'
 import { isFamily, membersWith } from '../../languages/families.ts'
-import { type Decision, policyKind, type Subject } from './kind.ts'
+import { capturing, type Decision, policyKind, type Subject } from './kind.ts'
 
 const most = z.number().int().min(0).max(1_000_000_000).optional()
 
@@ -21,9 +21,13 @@ export const requestLimits = policyKind({
       max_tools: most.describe('Tools that are offered'),
       allow_streams: z.boolean().optional(),
       action: z.enum(['deny', 'block', 'escalate']).default('deny'),
+      ...capturing,
     })
-    .refine(({ action: _, ...limits }) => Object.keys(limits).length > 0, 'Give at least one limit'),
-  compile: ({ action, allow_streams, ...limits }) => {
+    .refine(
+      ({ action: _, capture_escalated: __, ...limits }) => Object.keys(limits).length > 0,
+      'Give at least one limit',
+    ),
+  compile: ({ action, allow_streams, capture_escalated: _, ...limits }) => {
     type Name = keyof typeof limits
     const bounds = Object.entries(limits).filter((entry): entry is [Name, number] => entry[1] !== undefined)
     return {

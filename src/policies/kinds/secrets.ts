@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { secretDetector } from '../../inspection/detectors/secrets/secret-patterns.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
-import { everyStage, policyKind, textAction } from './kind.ts'
+import { capturing, everyStage, policyKind, textAction } from './kind.ts'
 
 export const secrets = policyKind({
   kind: 'secrets',
@@ -11,6 +11,7 @@ export const secrets = policyKind({
   stages: everyStage,
   config: z.strictObject({
     action: textAction,
+    ...capturing,
     restore: z.boolean().default(false).describe('Whether what was redacted in the request is put back in its answer'),
   }),
   compile: ({ action, restore }) => ({

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { termDetector } from '../../inspection/detectors/terms/term-detector.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
-import { everyStage, policyKind, textAction } from './kind.ts'
+import { capturing, everyStage, policyKind, textAction } from './kind.ts'
 
 export const termFilter = policyKind({
   kind: 'term-filter',
@@ -15,6 +15,7 @@ export const termFilter = policyKind({
       .max(100_000)
       .describe('The terms; compared by compatibility form and without regard to invisible characters'),
     action: textAction,
+    ...capturing,
     case_sensitive: z.boolean().default(false).describe('Whether upper and lower case differ'),
     word_boundaries: z.boolean().default(false).describe('Whether only whole words count'),
     homoglyphs: z

@@ -7,7 +7,7 @@ import { isObject } from '../../languages/reading/json-value.ts'
 import { offersTools } from '../../languages/responses/offered-tools.ts'
 import { someGlobMatches } from '../../tokens/governed-token.ts'
 import { namesOfTool, toolsInInput } from '../tool-names.ts'
-import { type Change, type Decision, everyStage, policyKind } from './kind.ts'
+import { type Change, capturing, type Decision, everyStage, policyKind } from './kind.ts'
 
 const globs = z.array(z.string().min(1).max(200)).max(1000)
 
@@ -23,6 +23,7 @@ export const toolAccess = policyKind({
         .enum(['deny', 'block', 'remove', 'escalate'])
         .default('deny')
         .describe('remove takes the tool out of the request; an answer that calls it is denied'),
+      ...capturing,
     })
     .refine(({ allow, deny }) => allow !== undefined || deny !== undefined, 'Give allow, deny or both'),
   compile: ({ allow, deny, action }) => {

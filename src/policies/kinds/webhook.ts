@@ -15,7 +15,7 @@
 import { z } from 'zod'
 import { isRepetitive, jsonMembers } from '../../lib/json/json-members.ts'
 import { checkedTarget } from '../checked-target.ts'
-import { type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
+import { capturing, type Decision, everyStage, type PolicyTools, policyKind, type Subject } from './kind.ts'
 import { callerMessage, reasonCode } from './reason-code.ts'
 
 const mostSentBytes = 4 * 1024 * 1024
@@ -41,6 +41,7 @@ export const webhook = policyKind({
   config: z.strictObject({
     url,
     timeout_ms: z.number().int().min(10).max(30_000).default(1000).describe('For the whole call'),
+    ...capturing,
   }),
   compile: (config) => ({
     form: 'whole',

@@ -4,7 +4,7 @@
  */
 
 import type { z } from 'zod'
-import type { FiringRecord } from '../../../alerts/alert-routes.ts'
+import type { FiringRecord } from '../../../alerts/firing-record.ts'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
@@ -272,9 +272,10 @@ interface Routes {
   'POST /v1/escalations/{id}/unclaim': { params: Id; reply: Escalation }
   'POST /v1/escalations/{id}/resolve': {
     params: Id
-    body: { resolution: 'allow' | 'block'; note?: string; grant_once_seconds?: number }
+    body: { resolution: 'allow' | 'block'; note?: string; grant_once_seconds?: number; undo_seconds?: number }
     reply: Escalation
   }
+  'POST /v1/escalations/{id}/undo': { params: Id; reply: Escalation }
   'GET /v1/policies': { query: Paged; reply: Page<'policies', PolicyRecord> }
   'GET /v1/policies/{id}': { params: Id; reply: PolicyRecord }
   'POST /v1/policies': { body: unknown; reply: PolicyRecord }

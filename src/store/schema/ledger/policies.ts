@@ -22,12 +22,15 @@ export const pendingEscalationEvents = sqliteTable('pending_escalation_events', 
   receivedAt: integer('received_at').notNull(),
 })
 
-/** Whether one has expired is computed from `queued_at` when it is read. */
+/**
+ * Whether one has expired is computed from `queued_at` when it is read. Of one in the states `deciding` and `applying`,
+ * `resolved_at` is when its decision takes effect, and `grant_expires_at` stands for a grant that is not given yet.
+ */
 export const escalations = sqliteTable(
   'escalations',
   {
     id: text('id').primaryKey(),
-    state: text('state', { enum: ['queued', 'claimed', 'resolved', 'expired'] }).notNull(),
+    state: text('state', { enum: ['queued', 'claimed', 'deciding', 'applying', 'resolved', 'expired'] }).notNull(),
     tokenId: text('token_id').notNull(),
     userId: text('user_id'),
     teamId: text('team_id'),

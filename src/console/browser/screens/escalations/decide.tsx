@@ -1,77 +1,127 @@
-/** The dialog that decides on one request that waits for a person. */
-import { useState } from 'preact/hooks'
+/**
+ * How a reviewer decides: one key, with a note where there is something to say. A decision takes effect after some
+ * seconds, and until then it can be undone.
+ */
+import { useEffect, useState } from 'preact/hooks'
 import { api, type Escalation } from '../../api/routes.ts'
-import { Dialog, useAction } from '../../parts/dialog.tsx'
+import { clockTime } from '../../formats.ts'
+import { useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
-import { ErrorNote } from '../../parts/loaded.tsx'
-import { showToast } from '../../parts/toast.tsx'
-import { UserText } from '../../parts/user-text.tsx'
 
 export type Decision = 'allow' | 'block'
 
-interface DecideProps {
-  escalation: Escalation
-  decision: Decision
-  close(): void
-  done(decided: Escalation): void
+/** How long a decision can be undone. */
+const undoSeconds = 10
+
+/** What is written beside one request; that of another one does not count for it. */
+export interface Draft {
+  id: string
+  note: string
+  /** Seconds in which the same request may be sent once; empty: not at all. */
+  grant: string
 }
 
-export function Decide({ escalation, decision, close, done }: DecideProps) {
-  const [note, setNote] = useState('')
-  const [grant, setGrant] = useState('900')
-  const { run, busy, refusal } = useAction(
-    () =>
-      api('POST /v1/escalations/{id}/resolve', {
-        params: { id: escalation.id },
-        body: {
-          resolution: decision,
-          ...(note.trim() === '' ? {} : { note: note.trim() }),
-          ...(decision === 'allow' && grant !== '' ? { grant_once_seconds: Number(grant) } : {}),
-        },
-      }),
-    (decided) => {
-      showToast(decision === 'allow' ? 'Allowed' : 'Blocked')
-      done(decided)
-    },
-  )
+export const emptyDraft = (id: string): Draft => ({ id, note: '', grant: '900' })
+
+/** Decides about equal requests, one after another. Resolves with what each has become. */
+export async function decideAll(all: readonly Escalation[], decision: Decision, { note, grant }: Draft) {
+  const body = {
+    resolution: decision,
+    undo_seconds: undoSeconds,
+    ...(note.trim() === '' ? {} : { note: note.trim() }),
+    ...(decision === 'allow' && grant !== '' ? { grant_once_seconds: Number(grant) } : {}),
+  }
+  const decided: Escalation[] = []
+  for (const { id } of all) decided.push(await api('POST /v1/escalations/{id}/resolve', { params: { id }, body }))
+  return decided
+}
+
+interface DecideProps {
+  draft: Draft
+  set(draft: Draft): void
+  /** How many equal requests are decided about at once. */
+  count: number
+  busy: boolean
+  decide(decision: Decision): void
+}
+
+export function Decide({ draft, set, count, busy, decide }: DecideProps) {
+  const of = count === 1 ? '' : ` all ${count}`
   return (
-    <Dialog title={decision === 'allow' ? 'Allow this request' : 'Block this request'} close={close}>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
-        <p class="wrap">
-          <UserText>{escalation.reason_code}</UserText>, asked with the token{' '}
-          <UserText>{escalation.token.name ?? escalation.token.id}</UserText>
-        </p>
-        <TextArea label="Note" hint="Why, for the record" value={note} set={setNote} rows={2} />
-        {decision === 'allow' && (
-          <SelectField
-            label="Allow a retry?"
-            hint="The same token may send exactly the same request once. Gatehouse does not send it."
-            value={grant}
-            set={setGrant}
-            options={[
-              ['900', 'Yes, within 15 minutes'],
-              ['3600', 'Yes, within an hour'],
-              ['86400', 'Yes, within a day'],
-              ['', 'No, only record the decision'],
-            ]}
-          />
-        )}
-        {refusal !== null && <ErrorNote refusal={refusal} />}
-        <div class="row end">
-          <button type="button" disabled={busy} onClick={close}>
-            Cancel
-          </button>
-          <button type="submit" class={decision === 'allow' ? 'primary' : 'danger primary'} disabled={busy}>
-            {decision === 'allow' ? 'Allow' : 'Block'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys of the note within, which has its own role
+    <div
+      class="stack"
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
+        event.preventDefault()
+        decide(event.shiftKey ? 'block' : 'allow')
+      }}
+    >
+      <TextArea
+        label="Note"
+        hint="Why, for the record. Ctrl+Enter allows, Ctrl+Shift+Enter blocks."
+        value={draft.note}
+        set={(note) => set({ ...draft, note })}
+        rows={2}
+      />
+      <SelectField
+        label="If allowed, may it be sent again?"
+        hint="The same token may send exactly the same request once. Gatehouse does not send it."
+        value={draft.grant}
+        set={(grant) => set({ ...draft, grant })}
+        options={[
+          ['900', 'Yes, within 15 minutes'],
+          ['3600', 'Yes, within an hour'],
+          ['86400', 'Yes, within a day'],
+          ['', 'No, only record the decision'],
+        ]}
+      />
+      <div class="row">
+        <button type="button" class="primary" disabled={busy} onClick={() => decide('allow')}>
+          Allow{of}
+        </button>
+        <button type="button" class="danger" disabled={busy} onClick={() => decide('block')}>
+          Block{of}
+        </button>
+      </div>
+    </div>
+  )
+}
+
+/** Takes back decisions that have not taken effect yet. */
+export function useUndo(decisions: readonly Escalation[], undone: (escalation: Escalation) => void) {
+  return useAction(
+    async () => {
+      for (const { id } of decisions) undone(await api('POST /v1/escalations/{id}/undo', { params: { id } }))
+    },
+    () => undefined,
+  )
+}
+
+/** What was just decided, with the seconds that are left to undo it. */
+export function Undo({ decisions, busy, undo }: { decisions: readonly Escalation[]; busy: boolean; undo(): void }) {
+  const [now, setNow] = useState(Date.now())
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 500)
+    return () => clearInterval(timer)
+  }, [])
+  const [first] = decisions
+  if (first === undefined) return null
+  const seconds = Math.max(0, Math.ceil((Date.parse(first.takes_effect_at ?? '') - now) / 1000))
+  const word = first.resolution === 'allow' ? 'Allowed' : 'Blocked'
+  return (
+    <div class="note row between" role="status">
+      <span>
+        {decisions.length === 1 ? word : `${decisions.length} decisions`}: takes effect at{' '}
+        {clockTime(first.takes_effect_at ?? now)}.
+      </span>
+      <button type="button" disabled={busy} onClick={undo}>
+        Undo
+        <span aria-hidden="true">
+          {' '}
+          ({seconds} s) <kbd>u</kbd>
+        </span>
+      </button>
+    </div>
   )
 }

@@ -1,5 +1,5 @@
 /**
- * The inbox of requests that wait for a person; j and k move, a and b decide, c takes one up.
+ * The inbox of requests that wait for a person; j and k move, a and b decide, u undoes, c takes one up.
  *
  * Only who reads it moves on to another request. One that leaves the list, because it was decided, claimed or too late,
  * stays beside it as what has become of it: a key that comes upon that acts on no other.
@@ -7,50 +7,68 @@
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../../address.ts'
 import { api, type Escalation } from '../../api/routes.ts'
-import { ago, fullTime, humanize } from '../../formats.ts'
+import { countNoun } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { Filters } from '../../parts/filters.tsx'
 import { countWaiting, PageHeader } from '../../parts/frame.tsx'
-import { Icon, type IconName } from '../../parts/icon.tsx'
 import { type Keys, useKeys } from '../../parts/keys.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
-import { Command, Facts, Id, Time } from '../../parts/small.tsx'
+import { Command, Time } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { showToast } from '../../parts/toast.tsx'
-import { hasPermission, isCaller } from '../../session.ts'
-import { Decide, type Decision } from './decide.tsx'
+import { Decide, type Decision, decideAll, emptyDraft, Undo, useUndo } from './decide.tsx'
+import { type Group, grouped, isEqual, isOpen, mayDecide, mayRelease, undoable, whyNotDecided } from './queue.ts'
+import { askedFor, Request, State } from './request.tsx'
 
 const everyMs = 10_000
+/** While a decision of the reader is about to take effect. */
+const decidingMs = 2000
 
 export function Escalations() {
-  const status = queryValue('status') ?? 'queued'
+  const status = queryValue('status') ?? 'open'
   const query = { status: status === 'every' ? null : status, cursor: queryValue('cursor'), limit: 50 }
   const key = JSON.stringify(query)
   const load = async (signal: AbortSignal) => ({ key, ...(await api('GET /v1/escalations', { query, signal })) })
-  const found = useLoaded(key, load, { everyMs })
-  /** The request that was shown as its decision was begun: it stays the one, whatever comes to the list meanwhile. */
-  const [deciding, setDeciding] = useState<{ escalation: Escalation; decision: Decision } | null>(null)
+  const [deciding, setDeciding] = useState(false)
+  const found = useLoaded(key, load, { everyMs: deciding ? decidingMs : everyMs })
   const list = found.value?.escalations ?? []
+  const groups = grouped(list)
   const { chosen, take: show } = useChosen(found.value?.key, list)
+  const [drafted, setDraft] = useState(emptyDraft(''))
+  const draft = drafted.id === chosen?.id ? drafted : emptyDraft(chosen?.id ?? '')
+  const equal = equalTo(chosen, groups)
   // The list stands by the ids, the newest first: so there is a next one of what is in it no longer, too.
-  const next = list.find(({ id }) => chosen === undefined || id < chosen.id)
-  const previous = list.findLast(({ id }) => chosen === undefined || id > chosen.id)
+  const place = equal[0]?.id
+  const next = groups.find(({ first }) => place === undefined || first.id < place)?.first
+  const previous = groups.findLast(({ first }) => place === undefined || first.id > place)?.first
   const move = (to: Escalation | undefined) => {
     if (to !== undefined) setQuery({ id: to.id }, { replace: true, keepPage: true })
   }
   /** What an action answered is shown at once, before the list says the same. */
-  const changed = (escalation: Escalation) => {
-    show(escalation)
-    if (found.value !== undefined) {
-      found.set({ ...found.value, escalations: list.map((one) => (one.id === escalation.id ? escalation : one)) })
-    }
+  const changed = (escalations: readonly Escalation[]) => {
+    for (const escalation of escalations) show(escalation)
+    const newer = (one: Escalation) => escalations.find(({ id }) => id === one.id) ?? one
+    if (found.value !== undefined) found.set({ ...found.value, escalations: list.map(newer) })
     found.reload()
     countWaiting()
   }
-  const open = chosen !== undefined && isOpen(chosen) && hasPermission('escalations:resolve')
-  const decide = (decision: Decision): void => {
-    if (open) setDeciding({ escalation: chosen, decision })
+  const pane = useRef<HTMLElement>(null)
+  const decided = useRef<Decision>('allow')
+  const decision = useAction(
+    () => decideAll(equal.filter(mayDecide), decided.current, draft),
+    (escalations) => {
+      setDraft(emptyDraft(''))
+      changed(escalations)
+    },
+  )
+  const decide = (what: Decision): void => {
+    if (chosen === undefined || !mayDecide(chosen)) return
+    decided.current = what
+    decision.run()
   }
+  const own = undoable(chosen === undefined || list.includes(chosen) ? list : [chosen, ...list])
+  if (own.length > 0 !== deciding) setDeciding(own.length > 0)
+  const undo = useUndo(own, (escalation) => changed([escalation]))
   const taking = chosen?.status !== 'claimed'
   const take = useAction(
     async () => {
@@ -61,9 +79,10 @@ export function Escalations() {
     (taken) => {
       if (taken === undefined) return
       showToast(taken.status === 'claimed' ? 'Claimed' : 'Returned to the queue')
-      changed(taken)
+      changed([taken])
     },
   )
+  const mayTake = chosen !== undefined && (taking ? mayDecide(chosen) : mayRelease(chosen))
   useKeys(
     useMemo(
       (): Keys => ({
@@ -71,16 +90,20 @@ export function Escalations() {
         k: { does: 'Previous', run: () => move(previous) },
         a: { does: 'Allow', run: () => decide('allow') },
         b: { does: 'Block', run: () => decide('block') },
-        c: { does: 'Claim or release', run: () => open && take.run() },
+        n: { does: 'Write a note', run: () => pane.current?.querySelector('textarea')?.focus() },
+        u: { does: 'Undo', run: () => own.length > 0 && undo.run() },
+        c: { does: 'Claim or release', run: () => mayTake && take.run() },
       }),
-      [chosen, open, list],
+      [chosen, list, draft],
     ),
   )
+  const why = chosen === undefined ? null : whyNotDecided(chosen)
   return (
     <>
       <PageHeader title="Escalations">
         <span class="small quiet keys">
-          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block
+          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block · <kbd>n</kbd> note · <kbd>u</kbd>{' '}
+          undo
         </span>
       </PageHeader>
       <Filters
@@ -89,47 +112,58 @@ export function Escalations() {
           {
             name: 'status',
             label: 'Status',
-            usual: 'queued',
-            options: ['queued', 'claimed', 'resolved', 'expired', ['every', 'Every']],
+            usual: 'open',
+            options: [['open', 'Waiting'], 'queued', 'claimed', 'resolved', 'expired', ['every', 'Every']],
           },
         ]}
       />
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {own.length > 0 && <Undo decisions={own} busy={undo.busy} undo={undo.run} />}
+      {undo.refusal !== null && <ErrorNote refusal={undo.refusal} />}
       <div class="inbox">
         <TableCard
           label="Escalations"
-          rows={found.value === undefined && found.refusal !== null ? null : found.value?.escalations}
+          rows={found.value === undefined && found.refusal !== null ? null : found.value && groups}
           next={found.value?.next_cursor}
-          keyOf={({ id }) => id}
-          linkOf={({ id }) => href('/escalations', { id, status: queryValue('status'), cursor: queryValue('cursor') })}
-          selected={chosen?.id ?? null}
+          keyOf={({ first }) => first.id}
+          linkOf={({ first: { id } }) =>
+            href('/escalations', { id, status: queryValue('status'), cursor: queryValue('cursor') })
+          }
+          selected={equal[0]?.id ?? null}
           columns={[
-            { title: 'Reason', cell: ({ reason_code }) => reason_code },
-            { title: 'Token', cell: ({ token }) => token.name ?? token.id, from: 'wide' },
-            { title: 'Status', cell: (one) => <State escalation={one} />, nowrap: true },
-            { title: 'Waiting since', cell: ({ queued_at }) => <Time at={queued_at} />, nowrap: true },
+            { title: 'Reason', cell: ({ first }) => first.reason_code },
+            { title: 'Asked for', cell: ({ first }) => askedFor(first), from: 'wide' },
+            { title: 'Token', cell: tokensOf, from: 'wider' },
+            { title: 'Status', cell: ({ first }) => <State escalation={first} />, nowrap: true },
+            { title: 'Waiting since', cell: ({ all }) => <Time at={all.at(-1)?.queued_at} />, nowrap: true },
           ]}
-          empty={<NothingWaits title={status === 'queued' ? 'No request is waiting' : 'No requests'} />}
+          empty={<NothingWaits title={hasWaited(status) ? 'No request is waiting' : 'No requests'} />}
         />
         {chosen !== undefined && (
-          <section class="card stack pane" aria-label="The request">
-            <Request escalation={chosen} />
-            {open && (
+          <section class="card stack pane" aria-label="The request" ref={pane}>
+            <Request key={chosen.id} escalation={chosen} equal={equal} />
+            {why === null && (
+              <Decide
+                key={`decide ${chosen.id}`}
+                draft={draft}
+                set={setDraft}
+                count={equal.filter(mayDecide).length}
+                busy={decision.busy}
+                decide={decide}
+              />
+            )}
+            {why !== null && isOpen(chosen) && <p class="quiet">{why}</p>}
+            {mayTake && (
               <div class="row">
-                <button type="button" class="primary" onClick={() => decide('allow')}>
-                  Allow
-                </button>
-                <button type="button" class="danger" onClick={() => decide('block')}>
-                  Block
-                </button>
                 <button type="button" disabled={take.busy} onClick={take.run}>
                   {taking ? 'Claim' : 'Release'}
                 </button>
               </div>
             )}
-            {!list.includes(chosen) && !open && list.length > 0 && (
+            {decision.refusal !== null && <ErrorNote refusal={decision.refusal} />}
+            {!isOpen(chosen) && groups.some(({ first }) => isOpen(first)) && (
               <div class="row">
-                <button type="button" class="primary" onClick={() => move(next ?? list[0])}>
+                <button type="button" class="primary" onClick={() => move(next ?? groups[0]?.first)}>
                   Next request
                 </button>
               </div>
@@ -138,17 +172,20 @@ export function Escalations() {
           </section>
         )}
       </div>
-      {deciding !== null && (
-        <Decide
-          {...deciding}
-          close={() => setDeciding(null)}
-          done={(decided) => {
-            setDeciding(null)
-            changed(decided)
-          }}
-        />
-      )}
     </>
+  )
+}
+
+const hasWaited = (status: string): boolean => status === 'open' || status === 'queued'
+
+const tokensOf = ({ first, all }: Group) =>
+  all.length === 1 ? (first.token.name ?? first.token.id) : countNoun(all.length, 'equal request')
+
+/** The requests that are equal to one, itself among them, the newest first. */
+function equalTo(chosen: Escalation | undefined, groups: readonly Group[]): readonly Escalation[] {
+  if (chosen === undefined) return []
+  return (
+    groups.find(({ first, all }) => isEqual(first, chosen) && all.some(({ id }) => id === chosen.id))?.all ?? [chosen]
   )
 }
 
@@ -182,83 +219,6 @@ function useChosen(listKey: string | undefined, list: readonly Escalation[]) {
   }
 }
 
-const isOpen = ({ status }: Escalation): boolean => status === 'queued' || status === 'claimed'
-
-const stateLooks: Readonly<Record<string, readonly [tone: string, icon: IconName]>> = {
-  queued: ['escalate', 'escalate'],
-  claimed: ['pending', 'people'],
-  expired: ['error', 'pending'],
-  allow: ['allow', 'allow'],
-  block: ['block', 'block'],
-}
-
-function State({ escalation: { status, resolution } }: { escalation: Escalation }) {
-  const word = resolution === null ? status : resolution
-  const [tone, icon] = stateLooks[word] ?? ['error', 'error']
-  return (
-    <span class="badge" data-verdict={tone}>
-      <Icon name={icon} />
-      {resolution === 'allow' ? 'Allowed' : resolution === 'block' ? 'Blocked' : humanize(status)}
-    </span>
-  )
-}
-
-function Request({ escalation }: { escalation: Escalation }) {
-  const { request, token, policy, attempts, grant, note, claimed_by } = escalation
-  return (
-    <>
-      <div class="row between">
-        <h2 class="wrap">{escalation.reason_code}</h2>
-        <State escalation={escalation} />
-      </div>
-      <p>
-        The policy <a href={href(`/policies/${policy.id}`)}>{policy.name ?? policy.id}</a> stopped a request of the
-        token <a href={href(`/tokens/${token.id}`)}>{token.name ?? token.id}</a> {ago(escalation.queued_at)}
-        {request.targets.length > 0 && <>, for {request.targets.join(', ')}</>}.
-        {attempts > 1 && ` Sent ${attempts} times.`}
-      </p>
-      <Facts
-        facts={[
-          ['Route', request.route],
-          ['Model', request.model ?? 'None'],
-          request.request_id === null ? null : ['Request id', <Id key="request" id={request.request_id} />],
-          ['Digest', <Id key="digest" id={request.digest} what="Digest" short />],
-          isOpen(escalation) ? ['Expires', fullTime(escalation.expires_at)] : null,
-          claimed_by === null
-            ? null
-            : ['Claimed by', isCaller(claimed_by) ? 'You' : <code key="claimed">{claimed_by}</code>],
-          escalation.resolved_by === null
-            ? null
-            : [
-                'Decided by',
-                isCaller(escalation.resolved_by) ? 'You' : <code key="resolved">{escalation.resolved_by}</code>,
-              ],
-          escalation.resolved_at === null ? null : ['Decided', <Time key="at" at={escalation.resolved_at} />],
-          note === null ? null : ['Note', note],
-          grant === null ? null : ['Grant expires', fullTime(grant.expires_at)],
-        ]}
-      />
-      <Captured text={capturedText(request)} />
-    </>
-  )
-}
-
-/** The text of the request where the gateway captures it, without personal data and secrets. */
-const capturedText = (request: object): string | null =>
-  'prompt_redacted' in request && typeof request.prompt_redacted === 'string' ? request.prompt_redacted : null
-
-const Captured = ({ text }: { text: string | null }) => (
-  <>
-    {text !== null && <pre class="card">{text}</pre>}
-    <p class="small quiet">
-      {text === null
-        ? 'The text of the request was not captured; the digest is the same for the same request.'
-        : 'Personal data and secrets were removed before it was stored.'}{' '}
-      A decision does not send the request.
-    </p>
-  </>
-)
-
 const NothingWaits = ({ title }: { title: string }) => (
   <Empty title={title}>
     <p>
@@ -270,7 +230,7 @@ const NothingWaits = ({ title }: { title: string }) => (
     kind: escalate
     stages: [pre_request]
     when: request.tools.exists(t, t == "transfer")
-    config: { reason_code: finance.transfer }`}
+    config: { reason_code: finance.transfer, capture_escalated: true }`}
       what="Policy"
     />
   </Empty>
