@@ -14,6 +14,7 @@ export const gatehouse = (terminal: Terminal): Command =>
     meta: { name: 'gatehouse', version, description: 'A governing gateway for model traffic' },
     subCommands: {
       up: async () => (await import('./processes/up.ts')).up(terminal),
+      demo: async () => (await import('./commands/demo/demo.ts')).demo(terminal),
       'control-plane': async () => (await import('./processes/serve.ts')).controlPlaneCommand(terminal),
       gateway: async () => (await import('./commands/catalog/gateway.ts')).gatewayCommands(terminal),
       token: async () => (await import('./commands/tokens/token.ts')).token(terminal),

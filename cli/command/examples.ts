@@ -4,6 +4,7 @@
  */
 const examples: Readonly<Record<string, readonly string[]>> = {
   up: ['', '--data /var/lib/gatehouse --gateway-listen 0.0.0.0:7080', '--config gatehouse.yaml --gateway-workers 4'],
+  demo: ['', '--data ./look --rate 5'],
   'control-plane': ['--data /var/lib/gatehouse --base-url https://gatehouse.example.com'],
   'gateway serve': ['--api-url https://gatehouse.example.com --data /var/lib/gatehouse'],
   'gateway create': ['--name edge', '--name edge --provider openai --prompt-caching'],

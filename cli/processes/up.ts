@@ -32,24 +32,42 @@ export const up = (terminal: Terminal) =>
     },
     args: { ...settingFlags(['api_url']), ...firstStartFlags },
     async run({ args }) {
-      const loaded = readSettings(args, terminal.environment).settings
-      holdDirectory(loaded.data)
-      const settings = settle(loaded)
-      const children: Child[] = []
-      const stop = stopRequest(children)
-      try {
-        const started = await Promise.race([start(settings, children, terminal, stop), stop.asked.then(() => null)])
-        if (started) {
-          await announce({ settings, ...started, args, terminal })
-          for (const child of children) child.announced()
-        }
-        await stop.asked
-      } finally {
-        await stopAll(children, settings.drain_seconds * 1000)
-      }
+      const { settings } = readSettings(args, terminal.environment)
+      await serveHost(settings, terminal, (started) => announce({ ...started, args, terminal }))
       process.exit(0)
     },
   })
+
+/** What is served, once all of it is ready. */
+export interface Served extends Started {
+  /** With the ports that were taken. */
+  settings: Settings
+}
+
+/**
+ * Serves all on this host until a signal asks it to stop. `say` tells that all is ready, and is given what resolves when
+ * a stop is asked for; where it fails, all stops.
+ */
+export async function serveHost(
+  loaded: Settings,
+  terminal: Terminal,
+  say: (served: Served, stopAsked: Promise<void>) => Promise<void>,
+): Promise<void> {
+  holdDirectory(loaded.data)
+  const settings = settle(loaded)
+  const children: Child[] = []
+  const stop = stopRequest(children)
+  try {
+    const started = await Promise.race([start(settings, children, terminal, stop), stop.asked.then(() => null)])
+    if (started) {
+      await say({ settings, ...started }, stop.asked)
+      for (const child of children) child.announced()
+    }
+    await stop.asked
+  } finally {
+    await stopAll(children, settings.drain_seconds * 1000)
+  }
+}
 
 /** Takes the lock for as long as this process lives. */
 export function holdDirectory(data: string): void {

@@ -103,7 +103,9 @@ function minOf(prices: readonly Price[]): number | null {
 }
 
 const targetsSchema = z
-  .array(z.looseObject({ provider_id: z.string(), upstream_model: z.string().optional(), price: z.unknown() }))
+  .array(
+    z.looseObject({ provider_id: z.string(), upstream_model: z.string().optional(), price: z.unknown().optional() }),
+  )
   .nullable()
 
 /** Where a model can be answered, with the price that its record states for each. */

@@ -25,22 +25,27 @@ export function ProviderTest({ provider, name }: { provider: ListedRecord; name:
   )
 }
 
-function Tested({ provider, name, close }: { provider: ListedRecord; name: string; close(): void }) {
-  const path = `/v1/catalog/providers/${encodeURIComponent(provider.id)}/test`
-  const found = useLoaded(`test ${provider.id}`, (signal) => request<Trial>('POST', path, { body: {}, signal }))
+const Tested = ({ provider, name, close }: { provider: ListedRecord; name: string; close(): void }) => (
+  <Dialog title={`Test ${name}`} broad close={close}>
+    <ProviderTrial id={provider.id} />
+    <div class="row end">
+      <button type="button" onClick={close}>
+        Close
+      </button>
+    </div>
+  </Dialog>
+)
+
+/** Tries a provider and says what works. */
+export function ProviderTrial({ id }: { id: string }) {
+  const path = `/v1/catalog/providers/${encodeURIComponent(id)}/test`
+  const found = useLoaded(`test ${id}`, (signal) => request<Trial>('POST', path, { body: {}, signal }))
   return (
-    <Dialog title={`Test ${name}`} broad close={close}>
-      <Show of={found} rows={3}>
-        {({ steps }) => (
-          <Facts facts={steps.map(({ step, ok, message }) => [`${humanize(step)} ${wordOf(ok)}`, message] as const)} />
-        )}
-      </Show>
-      <div class="row end">
-        <button type="button" onClick={close}>
-          Close
-        </button>
-      </div>
-    </Dialog>
+    <Show of={found} rows={3}>
+      {({ steps }) => (
+        <Facts facts={steps.map(({ step, ok, message }) => [`${humanize(step)} ${wordOf(ok)}`, message] as const)} />
+      )}
+    </Show>
   )
 }
 

@@ -6,6 +6,7 @@ import type { ChartSeries } from '../../parts/chart.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import type { Loaded } from '../../parts/loaded.tsx'
 import { hasPermission } from '../../session.ts'
+import { FirstHour } from '../first-hour/first-hour.tsx'
 import { bucketsOf, ChartPanel, useSeries, valuesAt } from '../traffic/series.tsx'
 import { otherName, spendOf } from '../traffic/spend-lines.ts'
 import { BudgetsInUse } from './budgets-in-use.tsx'
@@ -25,6 +26,7 @@ export function Overview() {
   return (
     <>
       <PageHeader title="Overview" />
+      <FirstHour />
       <Status />
       <Figures answered={answered} byVerdict={byVerdict} />
       <div class="charts">

@@ -1,0 +1,35 @@
+import { expect, test } from 'bun:test'
+import { type FirstHourRecords, stepsTaken } from './steps.ts'
+
+const fresh: FirstHourRecords = {
+  providers: [{ id: 'sim', kind: 'simulator', allow_unlisted_models: true }],
+  models: [{ provider_id: 'sim' }],
+  tokens: [{ roles: ['owner'] }],
+  request: null,
+  hasPolicy: false,
+  hasBudget: false,
+}
+
+test('counts neither the simulator, nor its models, nor the token of the administrator', () => {
+  expect([...stepsTaken(fresh)]).toEqual([])
+})
+
+test('takes a provider that serves unlisted models for a model', () => {
+  const openai = { id: 'open', kind: 'openai', allow_unlisted_models: true }
+  expect([...stepsTaken({ ...fresh, providers: [openai] })]).toEqual(['provider', 'model'])
+  const strict = { id: 'open', kind: 'openai', allow_unlisted_models: false }
+  expect([...stepsTaken({ ...fresh, providers: [strict] })]).toEqual(['provider'])
+})
+
+test('counts each other step by its record', () => {
+  const taken = stepsTaken({
+    ...fresh,
+    providers: [{ id: 'open', kind: 'openai', allow_unlisted_models: false }],
+    models: [{ provider_id: 'open' }],
+    tokens: [{ roles: ['owner'] }, { roles: ['member'] }],
+    request: { event_id: 'id', timestamp: '2026-11-01T00:00:00.000Z' },
+    hasPolicy: true,
+    hasBudget: true,
+  })
+  expect([...taken]).toEqual(['provider', 'model', 'token', 'request', 'policy', 'budget'])
+})
