@@ -1,8 +1,4 @@
-/**
- * How far sinks are behind: for their records, for metrics and for alerts.
- *
- * SQL text: a range of positions that the primary key finds.
- */
+/** How far sinks are behind: for their records, for metrics and for alerts. */
 
 import { logOf } from '../events/engine/log-of.ts'
 import { readLogHead } from '../events/log/segment-rows.ts'
@@ -24,7 +20,8 @@ export async function progressOf(ledger: Database, all: readonly SinkAndDelivery
     all.map(async ({ sink, delivery }) => {
       const { position, failures, error, retryAt, delivered, refused, lost, deliveredAt } = delivery
       const lag = Math.max(0, next - position)
-      const since = lag === 0 ? now : await happenedAt(ledger, position)
+      // A sink is not late with what happened before it was made.
+      const since = lag === 0 ? now : Math.max(sink.createdAt, await happenedAt(ledger, position, now))
       return {
         state: stateOf(sink.enabled === 1, delivery, lag),
         lag_records: lag,
@@ -43,9 +40,10 @@ function stateOf(isEnabled: boolean, { failures }: Delivery, lag: number): (type
   return lag === 0 ? 'caught_up' : 'delivering'
 }
 
-/** About when the record at a position happened: the first one of its block. */
-async function happenedAt(ledger: Reader, position: number): Promise<number> {
-  return (await logOf(ledger).timeAt(position)) ?? Date.now()
+/** When the first record from a position on happened; `now` where there is none. */
+async function happenedAt(ledger: Reader, from: number, now: number): Promise<number> {
+  for await (const { at } of logOf(ledger).records({ from, before: from + 1 })) return at
+  return now
 }
 
 /** The lag of every sink that is not disabled, as metrics and alerts see it. */

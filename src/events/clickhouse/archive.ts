@@ -232,15 +232,6 @@ export class Archive {
     )
     return row?.at ?? null
   }
-
-  /** When the record at a position happened; null where it is not here. */
-  async timeAt(position: number): Promise<number | null> {
-    const [row] = await this.table.rows<{ at: number }>(
-      `SELECT at FROM ${recordsTable} WHERE position = {position:UInt64} LIMIT 1`,
-      { position },
-    )
-    return row?.at ?? null
-  }
 }
 
 function storedRecord(row: StoredRow): StoredRecord {

@@ -50,9 +50,6 @@ export function movedLog(ledger: Reader, archive: Archive): EventLog {
       const moved = await archive.nextTime(from, await movedUpTo(ledger))
       return inLedger === null || moved === null ? (inLedger ?? moved) : Math.min(inLedger, moved)
     },
-    async timeAt(position) {
-      return position < (await movedUpTo(ledger)) ? await archive.timeAt(position) : await recent.timeAt(position)
-    },
     async arrived(behind, window) {
       const found = await recent.arrived(behind, window)
       const boundary = await movedUpTo(ledger)

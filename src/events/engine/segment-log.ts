@@ -37,13 +37,6 @@ export const segmentLog = (ledger: Reader): EventLog => ({
     )
     return row?.at ?? null
   },
-  async timeAt(position) {
-    const [row] = await ledger.read<{ at: number | null }>(
-      'select first_at as at from event_blocks where first_position <= ? order by first_position desc limit 1',
-      [position],
-    )
-    return row?.at ?? null
-  },
   async arrived(behind, window) {
     const { sql, args } = blocksBehind(behind, window)
     const [row] = await ledger.read<{ first: number | null; last: number }>(
