@@ -14,6 +14,7 @@ import { recordChange } from '../members/member-event.ts'
 import { findTeam } from '../members/teams/stored-team.ts'
 import { alertEvent, given } from './alert-event.ts'
 import { type AlertRecord, alertConfig, alertResource } from './alert-resource.ts'
+import { checkAlert } from './check-alert.ts'
 import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
 import { Round } from './conditions/round.ts'
@@ -95,24 +96,11 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
 
 const taken = { param: 'name', message: 'There is an alert of this name already' }
 
-/** Refuses what no schema can: a scope that the condition does not have, and channels that are not there. */
+/** Refuses what its condition has not, and teams and channels that are not there. */
 async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promise<void> {
   const alert = requireKnown(row)
-  const { scopes } = conditionRow(alert.condition)
+  checkAlert(alert.condition, configOf(row))
   const { kind } = alert.scope
-  if (kind !== 'organization' && !scopes.includes(kind)) {
-    const possible = ['organization', ...scopes].join(', ')
-    throw new Failure('invalid_parameter', {
-      param: 'scope.kind',
-      message: `The condition ${alert.condition} is for one of: ${possible}`,
-    })
-  }
-  if (alert.reasons.length > 0 && (alert.condition !== 'refusals' || (kind !== 'organization' && kind !== 'team'))) {
-    throw new Failure('invalid_parameter', {
-      param: 'reasons',
-      message: 'Reasons can be chosen for refusals of the organization or a team',
-    })
-  }
   if (kind === 'team' && (await findTeam(ledger, alert.scope.id ?? '')) === null) {
     throw new Failure('invalid_parameter', { param: 'scope.id', message: 'There is no such team' })
   }
