@@ -49,7 +49,11 @@ test("the control plane's page of metrics has the names, labels and help texts o
   const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
   const sink = { name: 'siem', kind: 'http', failing: false, lagRecords: 1, lagSeconds: 2, refused: 0, lost: 0 }
   const sinks = async () => [sink]
-  const metrics = createControlPlaneMetrics({ connectedWorkers: async () => 2, stateReads, doctorReport, sinks })
+  const verifyReport = async () => ({ examinedAt: 1000, findings: [{ what: 'event.altered' }] })
+  const channels = [{ name: 'Mail', kind: 'email', failing: false, waiting: 1 }]
+  const alerts = async () => ({ open: [{ severity: 'warning', count: 1 }], channels })
+  const connectedWorkers = async () => 2
+  const metrics = createControlPlaneMetrics({ connectedWorkers, stateReads, doctorReport, verifyReport, sinks, alerts })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.ingested([{ event_type: 'decision' }])
   metrics.propagated(0.03)
