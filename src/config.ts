@@ -248,6 +248,9 @@ const shape = {
   doctor_interval_seconds: whole(1, 3600)
     .default(60)
     .describe('How often doctor examines the installation by itself, on one of the control planes'),
+  verify_interval_seconds: whole(1, 7 * 86_400)
+    .default(3600)
+    .describe('How often one of the control planes verifies by itself the events that came since the last time'),
   outbox_segment_bytes: whole(256 * 1024, 256 * mebibyte)
     .default(4 * mebibyte)
     .describe("The size of one segment file of a gateway's outbox"),

@@ -29,12 +29,19 @@ const thresholds = z
   .min(1)
   .max(5)
   .describe('From where on it fires; of several each fires once. Usual ones and their units are in the handbook')
-const windowMinutes = z.number().int().min(1).max(1440).describe('How far it looks back, where it counts requests')
+const windowMinutes = z
+  .number()
+  .int()
+  .min(1)
+  .max(1440)
+  .describe('How far it looks back: for error_rate, refusals and bound_violated')
 const atLeast = z
   .number()
   .min(0)
   .max(1_000_000_000)
-  .describe('The least before it fires: refused requests, requests of the provider, or US dollars in the window')
+  .describe(
+    'The least before it fires: refused requests for refusals, requests of the provider for error_rate, US dollars of the hour for spend_rate',
+  )
 
 const fields = {
   name: nameText(100).describe('What it is called'),

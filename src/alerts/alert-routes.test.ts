@@ -59,12 +59,15 @@ test('makes, changes and deletes an alert, each with an event and a version', as
   expect(made.json).toMatchObject({ thresholds: [60, 600], window_minutes: null, at_least: null })
   const one = `/v1/alerts/${made.json.id}`
   expect((await asAdmin('PATCH', one, { enabled: false }, { 'if-match': '"0"' })).status).toBe(412)
-  const changed = await asAdmin('PATCH', one, { thresholds: null, quiet_minutes: 5 })
+  for (const field of ['window_minutes', 'at_least']) {
+    expect((await asAdmin('PATCH', one, { [field]: 5 })).json.error?.param).toBe(field)
+  }
+  const changed = await asAdmin('PATCH', one, { thresholds: null, window_minutes: null, quiet_minutes: 5 })
   expect(changed.json).toMatchObject({ thresholds: [300], quiet_minutes: 5, version: 2 })
   expect((await asAdmin('DELETE', one)).status).toBe(200)
   expect((await asAdmin('GET', one)).status).toBe(404)
   const [updated] = await recordedEvents(plane.store.ledger, 'alert.updated')
-  expect(updated?.details).toMatchObject({ name: 'Sinks', fields: ['thresholds', 'quiet_minutes'] })
+  expect(updated?.details).toMatchObject({ name: 'Sinks', fields: ['thresholds', 'window_minutes', 'quiet_minutes'] })
 })
 
 test('refuses what does not fit a condition, and names the field', async () => {
@@ -86,6 +89,12 @@ test('refuses what does not fit a condition, and names the field', async () => {
     expect(made.json.error?.message).toContain(`There is no ${kind} `)
   }
   expect(await fault(path, { ...good, condition: 'error_rate', reasons: ['policy.*'] })).toEqual([422, 'reasons'])
+  for (const condition of ['sink_lag', 'spend_rate', 'budget_share']) {
+    expect(await fault(path, { ...good, condition, window_minutes: 5 })).toEqual([422, 'window_minutes'])
+  }
+  for (const condition of ['token_expiring', 'bound_violated', 'doctor_finding']) {
+    expect(await fault(path, { ...good, condition, at_least: 5 })).toEqual([422, 'at_least'])
+  }
   expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
   expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])
   expect(await fault(path, { ...good, thresholds: [] })).toEqual([422, 'thresholds'])

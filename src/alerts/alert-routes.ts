@@ -13,6 +13,7 @@ import { timestamp } from '../lib/clock.ts'
 import { recordChange } from '../members/member-event.ts'
 import { alertEvent, given } from './alert-event.ts'
 import { type AlertRecord, alertConfig, alertResource } from './alert-resource.ts'
+import { checkAlert } from './check-alert.ts'
 import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
 import { Round } from './conditions/round.ts'
@@ -97,24 +98,10 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
 
 const taken = { param: 'name', message: 'There is an alert of this name already' }
 
-/** Refuses what no schema can: a kind of scope that the condition does not have, and channels that are not there. */
+/** Refuses fields that its condition does not have, and channels that are not there. */
 async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promise<void> {
   const alert = requireKnown(row)
-  const { scopes } = conditionRow(alert.condition)
-  const { kind } = alert.scope
-  if (kind !== 'organization' && !scopes.includes(kind)) {
-    const possible = ['organization', ...scopes].join(', ')
-    throw new Failure('invalid_parameter', {
-      param: 'scope.kind',
-      message: `The condition ${alert.condition} is for one of: ${possible}`,
-    })
-  }
-  if (alert.reasons.length > 0 && (alert.condition !== 'refusals' || (kind !== 'organization' && kind !== 'team'))) {
-    throw new Failure('invalid_parameter', {
-      param: 'reasons',
-      message: 'Reasons can be chosen for refusals of the organization or a team',
-    })
-  }
+  checkAlert(alert.condition, configOf(row))
   const known = new Set((await knownChannels(ledger, alert.channelIds)).map(({ id }) => id))
   const missing = alert.channelIds.findIndex((id) => !known.has(id))
   if (missing < 0) return

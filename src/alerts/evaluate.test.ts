@@ -245,6 +245,31 @@ test('of very many things it tells the worst, and how many more there are', asyn
   expect(firings[0]?.subject).toBe('sink 499')
 })
 
+test('of very many things none is over because others are worse now', async () => {
+  await made.alert('sink_lag')
+  const names = Array.from({ length: subjectsAtMost + 5 }, (_, index) => `sink ${index}`)
+  made.sources.sinkLag = async () => names.map((name, index) => found(name, 1000 + index))
+  await evaluate()
+  made.sources.sinkLag = async () => names.map((name, index) => found(name, 1000 - index))
+  await evaluate()
+  expect((await told()).filter(([, over]) => over)).toEqual([])
+  expect(await made.firings()).toHaveLength(subjectsAtMost + 1)
+})
+
+test('what ends after longer than history is kept is told that it is over', async () => {
+  await made.alert('sink_lag')
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  made.sources.sinkLag = async () => [found('splunk', 4000)]
+  await evaluate()
+  made.clock.advance(40 * day)
+  made.sources.sinkLag = async () => []
+  await evaluate()
+  expect((await made.deliveries()).map(({ kind, state }) => [kind, state])).toEqual([
+    ['fired', 'pending'],
+    ['resolved', 'pending'],
+  ])
+})
+
 test('two control planes that evaluate at the same time tell each thing once', async () => {
   await made.alert('sink_lag')
   const channel = await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })

@@ -67,8 +67,8 @@ export async function evaluateAlerts(dependencies: AlertDependencies): Promise<v
   for (const alert of alerts) {
     try {
       const measured = await measures[alert.condition](alert, round)
-      if (measured !== null)
-        await keep(dependencies, round.now, alert, reachedBy(alert, measured), open.get(alert.id) ?? [])
+      const known = open.get(alert.id) ?? []
+      if (measured !== null) await keep(dependencies, round.now, alert, reachedBy(alert, measured, known), known)
     } catch (error) {
       log.error({ alert: alert.id, error: String(error) }, 'An alert could not be evaluated and will be tried again')
     }
@@ -76,8 +76,14 @@ export async function evaluateAlerts(dependencies: AlertDependencies): Promise<v
   await ledger.write(removeOldFirings(round.now - settings.event_retention_days * day), {})
 }
 
-/** What has reached which thresholds. Of many subjects those furthest beyond theirs. */
-export function reachedBy(alert: Alert, measured: readonly Measured[]): Reached[] {
+/** What has reached which thresholds. Of many subjects those that are open already, then those furthest beyond theirs. */
+export function reachedBy(
+  alert: Alert,
+  measured: readonly Measured[],
+  open: readonly Pick<FiringRow, 'subject'>[] = [],
+): Reached[] {
+  const known = new Set(open.map(({ subject }) => subject))
+  const isKnown = ({ measured: { subject } }: { measured: Measured }) => Number(known.has(subject))
   const { fires } = conditionRow(alert.condition)
   const sign = fires === 'at_least' ? 1 : -1
   const over = measured
@@ -86,7 +92,7 @@ export function reachedBy(alert: Alert, measured: readonly Measured[]): Reached[
       reached: alert.thresholds.filter((threshold) => sign * (each.value - threshold) >= 0),
     }))
     .filter(({ reached }) => reached.length > 0)
-    .toSorted((left, right) => sign * (right.measured.value - left.measured.value))
+    .toSorted((left, right) => isKnown(right) - isKnown(left) || sign * (right.measured.value - left.measured.value))
   const told = over.slice(0, subjectsAtMost)
   const more = over.length - told.length
   return [

@@ -194,18 +194,14 @@ export const deliveriesOf = (ledger: Reader, firingIds: readonly string[]): Prom
     .where(isOneOf(alertDeliveries.firingId, firingIds))
     .orderBy(alertDeliveries.id)
 
-/** Removes history before an instant, a bounded part at a time. */
-export const removeOldFirings = (before: number): Statement[] => [
-  {
-    sql: `delete from alert_deliveries where firing_id in (
-      select id from alert_firings where fired_at < ? and resolved_at is not null limit 500)`,
-    args: [before],
-  },
-  {
-    sql: 'delete from alert_firings where id in (select id from alert_firings where fired_at < ? and resolved_at is not null limit 500)',
-    args: [before],
-  },
-]
+/** Removes what was over before an instant, a bounded part at a time. */
+export const removeOldFirings = (before: number): Statement[] => {
+  const old = 'select id from alert_firings where fired_at < ?1 and resolved_at < ?1 limit 500'
+  return [
+    { sql: `delete from alert_deliveries where firing_id in (${old})`, args: [before] },
+    { sql: `delete from alert_firings where id in (${old})`, args: [before] },
+  ]
+}
 
 /**
  * Takes or keeps the lease to evaluate: whether this control plane has it. It is compared in the time of the database,

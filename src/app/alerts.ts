@@ -3,6 +3,7 @@
  * receiver nor a slow evaluation holds other work up. What alerts need is loaded at the first round, not at a start.
  */
 import type { AlertDependencies, Measured } from '../alerts/dependencies.ts'
+import { type KeptFinding, readVerifyReport, subjectOf } from '../events/verify/background.ts'
 import type { Log } from '../lib/log/log.ts'
 import { Rounds } from '../lib/rounds.ts'
 import { readReport } from '../operation/doctor-report.ts'
@@ -20,6 +21,7 @@ export const alertDependencies = ({ shared, settings, workers, addresses }: Part
     targets: () => workers.targets(),
     sinkLag: () => lagOfSinks(shared),
     doctor: () => doctorFindings(shared),
+    verify: () => verifyFindings(shared),
   },
 })
 
@@ -41,6 +43,21 @@ async function doctorFindings({ ledger }: Parts['shared']): Promise<Measured[] |
     value: level === 'fail' ? 2 : 1,
     about: () => `${what}. ${todo}`,
   }))
+}
+
+async function verifyFindings({ ledger }: Parts['shared']): Promise<Measured[] | null> {
+  const { examinedAt, findings } = await readVerifyReport(ledger)
+  if (examinedAt === null) return null
+  return findings.map((each) => ({
+    subject: subjectOf(each),
+    value: 1,
+    about: () => `${each.message}${placeOf(each)}. gatehouse events verify names each.`,
+  }))
+}
+
+const placeOf = ({ chain, from, to }: KeptFinding): string => {
+  const numbers = from === null ? '' : ` ${from}${to === null || to === from ? '' : ` to ${to}`}`
+  return chain === null && numbers === '' ? '' : ` (${chain ?? 'the log'}${numbers})`
 }
 
 /** `start`, and `stop`, which waits for the rounds that run. */

@@ -1,6 +1,7 @@
 /** The parts of a control plane, connected with each other. */
 import { randomBytes } from 'node:crypto'
 import { join, resolve } from 'node:path'
+import { alertStanding } from '../alerts/alert-standing.ts'
 import type { Settings } from '../config.ts'
 import { createRecorder } from '../events/change.ts'
 import { archiveReport, unmovedRecords } from '../events/clickhouse/archive-state.ts'
@@ -8,6 +9,7 @@ import { movedLog } from '../events/clickhouse/moved-log.ts'
 import { keepLogIn } from '../events/engine/log-of.ts'
 import type { ExportRunner } from '../events/export/export-runner.ts'
 import { createProof } from '../events/proof/proof.ts'
+import { readVerifyReport } from '../events/verify/background.ts'
 import { connectedWorkers } from '../fleet/coordinator/connected-workers.ts'
 import { createFleet } from '../fleet/coordinator/coordinator.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -70,8 +72,10 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
     connectedWorkers: () => connectedWorkers(ledger),
     stateReads: () => workers.stateReads(),
     doctorReport: () => readReport(ledger),
+    verifyReport: () => readVerifyReport(ledger),
     sinks: () => sinkLags(ledger, clock.now()),
     unmoved: async () => (archive === null ? nothingUnmoved : await unmovedRecords(ledger, movesBefore())),
+    alerts: () => alertStanding(ledger),
   })
   const callers = new WeakMap<Request, string>()
   const lastUse = createLastUse(ledger)

@@ -6,6 +6,7 @@
 import { resolve } from 'node:path'
 import { createAnswerStore } from '../api/answer-store.ts'
 import { type ApplicationOptions, createApplication } from '../api/application.ts'
+import { verifyRounds } from '../events/verify/background.ts'
 import { listenOn, localUrl } from '../lib/http/listen.ts'
 import { pathOf, withAddress } from '../lib/http/request-path.ts'
 import { Rounds } from '../lib/rounds.ts'
@@ -174,6 +175,8 @@ function serve(
   merging.start()
   const rechecking = recheckingRounds(parts, log)
   rechecking.start()
+  const verifying = verifyRounds({ ...shared, settings, seen: proof.seen })
+  verifying.start()
   watch.start()
   const alerting = alertRounds(parts, log)
   alerting.start()
@@ -182,7 +185,14 @@ function serve(
   return {
     async drain() {
       draining = true
-      await Promise.all([housekeeping.stop(), merging.stop(), rechecking.stop(), watch.stop(), alerting.stop()])
+      await Promise.all([
+        housekeeping.stop(),
+        merging.stop(),
+        rechecking.stop(),
+        watch.stop(),
+        alerting.stop(),
+        verifying.stop(),
+      ])
       await (await exports()).stop()
       await proof.stop()
       await sinks.stop()

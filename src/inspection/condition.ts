@@ -4,6 +4,7 @@
  * that names a member which is not there, does not hold.
  */
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
+import { z } from 'zod'
 import { Failure } from '../failure.ts'
 
 export const longestCondition = 2000
@@ -23,16 +24,22 @@ function environmentOf(variable: string): Environment {
   return made
 }
 
+interface ConditionOptions {
+  variable: string
+  /** The field that an error names. */
+  param: string
+  /** What the variable holds; a condition on a member that it cannot have is refused. Absent: it may hold anything. */
+  schema?: z.ZodType
+}
+
 /** Compiles a condition on `variable`. Throws `invalid_parameter` for the field `param` with the reason. */
-export function compileCondition(
-  expression: string,
-  { variable, param }: { variable: string; param: string },
-): Condition {
+export function compileCondition(expression: string, { variable, param, schema }: ConditionOptions): Condition {
   const refused = (reason: string, cause?: unknown): Failure =>
     new Failure('invalid_parameter', { param, message: `The ${param} ${reason}`, cause })
   if (expression.length > longestCondition) throw refused(`is longer than ${longestCondition} characters`)
   const evaluate = parsed(expression, variable, refused)
   requireSimple(evaluate.ast, refused)
+  if (schema !== undefined) requireMembers(evaluate.ast, { variable, schema }, refused)
   const { valid, type, error } = evaluate.check()
   if (!valid) throw refused(reasonOf(error), error)
   if (type !== 'bool') throw refused(`gives ${type}, not true or false: compare the member with a value`)
@@ -59,17 +66,73 @@ const unbounded: ReadonlySet<unknown> = new Set(['all', 'exists', 'exists_one', 
 
 /** Throws for calls whose cost is not bounded by the length of a member. */
 function requireSimple(root: ASTNode, refused: Refuse): void {
-  const visit = (value: unknown): void => {
-    if (Array.isArray(value)) for (const each of value) visit(each)
-    if (typeof value !== 'object' || value === null || !('op' in value) || !('args' in value)) return
-    const [name] = Array.isArray(value.args) ? value.args : []
-    if (value.op === 'id' && value.args === 'cel') throw refused('names cel, which is not supported')
-    if ((value.op === 'rcall' || value.op === 'call') && unbounded.has(name)) {
+  for (const { op, args } of nodesOf(root)) {
+    const [name] = Array.isArray(args) ? args : []
+    if (op === 'id' && args === 'cel') throw refused('names cel, which is not supported')
+    if ((op === 'rcall' || op === 'call') && unbounded.has(name)) {
       throw refused(`uses ${String(name)}(), which is not supported here: use ==, in, startsWith() and endsWith()`)
     }
-    visit(value.args)
   }
-  visit(root)
+}
+
+interface Node {
+  op: unknown
+  args: unknown
+}
+
+function* nodesOf(value: unknown): Generator<Node, void, undefined> {
+  if (Array.isArray(value)) for (const each of value) yield* nodesOf(each)
+  if (!isNode(value)) return
+  yield value
+  yield* nodesOf(value.args)
+}
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && 'op' in value && 'args' in value
+
+/** Throws for a member that what the schema describes cannot have: `event.modle`, `event["modle"]`, `"modle" in event`. */
+function requireMembers(root: ASTNode, options: { variable: string; schema: z.ZodType }, refused: Refuse): void {
+  for (const node of nodesOf(root)) {
+    const [holder, name] = memberOf(node) ?? []
+    const place = placeOf(holder, options)
+    if (place === null || typeof name !== 'string' || !(place.schema instanceof z.ZodObject)) continue
+    const { shape, def } = place.schema
+    // Of an object that may hold more than is described nobody can say what it lacks.
+    if (Object.hasOwn(shape, name) || def.catchall instanceof z.ZodUnknown) continue
+    throw refused(
+      `names ${place.path}.${name}, which there never is: ${place.path} has ${Object.keys(shape).join(', ')}`,
+    )
+  }
+}
+
+/** What a node reads, or asks for, of what: a member by its name. */
+function memberOf({ op, args }: Node): [holder: unknown, name: unknown] | null {
+  if (!Array.isArray(args)) return null
+  const nameOf = (value: unknown) => (isNode(value) && value.op === 'value' ? value.args : value)
+  if (op === '.' || op === '.?' || op === '[]' || op === '[?]') return [args[0], nameOf(args[1])]
+  return op === 'in' ? [args[1], nameOf(args[0])] : null
+}
+
+interface SchemaPlace {
+  path: string
+  schema: z.ZodType
+}
+
+/** Where a node leads from the variable, and what is there; null where the schema does not say. */
+function placeOf(node: unknown, { variable, schema }: { variable: string; schema: z.ZodType }): SchemaPlace | null {
+  if (!isNode(node)) return null
+  if (node.op === 'id') return node.args === variable ? { path: variable, schema: bare(schema) } : null
+  const [holder, name] = node.op === 'in' ? [] : (memberOf(node) ?? [])
+  const place = placeOf(holder, { variable, schema })
+  if (place === null || typeof name !== 'string' || !(place.schema instanceof z.ZodObject)) return null
+  const member: unknown = Object.hasOwn(place.schema.shape, name) ? place.schema.shape[name] : undefined
+  return member instanceof z.ZodType ? { path: `${place.path}.${name}`, schema: bare(member) } : null
+}
+
+const bare = (schema: z.ZodType): z.ZodType => {
+  const inner: unknown =
+    schema instanceof z.ZodOptional || schema instanceof z.ZodNullable ? schema.unwrap() : undefined
+  return inner instanceof z.ZodType ? bare(inner) : schema
 }
 
 const reasonOf = (error: unknown): string =>

@@ -1,6 +1,6 @@
 /** What of a sink no schema can say: the address of each kind, the parts that belong to it, its credentials. */
 import { Failure } from '../failure.ts'
-import { compileFilter } from './formats/filter.ts'
+import { requireFilter } from './formats/filter.ts'
 import { sinkKindOf } from './kinds/index.ts'
 import { brokersOf } from './kinds/kafka.ts'
 import type { SinkConfig, SinkCredentials, SinkFormat, SinkKindName } from './sink-resource.ts'
@@ -32,7 +32,7 @@ export function checkSink(
   }
   const missing = needs.find((name) => credentials[name] === undefined)
   if (missing !== undefined) throw wrong(`credentials.${missing}`, `A sink of the kind ${kind} needs this`)
-  if (filter !== null) compileFilter(filter)
+  if (filter !== null) requireFilter(filter)
   const { protocol, hosts } = kind === 'kafka' ? kafkaAddress(url) : address(url)
   if (protocol !== `${schemes.tls}:` && protocol !== `${schemes.plain}:`) {
     throw wrong('url', `Write an address that begins with ${schemes.tls}://`)

@@ -1,13 +1,9 @@
-/**
- * How far sinks are behind: for their records, for metrics and for alerts.
- *
- * SQL text: a range of positions that the primary key finds.
- */
+/** How far sinks are behind: for their records, for metrics and for alerts. */
 
 import { logOf } from '../events/engine/log-of.ts'
 import { readLogHead } from '../events/log/segment-rows.ts'
 import { timestamp } from '../lib/clock.ts'
-import type { Database, Reader } from '../store/open.ts'
+import type { Database } from '../store/open.ts'
 import type { SinkReading } from '../telemetry/metrics.ts'
 import { type Delivery, readDeliveries, type SinkAndDelivery } from './delivery/cursor.ts'
 import type { SinkReply, sinkStates } from './sink-resource.ts'
@@ -24,7 +20,8 @@ export async function progressOf(ledger: Database, all: readonly SinkAndDelivery
     all.map(async ({ sink, delivery }) => {
       const { position, failures, error, retryAt, delivered, refused, lost, deliveredAt } = delivery
       const lag = Math.max(0, next - position)
-      const since = lag === 0 ? now : await happenedAt(ledger, position)
+      // A sink is not late with what happened before it was made.
+      const since = lag === 0 ? now : Math.max(sink.createdAt, (await logOf(ledger).timeAt(position)) ?? now)
       return {
         state: stateOf(sink.enabled === 1, delivery, lag),
         lag_records: lag,
@@ -41,11 +38,6 @@ function stateOf(isEnabled: boolean, { failures }: Delivery, lag: number): (type
   if (!isEnabled) return 'disabled'
   if (failures > 0) return 'failing'
   return lag === 0 ? 'caught_up' : 'delivering'
-}
-
-/** About when the record at a position happened: the first one of its block. */
-async function happenedAt(ledger: Reader, position: number): Promise<number> {
-  return (await logOf(ledger).timeAt(position)) ?? Date.now()
 }
 
 /** The lag of every sink that is not disabled, as metrics and alerts see it. */

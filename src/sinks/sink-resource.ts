@@ -183,7 +183,10 @@ const sinkSchema = z.object({
   credential_names: z.array(z.string()).describe('Which credentials are stored; of headers each: headers.NAME'),
   state: z.enum(sinkStates),
   lag_records: z.number().int().describe('How many records it has not got yet'),
-  lag_seconds: z.number().int().describe('How long ago the oldest of them happened'),
+  lag_seconds: z
+    .number()
+    .int()
+    .describe('How long the oldest of them waits: since it happened, or since the sink was made'),
   delivered: z.number().int().describe('Records, or events, that it took, since it was made'),
   refused: z.number().int().describe('Those that it refused; an event names each'),
   lost: z.number().int().describe('Records that retention removed before it had them'),

@@ -73,6 +73,7 @@ test('names the field of what it refuses', async () => {
     [{ credentials: {} }, 'credentials.token'],
     [{ filter: 'event.' }, 'filter'],
     [{ filter: 'request.model == "x"' }, 'filter'],
+    [{ filter: 'event.model == "x"' }, 'filter'],
     [{ kind: 'otlp', url: 'https://otlp.example.com', format: 'records' }, 'format'],
     [{ s3: { bucket: 'b' } }, 's3'],
     [s3, 's3'],
@@ -84,6 +85,38 @@ test('names the field of what it refuses', async () => {
   ]
   for (const [change, param] of cases) {
     expect([change, ...(await refused('POST', path, { ...valid(), ...change }))]).toEqual([change, 422, param])
+  }
+})
+
+test('names the member of a filter that no event has, and those that events have', async () => {
+  const filtered = async (filter: string, method = 'POST', at = path) => {
+    const { status, json } = await call(method, at, method === 'POST' ? { ...valid(), filter } : { filter })
+    return [status, json.error?.message ?? null]
+  }
+  const ofEvents = expect.stringMatching(
+    /names event\.modle, which there never is: event has event_id, event_type, .*details/,
+  )
+  const ofAttribution = expect.stringMatching(
+    /event\.event_attribution\.team, which there never is: .* has token_id, team_id/,
+  )
+  for (const filter of ['event.modle == "x"', 'event["modle"] == "x"', '"modle" in event', '!has(event.modle)']) {
+    expect([filter, ...(await filtered(filter))]).toEqual([filter, 422, ofEvents])
+  }
+  expect(await filtered('event.verdict == "deny" && event.event_attribution.team == "x"')).toEqual([422, ofAttribution])
+  expect(await filtered('event.event_cost_attribution.costs > 1.0')).toEqual([
+    422,
+    expect.stringContaining('has currency, cost'),
+  ])
+  const { id } = (await call('POST', path, valid())).json
+  expect(await filtered('event.modle == "x"', 'PATCH', `${path}/${id}`)).toEqual([422, ofEvents])
+  for (const filter of [
+    'event.event_attribution.dimensions.customer == "acme"',
+    'event.details.status >= 400 || event.details["of a later version"] == 1',
+    'event.metadata["any label"] == "x" && event.settlements[0].amount > 0',
+    '"customer" in event.event_attribution.dimensions',
+    'event.event_cost_attribution.cost > 0.5',
+  ]) {
+    expect([filter, ...(await filtered(filter))]).toEqual([filter, 201, null])
   }
 })
 

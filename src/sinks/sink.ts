@@ -72,8 +72,8 @@ export interface ReceiverTools {
 export interface SinkKind {
   /** The formats it can be sent; the first is what a sink has that names none. */
   formats: readonly [SinkFormat, ...SinkFormat[]]
-  /** Whether records in it can be proved: each parcel goes with its proof. */
-  proves: boolean
+  /** Whether records in it can be proved: each parcel goes with its proof, as an object beside it or a line behind it. */
+  proves: 'object' | 'line' | false
   /** The schemes of its address; the last ones are without TLS. */
   schemes: { tls: string; plain: string }
   /** The part of the record that is its own. */

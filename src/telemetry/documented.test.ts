@@ -6,11 +6,6 @@ import { createControlPlaneMetrics } from './metrics.ts'
 import { attribute } from './span.ts'
 import { noTracer } from './tracer.ts'
 
-const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
-const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
-const unmoved = async () => ({ records: 3, seconds: 7 })
-const sinks = async () => []
-
 const documented = async (section: string): Promise<Record<string, string>> => {
   const text = await Bun.file(new URL('../handbook/reference/metrics.md', import.meta.url)).text()
   const rows = (text.split(`## ${section}`)[1] ?? '').split('## ')[0]?.matchAll(/^\| `(\w+)` \| (\w+) \|/gm) ?? []
@@ -43,10 +38,12 @@ test('the handbook lists each metric of the gateway with its type', async () => 
 test('the handbook lists each metric of the control plane with its type', async () => {
   const metrics = createControlPlaneMetrics({
     connectedWorkers: async () => 0,
-    stateReads,
-    doctorReport,
-    sinks,
-    unmoved,
+    stateReads: () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 }),
+    doctorReport: async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] }),
+    verifyReport: async () => ({ examinedAt: null, findings: [] }),
+    sinks: async () => [],
+    alerts: async () => ({ open: [], channels: [] }),
+    unmoved: async () => ({ records: 3, seconds: 7 }),
   })
   expect(told(await metrics.text())).toEqual(await documented('The control plane'))
 })

@@ -1,19 +1,21 @@
 import { expect, test } from 'bun:test'
 import { createControlPlaneMetrics } from './metrics.ts'
 
-const stateReads = () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 })
-const doctorReport = async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] })
-const unmoved = async () => ({ records: 3, seconds: 7 })
-const sinks = async () => []
+const readings = {
+  connectedWorkers: async () => 2,
+  stateReads: () => ({ ageSeconds: 1, stalls: 2, stallSeconds: 15 }),
+  doctorReport: async () => ({ examinedAt: 1000, findings: [{ check: 'space', level: 'warn' }] }),
+  verifyReport: async () => ({ examinedAt: 2000, findings: [{ what: 'event.altered' }, { what: 'event.altered' }] }),
+  sinks: async () => [],
+  unmoved: async () => ({ records: 3, seconds: 7 }),
+  alerts: async () => ({
+    open: [{ severity: 'critical', count: 3 }],
+    channels: [{ name: 'On call', kind: 'slack', failing: true, waiting: 4 }],
+  }),
+}
 
 test('counts answers by the pattern of their route, with unknown paths and methods as one each', async () => {
-  const metrics = createControlPlaneMetrics({
-    connectedWorkers: async () => 2,
-    stateReads,
-    doctorReport,
-    sinks,
-    unmoved,
-  })
+  const metrics = createControlPlaneMetrics(readings)
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })
   metrics.answered({ method: 'GET', path: null, status: 404, seconds: 0.001 })
   metrics.answered({ method: 'BREW', path: null, status: 404, seconds: 0.001 })
@@ -39,18 +41,15 @@ test('counts answers by the pattern of their route, with unknown paths and metho
   expect(text).toContain('gatehouse_clickhouse_lag_records 3\n')
   expect(text).toContain('gatehouse_clickhouse_lag_seconds 7\n')
   expect(text).toContain('gatehouse_doctor_examined_timestamp_seconds 1\n')
+  expect(text).toContain('gatehouse_verify_findings{what="event.altered"} 2')
+  expect(text).toContain('gatehouse_verify_examined_timestamp_seconds 2\n')
+  expect(text).toContain('gatehouse_alerts_open{severity="critical"} 3')
+  expect(text).toContain('gatehouse_alert_channel_failing{channel="On call",kind="slack"} 1')
+  expect(text).toContain('gatehouse_alert_notices_waiting{channel="On call",kind="slack"} 4')
 })
 
 test('two instances of the metrics count separately', async () => {
-  const one = createControlPlaneMetrics({ connectedWorkers: async () => 0, stateReads, doctorReport, sinks, unmoved })
+  const one = createControlPlaneMetrics(readings)
   one.ingested([{ event_type: 'decision' }])
-  expect(
-    await createControlPlaneMetrics({
-      connectedWorkers: async () => 0,
-      stateReads,
-      doctorReport,
-      sinks,
-      unmoved,
-    }).text(),
-  ).not.toContain('type="decision"')
+  expect(await createControlPlaneMetrics(readings).text()).not.toContain('type="decision"')
 })

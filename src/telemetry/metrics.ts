@@ -45,15 +45,24 @@ export interface SinkReading {
   lost: number
 }
 
+/** What alerts have found that is not over, and how their channels stand. */
+export interface AlertReading {
+  open: readonly { severity: string; count: number }[]
+  channels: readonly { name: string; kind: string; failing: boolean; waiting: number }[]
+}
+
 /** Asked for when the text is made. */
 interface ControlPlaneReadings {
   connectedWorkers(): Promise<number>
   stateReads(): StateReads
   /** What doctor found when it last looked by itself, in milliseconds since the epoch. */
   doctorReport(): Promise<{ examinedAt: number | null; findings: readonly { check: string; level: string }[] }>
+  /** What verifications of the event log found. */
+  verifyReport(): Promise<{ examinedAt: number | null; findings: readonly { what: string }[] }>
   sinks(): Promise<readonly SinkReading[]>
   /** What waits in the ledger for ClickHouse; nothing where the ledger keeps all events. */
   unmoved(): Promise<{ records: number; seconds: number }>
+  alerts(): Promise<AlertReading>
 }
 
 export function createControlPlaneMetrics(readings: ControlPlaneReadings): ControlPlaneMetrics {
@@ -160,7 +169,28 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
       this.set((await readings.unmoved()).seconds)
     },
   })
+  new Gauge({
+    name: 'gatehouse_verify_findings',
+    help: 'What verifications of the event log found, by kind',
+    labelNames: ['what'],
+    registers,
+    async collect() {
+      const { findings } = await readings.verifyReport()
+      this.reset()
+      for (const { what } of findings) this.inc({ what })
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_verify_examined_timestamp_seconds',
+    help: 'When events were last verified',
+    registers,
+    async collect() {
+      const { examinedAt } = await readings.verifyReport()
+      this.set((examinedAt ?? 0) / 1000)
+    },
+  })
   measureSinks(registry, () => readings.sinks())
+  measureAlerts(registry, () => readings.alerts())
   let measuresProcess = false
   return {
     answered({ method, path, status, seconds }) {
@@ -186,16 +216,56 @@ export function createControlPlaneMetrics(readings: ControlPlaneReadings): Contr
   }
 }
 
-/** One time series for each sink: there are at most a hundred, and an administrator named them. */
-function measureSinks(registry: Registry, readings: () => Promise<readonly SinkReading[]>): void {
-  // All gauges of a page are read at once.
-  let reading: ReturnType<typeof readings> | null = null
-  const readOnce = () => {
-    reading ??= readings().finally(() => {
+/** Reads once for all gauges of a page, which are read at once. */
+function together<Reading>(read: () => Promise<Reading>): () => Promise<Reading> {
+  let reading: Promise<Reading> | null = null
+  return () => {
+    reading ??= read().finally(() => {
       reading = null
     })
     return reading
   }
+}
+
+function measureAlerts(registry: Registry, readings: () => Promise<AlertReading>): void {
+  const readOnce = together(readings)
+  const registers = [registry]
+  new Gauge({
+    name: 'gatehouse_alerts_open',
+    help: 'Things that alerts have found and that are not over, by severity',
+    labelNames: ['severity'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { severity, count } of (await readOnce()).open) this.set({ severity }, count)
+    },
+  })
+  const labelNames = ['channel', 'kind']
+  new Gauge({
+    name: 'gatehouse_alert_channel_failing',
+    help: '1 while the last notice to a channel of alerts did not arrive',
+    ...{ labelNames, registers },
+    async collect() {
+      this.reset()
+      for (const { name, kind, failing } of (await readOnce()).channels) {
+        this.set({ channel: name, kind }, Number(failing))
+      }
+    },
+  })
+  new Gauge({
+    name: 'gatehouse_alert_notices_waiting',
+    help: 'Notices that wait for a channel of alerts',
+    ...{ labelNames, registers },
+    async collect() {
+      this.reset()
+      for (const { name, kind, waiting } of (await readOnce()).channels) this.set({ channel: name, kind }, waiting)
+    },
+  })
+}
+
+/** One time series for each sink: there are at most a hundred, and an administrator named them. */
+function measureSinks(registry: Registry, readings: () => Promise<readonly SinkReading[]>): void {
+  const readOnce = together(readings)
   const gauge = (name: string, help: string, read: (sink: SinkReading) => number) =>
     new Gauge({
       name,
@@ -208,7 +278,7 @@ function measureSinks(registry: Registry, readings: () => Promise<readonly SinkR
       },
     })
   gauge('gatehouse_sink_lag_records', 'Records that a sink has not got yet', ({ lagRecords }) => lagRecords)
-  gauge('gatehouse_sink_lag_seconds', 'How long ago the oldest of them happened', ({ lagSeconds }) => lagSeconds)
+  gauge('gatehouse_sink_lag_seconds', 'How long the oldest of them waits', ({ lagSeconds }) => lagSeconds)
   gauge('gatehouse_sink_failing', '1 while the last try of a sink failed', ({ failing }) => Number(failing))
   gauge('gatehouse_sink_refused', 'Messages that the receiver of a sink refused', ({ refused }) => refused)
   gauge('gatehouse_sink_lost_records', 'Records that retention removed before a sink had them', ({ lost }) => lost)

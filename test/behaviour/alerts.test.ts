@@ -1,4 +1,5 @@
 /** Alerts of the real executable: without configuration, through kills of the control plane, and by a real mail server. */
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,8 +8,8 @@ import { authority } from '../../src/lib/testing/certificate.ts'
 import { type MailServer, mailServer } from '../fakes/mail-server.ts'
 import { type Receiver, webhookReceiver } from '../fakes/notice-receivers.ts'
 import { api, chat, createToken, expectAnswer } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Gatehouse, startGatehouse, temporaryDirectory } from '../support/harness.ts'
+import { eventually, until } from '../support/eventually.ts'
+import { type Gatehouse, operate, startGatehouse, temporaryDirectory } from '../support/harness.ts'
 
 setDefaultTimeout(180_000)
 
@@ -22,6 +23,7 @@ beforeAll(async () => {
   gatehouse = await startGatehouse({
     env: {
       ...{ SERVICE_WEBHOOK_ADDRESSES: 'any', SERVICE_ALERT_INTERVAL_SECONDS: '1', NODE_EXTRA_CA_CERTS: trusted },
+      SERVICE_VERIFY_INTERVAL_SECONDS: '1',
     },
   })
   receiver = webhookReceiver(secret)
@@ -70,6 +72,68 @@ test('a new installation notices that requests are refused, without any configur
   })
   const [firing] = await open()
   expect(firing?.about).toMatch(/^25 of 25 requests were refused within 10 minutes \(100 %\): 25 [a-z_.]+\.$/)
+})
+
+/** Runs SQL on the ledger's file beside the control plane, as somebody who can write it might. Gives the number of rows. */
+function alterLedger(sql: string): number {
+  using ledger = new Database(join(gatehouse.dataDirectory, 'ledger.db'))
+  ledger.run('pragma busy_timeout = 10000')
+  return ledger.run(sql).changes
+}
+
+const metrics = async () => await (await fetch(`${gatehouse.baseUrl}/metrics`)).text()
+
+test('a record that was altered is found without anybody asking, and the alert is over once a verification finds it no more', async () => {
+  const isOpen = async () => (await open()).some(({ alert }) => alert === 'The record does not verify')
+  await until('a verification has ended', async () =>
+    /gatehouse_verify_examined_timestamp_seconds [1-9]/.test(await metrics()),
+  )
+  const alter = () => alterLedger("update checkpoints set body = body || ' '") > 0
+  await until('a checkpoint is altered', alter, { withinMs: 90_000 })
+  await until('the alert is open', isOpen, { withinMs: 60_000 })
+  expect(await metrics()).toContain('gatehouse_verify_findings{what="checkpoint.altered"} 1')
+  const [firing] = (await open()).filter(({ alert }) => alert === 'The record does not verify')
+  expect(firing).toMatchObject({ severity: 'critical', about: expect.stringContaining('A checkpoint differs') })
+  alterLedger('update checkpoints set body = trim(body)')
+  expect(await operate(gatehouse, 'events', 'verify')).toMatchObject({ code: 0 })
+  await until('the alert is over', async () => !(await isOpen()), { withinMs: 60_000 })
+  expect(await metrics()).not.toContain('gatehouse_verify_findings{')
+})
+
+test('a sink whose receiver is gone is told by its lag, and told again when it has caught up', async () => {
+  const received: string[] = []
+  const serve = (port: number) =>
+    Bun.serve({
+      port,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        received.push(Buffer.from(Bun.gunzipSync(await request.arrayBuffer())).toString())
+        return new Response()
+      },
+    })
+  const former = serve(0)
+  const { port = 0 } = former
+  await former.stop(true)
+  await make('/v1/sinks', { name: 'siem', kind: 'http', url: `http://127.0.0.1:${port}/in` })
+  const id = await make('/v1/alerts', {
+    name: 'Siem lags',
+    condition: 'sink_lag',
+    thresholds: [2],
+    severity: 'critical',
+  })
+  const firings = async () => (await history()).filter(({ alert }) => alert === 'Siem lags')
+  await until('the lag is told', async () => (await firings()).length === 1, { withinMs: 60_000 })
+  expect((await firings())[0]?.about).toMatch(/The sink siem has \d+ records to deliver, .* its receiver does not take/)
+  const measured = await operate(gatehouse, 'alert', 'test', id)
+  expect([measured.code, measured.stdout]).toEqual([0, expect.stringContaining('The sink siem has')])
+  const receiver = serve(port)
+  await until('it is over', async () => (await history('?state=resolved')).some(({ alert }) => alert === 'Siem lags'), {
+    withinMs: 120_000,
+  })
+  expect(received.length).toBeGreaterThan(0)
+  await receiver.stop(true)
+  const told = await operate(gatehouse, 'alert', 'history', '--state', 'resolved')
+  expect([told.code, told.stdout]).toEqual([0, expect.stringContaining('Siem lags')])
 })
 
 test('a mail server gets the notice over TLS that it offers, after sign-in', async () => {

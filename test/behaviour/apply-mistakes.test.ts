@@ -42,6 +42,7 @@ async function toldOf(name: string, text: string | Uint8Array, ...flags: string[
 const provider = (fields: string) => `providers:\n  - { name: a, kind: openai, ${fields} }\n`
 const budget = (fields: string) => `budgets:\n  - { name: a, max_budget: 1, window: month, ${fields} }\n`
 const policy = (fields: string) => `policies:\n  - { name: a, stages: [pre_request], ${fields} }\n`
+const alert = (fields: string) => `alerts:\n  - { name: a, ${fields} }\n`
 const model = (fields: string) => `models:\n  - { name: a, ${fields} }\n`
 
 const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
@@ -130,6 +131,21 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
     'an empty list where one is needed',
     policy('kind: term-filter, config: { terms: [], action: block }'),
     'policies[0].config.terms: Write at least 1',
+  ],
+  [
+    'a window of a condition that has none',
+    alert('condition: sink_lag, window_minutes: 5'),
+    'f.yaml:2:37: alerts[0].window_minutes: The condition sink_lag has no window that can be chosen: leave it out',
+  ],
+  [
+    'a least number of a condition that has none',
+    alert('condition: gateway_stale, at_least: 5'),
+    'f.yaml:2:42: alerts[0].at_least: The condition gateway_stale has no least number: leave it out',
+  ],
+  [
+    'a filter of a sink with a member that no event has',
+    'sinks: [{ name: a, kind: http, url: "https://a.example.com", filter: event.modle == "x" }]',
+    'sinks[0].filter: The filter names event.modle, which there never is: event has event_id',
   ],
   [
     'a broken pattern',

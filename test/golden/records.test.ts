@@ -50,11 +50,17 @@ test("the control plane's page of metrics has the names, labels and help texts o
   const sink = { name: 'siem', kind: 'http', failing: false, lagRecords: 1, lagSeconds: 2, refused: 0, lost: 0 }
   const unmoved = async () => ({ records: 3, seconds: 7 })
   const sinks = async () => [sink]
+  const verifyReport = async () => ({ examinedAt: 1000, findings: [{ what: 'event.altered' }] })
+  const channels = [{ name: 'Mail', kind: 'email', failing: false, waiting: 1 }]
+  const alerts = async () => ({ open: [{ severity: 'warning', count: 1 }], channels })
+  const connectedWorkers = async () => 2
   const metrics = createControlPlaneMetrics({
-    connectedWorkers: async () => 2,
+    connectedWorkers,
     stateReads,
     doctorReport,
+    verifyReport,
     sinks,
+    alerts,
     unmoved,
   })
   metrics.answered({ method: 'GET', path: '/v1/tokens/{id}', status: 200, seconds: 0.002 })

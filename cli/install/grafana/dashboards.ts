@@ -209,4 +209,53 @@ export const dashboards: readonly Dashboard[] = [
       },
     ],
   },
+  {
+    uid: 'gatehouse-record',
+    title: 'Gatehouse: sinks, alerts and proof',
+    panels: [
+      {
+        title: 'Lag of sinks',
+        unit: 's',
+        queries: [['max by (sink, kind) (gatehouse_sink_lag_seconds)', '{{sink}} {{kind}}']],
+      },
+      {
+        title: 'Records that sinks have not got',
+        unit: 'short',
+        queries: [['max by (sink, kind) (gatehouse_sink_lag_records)', '{{sink}} {{kind}}']],
+      },
+      {
+        title: 'Sinks that fail',
+        unit: 'short',
+        queries: [['max by (sink, kind) (gatehouse_sink_failing)', '{{sink}} {{kind}}']],
+      },
+      {
+        title: 'What sinks refused or lost',
+        unit: 'short',
+        queries: [
+          ['max by (sink) (gatehouse_sink_refused)', 'refused {{sink}}'],
+          ['max by (sink) (gatehouse_sink_lost_records)', 'lost {{sink}}'],
+        ],
+      },
+      {
+        title: 'What alerts have found',
+        unit: 'short',
+        queries: [['max by (severity) (gatehouse_alerts_open)', '{{severity}}']],
+      },
+      {
+        title: 'Notices that wait',
+        unit: 'short',
+        queries: [['max by (channel, kind) (gatehouse_alert_notices_waiting)', '{{channel}} {{kind}}']],
+      },
+      {
+        title: 'Channels of alerts that fail',
+        unit: 'short',
+        queries: [['max by (channel, kind) (gatehouse_alert_channel_failing)', '{{channel}} {{kind}}']],
+      },
+      {
+        title: 'What verifications of the events found',
+        unit: 'short',
+        queries: [['max by (what) (gatehouse_verify_findings)', '{{what}}']],
+      },
+    ],
+  },
 ]

@@ -119,12 +119,29 @@ test('refuses what is no PromQL, and a metric that does not exist', async () => 
   ])
 })
 
-test('dashboards cover traffic, latency, spend, limits, the fleet and the event log, and names are unique', () => {
+test('every metric of sinks, alerts and verifications stands in a panel and a rule, as far as it is for both', async () => {
+  const watched = [...(await documented()).keys()].filter((name) => /^gatehouse_(sink|alert|alerts|verify)_/.test(name))
+  expect(watched.length).toBeGreaterThan(9)
+  const drawn = new Set(
+    dashboards
+      .flatMap(({ panels }) => panels.flatMap(({ targets }) => targets))
+      .flatMap(({ expr }) => expr.match(/gatehouse_\w+/g) ?? []),
+  )
+  const ruled = new Set(allRules.flatMap(({ expr }) => expr.match(/gatehouse_\w+/g) ?? []))
+  // When it was is for a rule; how many records wait and what is open are for people who look.
+  const panelless = ['gatehouse_verify_examined_timestamp_seconds']
+  const ruleless = ['gatehouse_sink_lag_records', 'gatehouse_alerts_open']
+  expect(watched.filter((name) => !drawn.has(name))).toEqual(panelless)
+  expect(watched.filter((name) => !ruled.has(name)).toSorted()).toEqual(ruleless.toSorted())
+})
+
+test('dashboards cover traffic, latency, spend, limits, the fleet, the event log and where it goes, and names are unique', () => {
   expect(dashboards.map(({ uid }) => uid)).toEqual([
     'gatehouse-traffic',
     'gatehouse-latency',
     'gatehouse-spend',
     'gatehouse-fleet',
+    'gatehouse-record',
   ])
   for (const { panels } of dashboards) {
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length)

@@ -130,6 +130,56 @@ const alerts: readonly Alert[] = [
     ...{ for: '0m', severity: 'ticket' },
     summary: 'No control plane has examined the installation for ten minutes',
   },
+  {
+    alert: 'GatehouseSinkLags',
+    expr: 'max by (sink, kind) (gatehouse_sink_lag_seconds) > 300',
+    ...{ for: '5m', severity: 'ticket' },
+    summary: 'The sink {{ $labels.sink }} ({{ $labels.kind }}) is more than five minutes behind',
+  },
+  {
+    alert: 'GatehouseSinkFails',
+    expr: 'max by (sink, kind) (gatehouse_sink_failing) > 0',
+    ...{ for: '10m', severity: 'ticket' },
+    summary:
+      'The receiver of the sink {{ $labels.sink }} ({{ $labels.kind }}) takes nothing: gatehouse sink list says why',
+  },
+  {
+    alert: 'GatehouseSinkRefuses',
+    expr: 'max by (sink) (delta(gatehouse_sink_refused[1h])) > 0',
+    ...{ for: '0m', severity: 'ticket' },
+    summary: 'The receiver of the sink {{ $labels.sink }} refused messages, which it will not get',
+  },
+  {
+    alert: 'GatehouseSinkLost',
+    expr: 'max by (sink) (delta(gatehouse_sink_lost_records[1h])) > 0',
+    ...{ for: '0m', severity: 'page' },
+    summary: 'Retention removed records that the sink {{ $labels.sink }} had not got',
+  },
+  {
+    alert: 'GatehouseAlertChannelFails',
+    expr: 'max by (channel, kind) (gatehouse_alert_channel_failing) > 0',
+    ...{ for: '10m', severity: 'ticket' },
+    summary:
+      'Notices to {{ $labels.channel }} ({{ $labels.kind }}) do not arrive: gatehouse alert-channel list says why',
+  },
+  {
+    alert: 'GatehouseAlertNoticesWait',
+    expr: 'max by (channel) (gatehouse_alert_notices_waiting) > 0',
+    ...{ for: '30m', severity: 'ticket' },
+    summary: 'Notices for {{ $labels.channel }} have waited for half an hour',
+  },
+  {
+    alert: 'GatehouseRecordAltered',
+    expr: 'max by (what) (gatehouse_verify_findings) > 0',
+    ...{ for: '0m', severity: 'page' },
+    summary: 'The event log does not verify ({{ $labels.what }}): gatehouse events verify names what was altered',
+  },
+  {
+    alert: 'GatehouseVerifySilent',
+    expr: 'time() - (max(gatehouse_verify_examined_timestamp_seconds) > 0) > 172800',
+    ...{ for: '0m', severity: 'ticket' },
+    summary: 'No control plane has verified events for two days',
+  },
 ]
 
 export const rules = {

@@ -13,7 +13,7 @@ interface ConditionRow {
   /** It fires where the value is at least, or at most, a threshold. */
   fires: 'at_least' | 'at_most'
   thresholds: readonly number[]
-  /** How far it looks back; null: it looks at how things are now. */
+  /** How far it looks back, where an alert may say another time; null: it may not. */
   windowMinutes: number | null
   /** The least number of requests, or of US dollars, before it fires; null: it counts nothing. */
   atLeast: number | null
@@ -38,7 +38,7 @@ export const conditionTable = {
     unit: 'times the usual',
     fires: 'at_least',
     thresholds: [3],
-    windowMinutes: 60,
+    windowMinutes: null,
     atLeast: 1,
     scopes: traffic,
   },

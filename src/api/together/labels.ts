@@ -1,5 +1,5 @@
 /** Labels say which files a record comes from: `GET /v1/labels`, and how `together` writes them. */
-import { and, asc, eq, gt, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import type { Database } from '../../store/open.ts'
@@ -27,7 +27,13 @@ export const labelled = (records: readonly Labelled[]): Statement[] =>
         ),
   )
 
+/** In the order of the primary key. A path has no blank. */
 const place = sql<string>`${recordLabels.path} || ' ' || ${recordLabels.recordId}`
+
+function isBehind(after: string) {
+  const [path = '', recordId = ''] = after.split(/ (.*)/s)
+  return sql`(${recordLabels.path}, ${recordLabels.recordId}) > (${path}, ${recordId})`
+}
 
 export const labelRoutes = (ledger: Database) =>
   new Elysia({ name: 'labels' }).use(conventions).get(
@@ -40,8 +46,8 @@ export const labelRoutes = (ledger: Database) =>
           query(ledger)
             .select({ id: place, path: recordLabels.path, recordId: recordLabels.recordId, label: recordLabels.label })
             .from(recordLabels)
-            .where(and(label === undefined ? undefined : eq(recordLabels.label, label), gt(place, after)))
-            .orderBy(asc(place))
+            .where(and(label === undefined ? undefined : eq(recordLabels.label, label), isBehind(after)))
+            .orderBy(recordLabels.path, recordLabels.recordId)
             .limit(count),
         show: (rows) => rows.map(({ path, recordId, label: own }) => ({ path, id: recordId, label: own })),
       })

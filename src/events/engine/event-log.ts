@@ -88,7 +88,7 @@ export interface EventLog {
   times(): Promise<{ first: number; last: number } | null>
   /** The first instant from `from` on at which there may be a record; null where there is none. */
   nextTime(from: number): Promise<number | null>
-  /** About when the record at a position happened; null where the log has none up to there. */
+  /** When the record at a position happened; null where the log has none there. */
   timeAt(position: number): Promise<number | null>
   /** Positions between which all records lie that are behind a position and may have happened in a window. */
   arrived(behind: number, window: { from: number; until: number }): Promise<{ first: number; last: number } | null>

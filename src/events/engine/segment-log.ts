@@ -38,11 +38,8 @@ export const segmentLog = (ledger: Reader): EventLog => ({
     return row?.at ?? null
   },
   async timeAt(position) {
-    const [row] = await ledger.read<{ at: number | null }>(
-      'select first_at as at from event_blocks where first_position <= ? order by first_position desc limit 1',
-      [position],
-    )
-    return row?.at ?? null
+    for await (const { at } of readRecords(ledger, { from: position, before: position + 1 })) return at
+    return null
   },
   async arrived(behind, window) {
     const { sql, args } = blocksBehind(behind, window)

@@ -14,6 +14,8 @@ import type { Signed } from '../proof/checkpoint-key.ts'
 import { lineStreams } from '../query/line-stream.ts'
 import { sinceInstant, sinceSchema } from '../query/since.ts'
 import { visibilityOf } from '../visibility.ts'
+import { keeping } from './background.ts'
+import type { Finding } from './finding.ts'
 import { verifyEvents, verifyLineSchema } from './verify.ts'
 
 const keyId = z
@@ -61,7 +63,10 @@ export function verifyRoutes({
       retention: settings.event_retention_days * 86_400_000,
       signal,
     })
-    return stream(signal, lines)
+    // Whether a key is known is a matter of the caller's own keys, and what is not covered by them is not verified.
+    const counts = (found: readonly Finding[]) =>
+      keys.length === 0 || !found.some(({ what }) => what.startsWith('key.'))
+    return stream(signal, keeping(ledger, lines, { whole: instant === null, now: clock.now(), counts }))
   }
   return new Elysia({ name: 'verify' })
     .use(conventions)

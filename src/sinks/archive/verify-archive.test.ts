@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { readDeliveries } from '../delivery/cursor.ts'
 import { openSink } from '../stored-sink.ts'
 import { FakeS3 } from '../testing/fake-s3.ts'
 import { SinkFixture } from '../testing/sink-fixture.ts'
-import { streamArchive } from './archive.ts'
+import { type Archive, streamArchive } from './archive.ts'
 import { bucketArchive } from './bucket-archive.ts'
 import { fileArchive } from './file-archive.ts'
 import { verifyArchive } from './verify-archive.ts'
@@ -88,6 +89,47 @@ test('writes objects with their proofs, signed for S3, and proves them', async (
   expect(all.find((line) => line.kind === 'chain' && line.chain === sinks.proof.worker(1))).toMatchObject({
     ...{ from: 0, to: 35, covered_to: 35, records: 35 },
   })
+})
+
+test('has the chains’ digests and the newest checkpoint beside each object, so that a part is proved alone', async () => {
+  await sinks.proof.shipEvents(1, 10)
+  await sinks.proof.sign()
+  const running = runner()
+  for (let parcel = 0; parcel < 3; parcel += 1) {
+    await sinks.proof.shipEvents(1, 5)
+    await sinks.deliver(running, 3)
+  }
+  const proofs = [...s3.objects].filter(([key]) => key.endsWith('.proof.json'))
+  expect(proofs.length).toBeGreaterThan(1)
+  for (const [, [version]] of proofs) {
+    const { gatehouse_proof: proof } = JSON.parse(Buffer.from(version?.bytes ?? []).toString())
+    expect(proof.chains).toEqual([[sinks.proof.worker(1), expect.any(String), expect.any(String)]])
+    expect(JSON.parse(proof.checkpoint.body).heads).toHaveLength(1)
+    expect(proof.keys).toHaveLength(1)
+  }
+})
+
+test('reads an archive with checkpoints of years without keeping them', async () => {
+  const [count, size] = [400, 250_000]
+  let held = 0
+  const before = heapStats().heapSize
+  const from: Archive = {
+    async *proofs() {
+      for (let number = 1; number <= count; number += 1) {
+        const body = Buffer.alloc(size, 65 + (number % 26)).toString()
+        const checkpoint = { body, key_id: 'of nobody', signature: '' }
+        yield { ...{ first: number, next: number + 1, runs: [], left_out: [], damaged: [], chains: [] }, checkpoint }
+      }
+      Bun.gc(true)
+      held = heapStats().heapSize - before
+    },
+    async *parts() {
+      // Only checkpoints matter here.
+    },
+  }
+  const asked = { archive: from, pinned: [], witnesses: [], keys: null, reaches: null }
+  expect((await lines(verifyArchive(asked))).at(-1)).toMatchObject({ findings: count })
+  expect(held).toBeLessThan((count * size) / 4)
 })
 
 test('an archive in a folder is proved without the installation, by the key that is pinned', async () => {

@@ -42,25 +42,13 @@ interface SignedHead {
 /** What is signed of the chains in an archive. */
 class SignedHeads {
   readonly #heads = new Map<string, SignedHead[]>()
-  readonly #ring: KeyRing
-  readonly #findings: Finding[] = []
   newest: { checkpoint: Checkpoint; keyId: string } | null = null
 
-  constructor(ring: KeyRing) {
-    this.#ring = ring
-  }
-
-  get findings(): readonly Finding[] {
-    return this.#findings
-  }
-
-  add(signed: Signed): void {
-    const state = this.#ring.check('checkpoint', signed)
+  /** What is wrong with it, or null. */
+  add(signed: Signed, ring: KeyRing): Finding | null {
+    const state = ring.check('checkpoint', signed)
     const checkpoint = state === 'good' ? parseCheckpoint(signed.body) : null
-    if (checkpoint === null) {
-      this.#findings.push(finding(state === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', {}))
-      return
-    }
+    if (checkpoint === null) return finding(state === 'unknown_key' ? 'key.unknown' : 'checkpoint.altered', {})
     if (this.newest === null || checkpoint.number > this.newest.checkpoint.number) {
       this.newest = { checkpoint, keyId: signed.key_id }
     }
@@ -69,6 +57,7 @@ class SignedHeads {
       if (heads.at(-1)?.seq !== seq) heads.push({ seq, digest })
       this.#heads.set(chain, heads.length > headsKept ? heads.filter((_, index) => index % 2 === 1) : heads)
     }
+    return null
   }
 
   /** What is signed of these numbers of a chain, by number. */
@@ -90,28 +79,37 @@ const progressMilliseconds = 1000
 
 /** Findings come as they are found, with the progress at most once a second, then a line for each chain, then the summary. */
 export async function* verifyArchive(options: ArchiveOptions): AsyncGenerator<VerifyLine> {
-  const known = new Map<string, { id: string; public_key: string }>()
-  for (const key of options.keys ?? []) known.set(key.id, key)
-  const checkpoints = [...options.witnesses]
-  let total = 0
-  for await (const { checkpoint, keys = [], first, next } of options.archive.proofs()) {
-    total += next - first
-    if (options.keys === null) for (const key of keys) known.set(key.id, key)
-    if (checkpoint !== undefined) checkpoints.push(checkpoint)
-    if (checkpoints.length % recordsAtOnce === 0) await yieldToEventLoop()
-  }
-  const ring = new KeyRing([...known.values()], options.pinned)
-  const signed = new SignedHeads(ring)
-  for (const checkpoint of checkpoints) signed.add(checkpoint)
-  yield* signed.findings
-  const check = new ArchiveCheck(signed)
-  let findings = signed.findings.length
+  const known = new Map((options.keys ?? []).map((key) => [key.id, key]))
+  let ring = new KeyRing([...known.values()], options.pinned)
+  const signed = new SignedHeads()
+  let findings = 0
   const found = function* (lines: Iterable<Finding>) {
     for (const line of lines) {
       findings += 1
       yield line
     }
   }
+  const read = function* (checkpoint: Signed) {
+    const wrong = signed.add(checkpoint, ring)
+    yield* found(wrong === null ? [] : [wrong])
+  }
+  let total = 0
+  let last: Signed | null = null
+  // Each checkpoint is read and let go: an archive of years has very many.
+  for await (const { checkpoint, keys = [], first, next } of options.archive.proofs()) {
+    total += next - first
+    if (options.keys === null && keys.some(({ id }) => !known.has(id))) {
+      for (const key of keys) known.set(key.id, key)
+      ring = new KeyRing([...known.values()], options.pinned)
+    }
+    // Neighbours often have the same one.
+    if (checkpoint === undefined || Bun.deepEquals(checkpoint, last)) continue
+    last = checkpoint
+    yield* read(checkpoint)
+    await yieldToEventLoop()
+  }
+  for (const checkpoint of options.witnesses) yield* read(checkpoint)
+  const check = new ArchiveCheck(signed)
   let told = performance.now()
   for await (const part of options.archive.parts()) {
     yield* found(await check.add(part))

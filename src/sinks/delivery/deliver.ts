@@ -144,11 +144,11 @@ export function createSinkRunner(options: SinkRunnerOptions): SinkRunner {
     await known?.receiver.close()
     const sink = await openSink(options, row.sink)
     const kind = sinkKindOf(sink.kind)
-    const proves = kind.proves && sink.format === 'records'
+    const proves = kind.proves !== false && sink.format === 'records'
     const made = {
       sink,
       receiver: kind.open(sink, { fetch: options.fetch, now: clock.now }),
-      proofs: proves ? new Proofs(options) : null,
+      proofs: proves ? new Proofs(options, kind.proves === 'object') : null,
     }
     opened.set(sinkId, made)
     return made

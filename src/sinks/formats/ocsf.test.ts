@@ -1,33 +1,47 @@
 import { expect, test } from 'bun:test'
-import { type Event, noAttribution } from '../../events/event.ts'
+import { type Event, noAttribution, verdicts } from '../../events/event.ts'
 import { eventTypes } from '../../events/event-types.ts'
 import { testEvent } from '../../events/testing/ledger.ts'
+import { ocsfFaults } from '../testing/ocsf-schema.ts'
 import { ocsfOf } from './ocsf.ts'
 
 const details = { route: 'POST /v1/chat/completions', provider: 'openai', status: 403, address: '192.0.2.1' }
 const event = (change: Partial<Event>): Event => testEvent({ details, ...change })
 
-/** The members that the schema of each class asks for (schema.ocsf.io, 1.5.0), beside those of every class. */
-const required: Readonly<Record<number, readonly string[]>> = {
-  2004: ['finding_info'],
-  3002: ['user'],
-  6003: ['actor', 'api', 'src_endpoint'],
-}
-const ofAll = ['activity_id', 'category_uid', 'class_uid', 'metadata', 'severity_id', 'time', 'type_uid']
-
-test('every type of event has the members that its class asks for, and a type that fits class and activity', () => {
+test('every type of event is valid by the schema of OCSF, whatever the event has, and its type fits class and activity', () => {
+  const attributions = [
+    noAttribution,
+    { ...noAttribution, user_id: 'u', token_id: 't', session_id: 's', client: 'claude-code', gateway_id: 'g' },
+    { ...noAttribution, token_id: 't', oauth_client_id: 'o', team_id: 'x', dimensions: { customer: 'acme' } },
+  ]
+  const others: Partial<Event>[] = [
+    { details: {}, request_id: null },
+    { details, request_id: 'r', trace_id: 'a'.repeat(32), metadata: { label: 'x' } },
+    { details: { policy_id: 'p', user_id: 'u', address: '2001:db8::1', status: null, provider: null }, request_id: '' },
+  ]
   for (const event_type of eventTypes) {
-    for (const verdict of ['allow', 'deny', 'error'] as const) {
-      const ocsf = ocsfOf(event({ event_type, verdict, event_attribution: noAttribution, details: {} }))
-      const { class_uid, activity_id, category_uid, type_uid } = ocsf
-      const missing = [...ofAll, ...(required[Number(class_uid)] ?? ['class'])].filter(
-        (name) => ocsf[name] === undefined,
-      )
-      expect([event_type, missing]).toEqual([event_type, []])
-      expect(type_uid).toBe(Number(class_uid) * 100 + Number(activity_id))
-      expect(category_uid).toBe(Math.floor(Number(class_uid) / 1000))
+    for (const verdict of verdicts) {
+      for (const [index, event_attribution] of attributions.entries()) {
+        const ocsf = ocsfOf(event({ event_type, verdict, event_attribution, ...others[index] }))
+        expect([event_type, verdict, ocsfFaults(ocsf)]).toEqual([event_type, verdict, []])
+        expect(ocsf.type_uid).toBe(Number(ocsf.class_uid) * 100 + Number(ocsf.activity_id))
+        expect(ocsf.category_uid).toBe(Math.floor(Number(ocsf.class_uid) / 1000))
+      }
     }
   }
+})
+
+test('the check by the schema refuses what is missing, unknown, of another type or of another value', () => {
+  const good = ocsfOf(event({ event_type: 'auth.signed_in' }))
+  expect(ocsfFaults(good)).toEqual([])
+  const { user: _, ...without } = good
+  expect(ocsfFaults(without)).toEqual(['user: is missing'])
+  expect(ocsfFaults({ ...good, service: undefined })).toEqual([': has none of service,dst_endpoint'])
+  expect(ocsfFaults({ ...good, severity_id: 40, colour: 'red', user: { uid: 7 } })).toEqual([
+    'colour: there is no such member',
+    'severity_id: cannot be 40',
+    'user.uid: is no string_t',
+  ])
 })
 
 test('a sign-in is Authentication, Logon; a refused one is a failure', () => {

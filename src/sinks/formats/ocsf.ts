@@ -67,7 +67,7 @@ export function ocsfOf(event: Event): Record<string, unknown> {
       version: '1.5.0',
       uid: event.event_id,
       event_code: event.event_type,
-      ...(event.trace_id === undefined ? {} : { trace_uid: event.trace_id }),
+      ...(event.trace_id === undefined ? {} : { correlation_uid: event.trace_id }),
       product: { name: 'Gatehouse', vendor_name: 'Gatehouse', version },
     },
     ...partsOf[kind](event),

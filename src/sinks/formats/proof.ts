@@ -1,7 +1,8 @@
 /**
  * What proves a parcel of records (sinks/README.md, "Archives that prove themselves"): which records of which chains it
  * holds, the digests of those that were left out, and the digests of the chains before and after it. The newest
- * checkpoint stands in it where no parcel before had it, with the public keys, so that an archive needs nothing else.
+ * checkpoint stands in it, with the public keys, so that an archive needs nothing else: beside each object, and among
+ * lines once.
  */
 import { z } from 'zod'
 import type { ChainedRecord, ChainReader } from '../../events/engine/event-log.ts'
@@ -57,11 +58,14 @@ export class Proofs {
   readonly #databases: { state: Database; ledger: Database }
   readonly #heads = new Map<string, { seq: number; digest: string }>()
   readonly #chains: ChainReader
+  readonly #isBesideEach: boolean
   #shown = 0
   #sending = 0
 
-  constructor(databases: { state: Database; ledger: Database }) {
+  /** `isBesideEach`: the checkpoint stands in each proof, also where one that was sent has it. */
+  constructor(databases: { state: Database; ledger: Database }, isBesideEach: boolean) {
     this.#databases = databases
+    this.#isBesideEach = isBesideEach
     this.#chains = logOf(databases.ledger).chains()
   }
 
@@ -83,11 +87,11 @@ export class Proofs {
     this.#shown = this.#sending
   }
 
-  /** The newest checkpoint with its keys, where no proof that was sent has it. */
+  /** The newest checkpoint with its keys, where it belongs into the next proof. */
   async checkpoint(): Promise<Pick<Proof, 'checkpoint' | 'keys'>> {
     const { state, ledger } = this.#databases
     const newest = await readStateCheckpoint(state)
-    if (newest === null || newest.number === this.#shown) return {}
+    if (newest === null || (newest.number === this.#shown && !this.#isBesideEach)) return {}
     this.#sending = newest.number
     const { body, key_id, signature } = newest
     const rows = await query(ledger).select().from(checkpointKeys)

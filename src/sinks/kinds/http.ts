@@ -32,7 +32,7 @@ function receiver(
 
 export const http: SinkKind = {
   formats: ['records', 'events', 'ocsf'],
-  proves: true,
+  proves: 'line',
   schemes: { tls: 'https', plain: 'http' },
   needs: [],
   most: { items: 5000, bytes: 4 * megabyte },

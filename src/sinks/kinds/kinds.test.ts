@@ -99,6 +99,31 @@ test('sends log records by OTLP, and takes a partial success for a refusal of co
   expect(new Set(records.map(({ body }: { body: { stringValue: string } }) => body.stringValue)).size).toBe(2)
 })
 
+test('quotes a receiver without any credential, also where it repeats the header that it was sent', async () => {
+  const credentials = { username: 'gatehouse', password: 'hunter2-of-the-siem', headers: { 'X-Key': 'header-secret' } }
+  const partial = { partialSuccess: { rejectedLogRecords: 1, errorMessage: 'otlp-token is old' } }
+  sinks.answer = ({ url, headers }) =>
+    url.startsWith('https://otlp.')
+      ? Response.json(partial)
+      : new Response(JSON.stringify([...headers, credentials.password]), { status: 403 })
+  const id = await sinks.add({ kind: 'http', credentials })
+  const otlp = { kind: 'otlp', name: 'otlp', format: 'events', url: 'https://otlp.example.com' } as const
+  const rejecting = await sinks.add({ ...otlp, credentials: { token: 'otlp-token' } })
+  await sinks.proof.shipEvents(1, 1)
+  await sinks.deliver(sinks.runner(), 2)
+  const errors = [await sinks.delivery(id), await sinks.delivery(rejecting)].map(({ error }) => error ?? '')
+  expect(errors[0]).toStartWith('The receiver answered 403: ')
+  expect(errors[1]).toBe('The receiver rejected log records: • is old')
+  for (const secret of [
+    'hunter2',
+    'header-secret',
+    'otlp-token',
+    Buffer.from('gatehouse:hunter2').toString('base64').slice(0, 20),
+  ]) {
+    expect(errors.join()).not.toContain(secret)
+  }
+})
+
 /** A receiver of RFC 5425 that reads frames as RFC 5424 has them, and throws for anything else. */
 function syslogServer() {
   const messages: string[] = []

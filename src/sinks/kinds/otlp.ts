@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { version } from '../../version.ts'
 import { ContentRefused, type Item, type SinkKind } from '../sink.ts'
-import { authorization, beginning, gzipped, joined, post } from './post.ts'
+import { authorization, beginning, gzipped, joined, post, quoted } from './post.ts'
 
 type Value = { stringValue: string } | { intValue: string } | { doubleValue: number }
 
@@ -59,7 +59,8 @@ export const otlp: SinkKind = {
         const body = await gzipped(`{"resourceLogs":[{"resource":${resource},"scopeLogs":${logs}}]}`)
         const text = await beginning(await post(sink, tools, { url: url.href, headers, body }, signal))
         const rejected = readPartial(text)
-        if (rejected !== null) throw new ContentRefused(`The receiver rejected log records: ${rejected}`)
+        if (rejected === null) return
+        throw new ContentRefused(`The receiver rejected log records${quoted(rejected, sink.credentials)}`)
       },
       close: async () => undefined,
     }

@@ -59,9 +59,9 @@ export async function beginning(answer: Response): Promise<string> {
   return text
 }
 
-/** What the receiver said, on one line and without what it was sent as a credential. */
-function quoted(text: string, credentials: Sink['credentials']): string {
-  const secrets = Object.values(credentials).flatMap((value) =>
+/** What the receiver said, on one line and without what it was sent as a credential, as it stands or in a header. */
+export function quoted(text: string, credentials: Sink['credentials']): string {
+  const secrets = Object.values({ basic: basicOf(credentials), ...credentials }).flatMap((value) =>
     typeof value === 'string' ? [value] : Object.values(value ?? {}),
   )
   const safe = secrets.reduce((said, secret) => said.replaceAll(secret, '•'), text)
@@ -79,9 +79,11 @@ function retryAfter(header: string | null, now: number): number | null {
 /** RFC 7617, or a bearer token (RFC 6750). */
 export function authorization({ token, username, password }: Sink['credentials']): Record<string, string> {
   if (token !== undefined) return { authorization: `Bearer ${token}` }
-  if (username === undefined) return {}
-  return { authorization: `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}` }
+  return username === undefined ? {} : { authorization: `Basic ${basicOf({ username, password })}` }
 }
+
+const basicOf = ({ username = '', password = '' }: Pick<Sink['credentials'], 'username' | 'password'>): string =>
+  Buffer.from(`${username}:${password}`).toString('base64')
 
 /** Items that are written between two turns of other work: about a millisecond. */
 const itemsAtOnce = 128

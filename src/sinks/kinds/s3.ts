@@ -30,7 +30,7 @@ export function archiveName(key: string): { first: number; next: number; isProof
 
 export const s3: SinkKind = {
   formats: ['records', 'events', 'ocsf'],
-  proves: true,
+  proves: 'object',
   schemes: { tls: 'https', plain: 'http' },
   own: 's3',
   needs: ['access_key_id', 'secret_access_key'],

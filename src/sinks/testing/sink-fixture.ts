@@ -70,11 +70,12 @@ export class SinkFixture {
     return runner
   }
 
-  /** A sink that begins at the first record. */
+  /** A sink that begins at the first record, or at a position. */
   async add(
     change: Partial<Pick<CreateSink, 'name' | 'url' | 'format' | 'filter' | 'enabled' | 'credentials'>> &
       Pick<CreateSink, 'kind'>,
     config: SinkConfig = {},
+    position = 1,
   ): Promise<string> {
     const { name = 'sink', kind, url = 'https://siem.example.com/in', format = 'records', filter = null } = change
     const { credentials = null, enabled = true } = change
@@ -84,9 +85,9 @@ export class SinkFixture {
       ...addSink(
         {
           ...{ id, name, kind, url, format, filter, config: JSON.stringify(config), credentialNames: '[]' },
-          ...{ enabled: enabled ? 1 : 0, createdAt: 0, version: 1 },
+          ...{ enabled: enabled ? 1 : 0, createdAt: this.proof.now, version: 1 },
         },
-        1,
+        position,
       ),
       ...setCredentials(masterKey, id, credentials, 0),
     ])

@@ -1,4 +1,5 @@
-import { alertResource } from '../../../../src/alerts/alert-resource.ts'
+import { alertConfig, alertResource } from '../../../../src/alerts/alert-resource.ts'
+import { checkAlert } from '../../../../src/alerts/check-alert.ts'
 import { conditionNames, conditionRow } from '../../../../src/alerts/conditions/condition-table.ts'
 import { kindOf } from '../kind.ts'
 import { type Entry, entryMember } from '../places.ts'
@@ -29,4 +30,8 @@ export const alerts = kindOf(alertResource, {
   names: { 'scope.id': 'name' },
   normalised: withoutUsual,
   shown: withoutUsual,
+  check(body) {
+    const { condition } = alertResource.create.parse(body)
+    checkAlert(condition, alertConfig.parse(body))
+  },
 })

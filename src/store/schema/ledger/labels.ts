@@ -11,6 +11,6 @@ export const recordLabels = sqliteTable(
   },
   (table) => [
     primaryKey({ columns: [table.path, table.recordId] }),
-    index('record_labels_label').on(table.label, table.path),
+    index('record_labels_label').on(table.label, table.path, table.recordId),
   ],
 )

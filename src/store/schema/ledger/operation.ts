@@ -15,3 +15,19 @@ export const doctorReport = sqliteTable(
   },
   () => [check('doctor_report_one_row', sql`id = 1`)],
 )
+
+/** What verifications of the event log found: one row, which the control plane that verifies claims first. */
+export const verifyReport = sqliteTable(
+  'verify_report',
+  {
+    id: integer('id').primaryKey(),
+    claimedAt: integer('claimed_at').notNull(),
+    /** Null before the first verification has ended. */
+    examinedAt: integer('examined_at'),
+    /** The time of the checkpoint that verifications by itself have come to. */
+    coveredUntil: integer('covered_until'),
+    /** JSON (events/verify/background.ts). */
+    findings: text('findings').notNull(),
+  },
+  () => [check('verify_report_one_row', sql`id = 1`)],
+)
