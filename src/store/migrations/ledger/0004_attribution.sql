@@ -1,0 +1,1 @@
+ALTER TABLE `usage_accounts` ADD `value` text;
