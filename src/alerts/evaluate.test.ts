@@ -162,8 +162,8 @@ test('tells of a budget for each value of a dimension what the value that used m
   const spend = (value: string, dollars: number) =>
     made.store.ledger.write([
       {
-        sql: "insert into usage_accounts (account, kind, settled) values (?, 'budget', ?)",
-        args: [`budget/${budget}/${valueDigest(value)}@2026-01-01`, dollars * 1e9],
+        sql: "insert into usage_accounts (account, kind, settled, value) values (?, 'budget', ?, ?)",
+        args: [`budget/${budget}/${valueDigest(value)}@2026-01-01`, dollars * 1e9, value],
       },
     ])
   await spend('acme', 3)
@@ -173,7 +173,9 @@ test('tells of a budget for each value of a dimension what the value that used m
   expect((await abouts()).some((about) => String(about).startsWith('100 %'))).toBe(false)
   await spend('initech', 5)
   await evaluate()
-  expect((await abouts()).at(-1)).toMatch(/^100 % \(\$5\.00 of \$5\.00\) of the budget .* of one customer are used/)
+  expect((await abouts()).at(-1)).toMatch(
+    /^100 % \(\$5\.00 of \$5\.00\) of the budget .* of the customer initech are used/,
+  )
 })
 
 test('tells of tokens that expire soon, and not of those that were made for a short time', async () => {

@@ -12,7 +12,14 @@ const told = (read: Partial<Read>) => {
 
 const budget = (spent: number, forecast: number | null = null): Budget => ({
   ...{ id: 'b', name: 'growth', currency: 'USD', max_budget: 100, current_spend: spent, remaining: 100 - spent },
-  ...{ window: 'month', resets_at: null, forecast, scope: { kind: 'organization', id: null, tool: null }, per: null },
+  ...{
+    window: 'month',
+    resets_at: null,
+    forecast,
+    scope: { kind: 'organization', id: null, tool: null },
+    per: null,
+    values: null,
+  },
   ...{ version: 1, created_at: '2026-11-01T00:00:00.000Z' },
 })
 
