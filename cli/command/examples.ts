@@ -134,6 +134,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     '--name customers --max-budget 5 --per customer',
   ],
   'budget update': ['research --max-budget 80'],
+  'budget values': ['customers', 'customers --value acme'],
   'consumer-group create': ['--name batch --requests-per-minute 600 --team-id research'],
   'consumer-group update': ['batch --tokens-per-minute 200000'],
   'dimension create': ['--name customer --source header --source-key x-customer-id --max-values 20000'],

@@ -32,6 +32,7 @@ import { excessRoutes } from '../usage/api/excess-routes.ts'
 import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
+import { budgetValuesRoute } from '../usage/attribution/budget-values-route.ts'
 import { budgetUsageRoute } from '../usage/reports/budget-usage-route.ts'
 import { costRoutes } from '../usage/reports/cost-routes.ts'
 import { reconciliationRoute } from '../usage/reports/reconciliation-route.ts'
@@ -79,6 +80,7 @@ export async function features(
     masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
     costRoutes(shared),
     budgetUsageRoute(shared),
+    budgetValuesRoute(shared),
     reconciliationRoute(shared),
     alertRoutes(alerts),
     firingRoutes(alerts),

@@ -100,7 +100,7 @@ function requireMembers(root: ASTNode, options: { variable: string; schema: z.Zo
     // Of an object that may hold more than is described nobody can say what it lacks.
     if (Object.hasOwn(shape, name) || def.catchall instanceof z.ZodUnknown) continue
     throw refused(
-      `names ${place.path}.${name}, which there never is: ${place.path} has ${Object.keys(shape).join(', ')}`,
+      `names ${place.path}.${name}, which does not exist: ${place.path} has ${Object.keys(shape).join(', ')}`,
     )
   }
 }

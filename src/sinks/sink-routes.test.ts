@@ -94,10 +94,10 @@ test('names the member of a filter that no event has, and those that events have
     return [status, json.error?.message ?? null]
   }
   const ofEvents = expect.stringMatching(
-    /names event\.modle, which there never is: event has event_id, event_type, .*details/,
+    /names event\.modle, which does not exist: event has event_id, event_type, .*details/,
   )
   const ofAttribution = expect.stringMatching(
-    /event\.event_attribution\.team, which there never is: .* has token_id, team_id/,
+    /event\.event_attribution\.team, which does not exist: .* has token_id, team_id/,
   )
   for (const filter of ['event.modle == "x"', 'event["modle"] == "x"', '"modle" in event', '!has(event.modle)']) {
     expect([filter, ...(await filtered(filter))]).toEqual([filter, 422, ofEvents])

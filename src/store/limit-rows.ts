@@ -55,8 +55,8 @@ const select = `select 'account/' || asked.value as key, a.max_requests, a.max_b
   select 'group/' || id, null, null, requests_per_minute, tokens_per_minute, null, null, null, null, ${maxValues}
   from consumer_groups l where deleted = 0 and id in (select value from json_each(?3))
   union all
-  select 'policy/' || id, null, null, requests_per_minute, tokens_per_minute, null, scope, null, null, null
-  from access_policies where deleted = 0 and id in (select value from json_each(?4))
+  select 'policy/' || id, null, null, requests_per_minute, tokens_per_minute, null, scope, null, null, ${maxValues}
+  from access_policies l where deleted = 0 and id in (select value from json_each(?4))
   union all
   select 'server/' || id, null, null, requests_per_minute, null, null, null, null, tool_limits, null
   from mcp_servers where deleted = 0 and id in (select value from json_each(?5))`

@@ -5,7 +5,7 @@ import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney } from './account-name.ts'
 import { type Attributed, digestFor } from './attribution/dimension.ts'
 import type { Budget, LimitSet } from './limits.ts'
-import { asSentence, type KnownLimits, leftWords, limitWords, refusedAmount } from './refused-limit.ts'
+import { asSentence, dimensionOf, type KnownLimits, leftWords, limitWords, refusedAmount } from './refused-limit.ts'
 import type { AccountName, Demand, UsageRefused } from './usage-limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
@@ -124,17 +124,21 @@ export function usageFailure(
   { keyClass, resource, detail, ...known }: RefusalContext,
 ): Failure {
   const limit = refusedAmount(account, left, known)
+  const per = dimensionOf(limit, known.limits)
+  const words = limitWords(limit, per)
   if (reason === 'unknown') {
-    const message = `A part of ${limitWords(limit)} cannot be reached: retry shortly. The limit is of ${resource}`
+    const message = `A part of ${words} cannot be reached: retry shortly. The limit is of ${resource}`
     return new Failure('usage_authority_unavailable', { message, limit, retryAfter: retryAfter ?? 1 })
   }
   if (reason === 'crowded') {
-    const message = `${asSentence(limitWords(limit))} is for each value of a dimension, and as many values as the dimension allows (max_values) have used it: send one of those, or have max_values raised. The limit is of ${resource}`
+    const most = known.limits.dimensions.find(({ name }) => name === per)?.maxValues
+    const until = limit.resets_at === null ? '' : ` before ${limit.resets_at}`
+    const message = `${asSentence(limitWords(limit))} is for each ${per}, and takes no more values of ${per}${until}: as many as the dimension allows have used it (max_values: ${most ?? 0}). Send one of those, or have max_values of the dimension ${per} raised. The limit is of ${resource}`
     return new Failure('usage_authorization_too_many_values', { message, limit })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${limitWords(limit)} is held by running requests: retry shortly. The limit is of ${resource}`
+    const message = `What is left of ${words} is held by running requests: retry shortly. The limit is of ${resource}`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
     return new Failure(code, { message, limit, retryAfter: retryAfter ?? 1 })
   }
@@ -147,7 +151,7 @@ export function usageFailure(
     const message = `The budget of the token (max_budget) is used up, and what is left pays for no request: ${resource}`
     return new Failure('tokens.budget_exhausted', { message, limit })
   }
-  const short = `${asSentence(limitWords(limit))} cannot pay for this request: ${leftWords(limit)}`
+  const short = `${asSentence(words)} cannot pay for this request: ${leftWords(limit)}`
   const message = `${detail === undefined ? short : `${short}; ${detail}`}. The limit is of ${resource}`
   return new Failure('usage_authorization_budget_exceeded', {
     ...{ message, limit },

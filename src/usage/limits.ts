@@ -31,11 +31,14 @@ export interface RateLimit {
   tokensPerMinute: number | null
 }
 
-/** Whose requests a group counts stands in `LimitSet.groupsOf`. */
-export interface ConsumerGroup extends RateLimit {
+/** A limit a minute that may be for each value of a dimension. */
+export interface SharedRateLimit extends RateLimit {
   /** The dimension of which each value has the rates for itself; null for one rate. */
   per: string | null
 }
+
+/** Whose requests a group counts stands in `LimitSet.groupsOf`. */
+export type ConsumerGroup = SharedRateLimit
 
 /** What an access policy lets a token use. */
 export interface AccessRule {
@@ -45,7 +48,7 @@ export interface AccessRule {
   providers: readonly string[] | null
 }
 
-export interface AccessPolicy extends RateLimit, AccessRule {
+export interface AccessPolicy extends SharedRateLimit, AccessRule {
   /** Whether each token with the policy has these rates for itself, or all of them together. */
   scope: 'token' | 'shared'
 }

@@ -33,6 +33,7 @@ const limits: LimitSet = {
         scope: 'token',
         models: null,
         providers: null,
+        per: null,
       },
     ],
   ]),

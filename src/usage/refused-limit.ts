@@ -3,7 +3,7 @@ import type { RefusedLimit } from '../failure.ts'
 import { fromNano } from '../lib/money.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney, readAccountName } from './account-name.ts'
-import type { LimitSet, RateLimit } from './limits.ts'
+import type { LimitSet, SharedRateLimit } from './limits.ts'
 import { windowAt } from './window.ts'
 
 export interface KnownLimits {
@@ -68,7 +68,7 @@ const rateKinds: Readonly<Record<string, RefusedLimit['kind']>> = {
   server: 'mcp_server',
 }
 
-function groupOf({ groupsOf }: LimitSet, id: string): RateLimit | undefined {
+function groupOf({ groupsOf }: LimitSet, id: string): SharedRateLimit | undefined {
   for (const groups of groupsOf.values()) {
     const group = groups.find((each) => each.id === id)
     if (group !== undefined) return group
@@ -86,12 +86,29 @@ const words: Readonly<Record<RefusedLimit['kind'], string>> = {
   rate_limit: 'the limit of the token, or of its source,',
 }
 
-/** `the budget "growth"`. */
-export const limitWords = ({ kind, id, name }: Pick<RefusedLimit, 'kind' | 'id' | 'name'>): string => {
-  if (name !== null) return `${words[kind]} "${name}"`
+/** `the budget "growth"`, or `the budget "growth" of this customer` where it is for each value of a dimension. */
+export const limitWords = (
+  { kind, id, name }: Pick<RefusedLimit, 'kind' | 'id' | 'name'>,
+  per: string | null = null,
+): string => {
+  const ofOne = per === null ? '' : ` of this ${per}`
+  if (name !== null) return `${words[kind]} "${name}"${ofOne}`
   return kind === 'budget' || kind === 'consumer_group' || kind === 'access_policy'
-    ? `${words[kind]} ${id}`
+    ? `${words[kind]} ${id}${ofOne}`
     : words[kind]
+}
+
+/** The dimension of which each value has the limit for itself. */
+export function dimensionOf({ kind, id }: Pick<RefusedLimit, 'kind' | 'id'>, limits: LimitSet): string | null {
+  const limit =
+    kind === 'budget'
+      ? limits.budgets.get(id)
+      : kind === 'consumer_group'
+        ? groupOf(limits, id)
+        : kind === 'access_policy'
+          ? limits.accessPolicies.get(id)
+          : undefined
+  return limit?.per ?? null
 }
 
 /** `$0.12 of $500 is left until 2026-12-01T00:00:00.000Z`. */

@@ -21,6 +21,8 @@ export interface Settlement {
 export interface SettledBatch {
   worker: string
   settlements: readonly Settlement[]
+  /** Values of dimensions by their digests, which stand in names of accounts. */
+  values?: ReadonlyMap<string, string>
   /** The transaction counts that the ledger must have (LedgerEpoch.text). With less it is an older copy. */
   epoch: string
 }
@@ -49,13 +51,14 @@ const bookable = (amount: string, mayExceed: string): string => `max(0, min(${am
   iif(${mayExceed}, ${maxAmount + roundSize}, granted) - returned - settled))`
 
 /** Run after the events are inserted. Empty if nothing was used. */
-export function settlementStatements({ worker, settlements, epoch }: SettledBatch): Statement[] {
+export function settlementStatements({ worker, settlements, values, epoch }: SettledBatch): Statement[] {
   const used = [...sumByAccount(settlements)].filter(([, amount]) => amount > 0)
   if (used.length === 0) return []
   const rows = used.map(([account, amount]) => {
     const named = readAccountName(account)
     const owner = named?.kind === 'money' || named?.kind === 'requests' ? named.id : null
-    return { account, amount, kind: named?.kind ?? 'grant', owner, money: countsMoney(account) ? 1 : 0 }
+    const value = values?.get(named?.value ?? '') ?? null
+    return { account, amount, kind: named?.kind ?? 'grant', owner, value, money: countsMoney(account) ? 1 : 0 }
   })
   const args = [JSON.stringify(rows), worker, epoch]
   const trusted = isTrusted('?2', '?3')
@@ -69,14 +72,15 @@ export function settlementStatements({ worker, settlements, epoch }: SettledBatc
       args,
     },
     {
-      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused)
-        select account, owner, kind, booked, amount - booked from (
+      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, value)
+        select account, owner, kind, booked, amount - booked, named from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
+            value ->> 'value' as named,
             value ->> 'amount' as amount, coalesce((select ${booked} from lease_balances where ${ownBalance}), 0) as booked
           from json_each(?1)
         ) where true
         on conflict (account) do update set settled = min(settled + excluded.settled, ${maxAmount}),
-          refused = min(refused + excluded.refused, ${maxAmount})`,
+          refused = min(refused + excluded.refused, ${maxAmount}), value = coalesce(value, excluded.value)`,
       args,
     },
     {

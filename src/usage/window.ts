@@ -22,6 +22,9 @@ export function bookedBudget(id: string, window: BudgetWindow, now: number): { b
   return { booked: `budget/${id}@${new Date(running.start).toISOString().slice(0, 10)}`, until: running.end }
 }
 
+/** The window in a booked name: `@2026-11-01`; empty without a window. */
+export const windowOf = (booked: string): string => (booked.includes('@') ? booked.slice(booked.indexOf('@')) : '')
+
 /** No window is longer than 31 days, so 40 days after its start it has ended and all its usage has been reported. */
 export const longAgoMs = 40 * dayMs
 

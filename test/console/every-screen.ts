@@ -51,6 +51,7 @@ export async function makeScreens(): Promise<Screens> {
     ['/policies/new?kind=pattern-filter', 'New policy'],
     [`/policies/${policy.id}`, 'looked at'],
     ['/spend', 'Spend'],
+    ['/spend?by=dimension:customer', 'Spend'],
     ['/reports', 'Reports'],
     ['/reports?kind=invoice', 'Reports'],
     ['/catalog', 'Catalog'],

@@ -83,18 +83,20 @@ export interface ChatRequest {
   /** The text of the one message; the fake upstream's record shows it. */
   text?: string
   requestId?: string
+  headers?: Readonly<Record<string, string>>
   signal?: AbortSignal
 }
 
 /** Sends a chat request the plain way; the caller reads the body. */
 export function chat(gatehouse: Pick<Gatehouse, 'gatewayUrl'>, request: ChatRequest): Promise<Response> {
-  const { token, model = 'fake-model', stream = false, text = 'hello', requestId, signal: abort } = request
+  const { token, model = 'fake-model', stream = false, text = 'hello', requestId, headers, signal: abort } = request
   return fetch(`${gatehouse.gatewayUrl}/v1/chat/completions`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
       ...(requestId && { 'x-request-id': requestId }),
+      ...headers,
     },
     body: JSON.stringify({
       model,

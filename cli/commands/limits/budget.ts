@@ -1,6 +1,7 @@
 import { defineCommand } from 'citty'
 import { budgetResource } from '../../../src/usage/api/budget-resource.ts'
-import { resourceCommands } from '../../command/resource-commands.ts'
+import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage } from '../../command/record.ts'
+import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 /** A budget's scope is a team or a person. */
@@ -9,5 +10,25 @@ const owners = ['/v1/teams', '/v1/users']
 export const budget = (terminal: Terminal) =>
   defineCommand({
     meta: { description: budgetResource.about },
-    subCommands: resourceCommands(budgetResource, terminal, { references: { 'scope.id': owners, scope_id: owners } }),
+    subCommands: {
+      ...resourceCommands(budgetResource, terminal, { references: { 'scope.id': owners, scope_id: owners } }),
+      values: () => values(terminal),
+    },
+  })
+
+const values = (terminal: Terminal) =>
+  defineCommand({
+    meta: { description: 'List what each value of a dimension spent of its budget, those that spent most first' },
+    args: {
+      ...idArgument,
+      value: { type: 'string', description: 'Only this value, also where it spent nothing' },
+      ...pageFlags,
+      ...recordFlags,
+    },
+    async run({ args }) {
+      const { id, value, json } = args
+      const path = `${recordPath(budgetResource, id)}/values`
+      const page = await connect(args, terminal).json({ path, query: { value, ...pageQuery(args) } }, pageSchema)
+      await showPage(page, { of: 'values', fields: ['value', 'spend', 'remaining', 'resets_at'], json, terminal })
+    },
   })

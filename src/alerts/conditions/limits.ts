@@ -8,10 +8,9 @@ import { limitNames, priceExcesses } from '../../store/schema/ledger/usage.ts'
 import { providers } from '../../store/schema/state/catalog.ts'
 import { budgets } from '../../store/schema/state/limits.ts'
 import { readSettled } from '../../usage/api/stored-limit.ts'
-import { mostOfValues } from '../../usage/attribution/value-accounts.ts'
-import { plainName } from '../../usage/lease/lease.ts'
+import { readValues } from '../../usage/attribution/value-accounts.ts'
 import type { BudgetWindow } from '../../usage/limits.ts'
-import { bookedBudget } from '../../usage/window.ts'
+import { bookedBudget, windowOf } from '../../usage/window.ts'
 import type { Measured } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import type { Round } from './round.ts'
@@ -36,7 +35,7 @@ const windowNames = { day: 'day', week: 'week', month: 'month', total: 'installa
   BudgetWindow,
   string
 >
-const windowOf = (text: string): BudgetWindow =>
+const windowNamed = (text: string): BudgetWindow =>
   text === 'day' || text === 'week' || text === 'month' ? text : 'total'
 
 const shareOf = (used: number, limit: number): string =>
@@ -49,22 +48,26 @@ const budgetUse = (round: Round) =>
     const rows = await query(state).select().from(budgets).where(eq(budgets.deleted, 0))
     const names = await query(ledger).select().from(limitNames).where(eq(limitNames.kind, 'budget'))
     const nameOf = new Map(names.map(({ id, name }) => [id, name]))
-    const windows = rows.map((row) => ({ row, ...bookedBudget(row.id, windowOf(row.window), round.now) }))
+    const windows = rows.map((row) => ({ row, ...bookedBudget(row.id, windowNamed(row.window), round.now) }))
     const settled = await settledOf(
       round,
       windows.map(({ booked }) => booked),
     )
     // Of a budget for each value of a dimension, the value that used most.
+    const values = new Map<string, string>()
     for (const { row, booked } of windows) {
       if (row.per === null) continue
-      settled.set(booked, await mostOfValues(ledger, row.id, booked.slice(plainName(booked).length)))
+      const of = { budget: row.id, window: windowOf(booked), after: null, count: 1 }
+      const [most] = await readValues(ledger, of)
+      settled.set(booked, most?.settled ?? 0)
+      values.set(booked, most?.value == null ? ` of requests without a ${row.per}` : ` of the ${row.per} ${most.value}`)
     }
     return windows.map(({ row, booked }) => ({
       id: row.id,
       teamId: row.scopeKind === 'team' ? row.scopeId : null,
-      name: `${nameOf.get(row.id) ?? row.id}${row.per === null ? '' : ` of one ${row.per}`}`,
+      name: `${nameOf.get(row.id) ?? row.id}${values.get(booked) ?? ''}`,
       booked,
-      window: windowOf(row.window),
+      window: windowNamed(row.window),
       used: settled.get(booked) ?? 0,
       limit: row.maxBudget,
     }))

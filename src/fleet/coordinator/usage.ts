@@ -6,7 +6,7 @@ import { inTime } from '../../lib/in-time.ts'
 import type { LimitRows } from '../../store/limit-rows.ts'
 import type { Statement } from '../../store/statement.ts'
 import { changedAt, sqlLimits } from '../../usage/api/sql-limits.ts'
-import { heldValueAccounts } from '../../usage/attribution/value-accounts.ts'
+import { heldValueAccounts, valuesByDigest } from '../../usage/attribution/value-accounts.ts'
 import { BatchHolds } from '../../usage/batches/batch-holds.ts'
 import { holdStatements } from '../../usage/batches/hold-statements.ts'
 import { madeObjectStatements } from '../../usage/batches/made-objects.ts'
@@ -183,7 +183,9 @@ export function createUsage(
     limitEvents,
     bookingStatements(worker, records) {
       const settlements = settlementsOf(records)
-      const booked = settlementStatements({ worker, settlements, epoch: epoch.text })
+      const booked = settlementStatements({
+        ...{ worker, settlements, values: valuesByDigest(records), epoch: epoch.text },
+      })
       const counted = totalStatements(records)
       const held = [...holdStatements(worker, records, clock.now()), ...madeObjectStatements(records, clock.now())]
       if (booked.length === 0) return [...counted, ...held]

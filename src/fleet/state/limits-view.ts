@@ -8,7 +8,7 @@ import {
   type ConsumerGroup,
   type LimitSet,
   noLimits,
-  type RateLimit,
+  type SharedRateLimit,
 } from '../../usage/limits.ts'
 import { accountsOfTokens } from './token-accounts.ts'
 
@@ -27,6 +27,7 @@ interface RateRow {
   name: string
   requests_per_minute: number | null
   tokens_per_minute: number | null
+  per: string | null
 }
 
 const membersSchema = z.object({
@@ -93,14 +94,12 @@ function grouped<Value>(entries: readonly (readonly [string, Value])[]): Map<str
 
 function readGroups(database: Database): Map<string, ConsumerGroup[]> {
   const rows = database
-    .query<RateRow & { members: string; per: string | null }, []>(
-      'select * from consumer_groups where deleted = 0 order by id',
-    )
+    .query<RateRow & { members: string }, []>('select * from consumer_groups where deleted = 0 order by id')
     .all()
   return grouped(
     rows.flatMap((row) => {
       const { teams, users, tokens } = membersSchema.parse(JSON.parse(row.members))
-      const group = { ...compileRate(row), per: row.per }
+      const group = compileRate(row)
       return [
         ...teams.map((id) => [`team:${id}`, group] as const),
         ...users.map((id) => [`user:${id}`, group] as const),
@@ -123,13 +122,12 @@ interface DimensionRow {
   source_key: string
   allowed_values: string | null
   required: number
+  max_values: number
 }
 
 function readDimensions(database: Database): Dimension[] {
   const rows = database
-    .query<DimensionRow, []>(
-      'select name, source_kind, source_key, allowed_values, required from attribution_dimensions where deleted = 0 order by name',
-    )
+    .query<DimensionRow, []>('select * from attribution_dimensions where deleted = 0 order by name')
     .all()
   return rows.map((row) => {
     const values = namesSchema.parse(JSON.parse(row.allowed_values ?? 'null'))
@@ -138,6 +136,7 @@ function readDimensions(database: Database): Dimension[] {
       source: { kind: z.enum(sourceKinds).parse(row.source_kind), key: row.source_key },
       values: values === null ? null : new Set(values),
       required: row.required === 1,
+      maxValues: row.max_values,
     }
   })
 }
@@ -161,9 +160,10 @@ function readAccessPolicies(database: Database): Map<string, AccessPolicy> {
   )
 }
 
-const compileRate = (row: RateRow): RateLimit => ({
+const compileRate = (row: RateRow): SharedRateLimit => ({
   id: row.id,
   name: row.name,
   requestsPerMinute: row.requests_per_minute,
   tokensPerMinute: row.tokens_per_minute,
+  per: row.per,
 })

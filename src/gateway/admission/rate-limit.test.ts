@@ -73,7 +73,7 @@ test('answers 429 with Retry-After beyond the rate of a consumer group', async (
 test('counts each value of a dimension for itself, with the requests without a value together', async () => {
   const groupsOf = new Map([['user:u', [group({ requestsPerMinute: 1, per: 'customer' })]]])
   const source = { kind: 'header' as const, key: 'x-customer-id' }
-  const dimensions = [{ name: 'customer', source, values: null, required: false }]
+  const dimensions = [{ name: 'customer', source, values: null, required: false, maxValues: 10_000 }]
   await start({ groupsOf, dimensions }, {}, 1)
   const secret = running.worker.addToken({ userId: 'u', metadataTrust: 'caller' })
   const status = async (headers: Record<string, string>) => (await running.chat(question, { secret, headers })).status

@@ -12,7 +12,7 @@ import ledger0000 from '../migrations/ledger/0000_baseline.sql' with { type: 'te
 import ledger0001 from '../migrations/ledger/0001_rows_and_triggers.sql' with { type: 'text' }
 import ledger0002 from '../migrations/ledger/0002_features.sql' with { type: 'text' }
 import ledger0003 from '../migrations/ledger/0003_governance.sql' with { type: 'text' }
-import ledger0004 from '../migrations/ledger/0004_watch.sql' with { type: 'text' }
+import ledger0004 from '../migrations/ledger/0004_attribution.sql' with { type: 'text' }
 import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text' }
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
 import state0002 from '../migrations/state/0002_features.sql' with { type: 'text' }
@@ -37,7 +37,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: '0001_rows_and_triggers', sql: ledger0001 },
   { name: '0002_features', sql: ledger0002 },
   { name: '0003_governance', sql: ledger0003 },
-  { name: '0004_watch', sql: ledger0004 },
+  { name: '0004_attribution', sql: ledger0004 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

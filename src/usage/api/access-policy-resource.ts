@@ -1,7 +1,7 @@
 /** Access policies as records: which models and providers the tokens that name one may use, and how fast. */
 import { z } from 'zod'
 import { idParams, refersTo, resource } from '../../api/resource.ts'
-import { identified, limitName, rateFields, rateRecord, versioned } from './limit-fields.ts'
+import { identified, limitName, per, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
 const names = z.array(z.string().min(1).max(200)).min(1).max(200)
 
@@ -19,7 +19,9 @@ const fields = {
     .optional(),
 }
 
-export const policyFields = z.object({ ...fields, scope: scope.optional() })
+const changed = z.object({ ...fields, scope: scope.optional() })
+
+export const policyFields = changed.extend({ per: per.unwrap().optional() })
 
 export const accessPolicyResource = resource({
   name: 'access-policy',
@@ -43,9 +45,10 @@ export const accessPolicyResource = resource({
     scope,
     models: z.array(z.string()).nullable(),
     providers: z.array(z.string()).nullable(),
+    per: z.string().nullable(),
     ...versioned,
   }),
-  create: z.strictObject({ name: limitName, ...fields, scope: scope.default('token') }),
-  update: z.strictObject({ name: limitName.optional(), ...policyFields.shape }),
-  columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'scope', 'models', 'providers'],
+  create: z.strictObject({ name: limitName, ...fields, scope: scope.default('token'), per }),
+  update: z.strictObject({ name: limitName.optional(), ...changed.shape }),
+  columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'scope', 'per', 'models', 'providers'],
 })

@@ -67,6 +67,15 @@ const record = z.object({
     ),
   scope: z.object({ kind: z.string(), id: z.string().nullable(), tool: z.string().nullable() }),
   per: z.string().nullable(),
+  values: z
+    .object({
+      count: z.number().int().describe('Values that spent something'),
+      exhausted: z.number().int().describe('Values that spent all of max_budget'),
+      nearly_exhausted: z.number().int().describe('Values that spent 80 % or more of it, and not all'),
+      most_spent: z.number().describe('What the value spent that spent most'),
+    })
+    .nullable()
+    .describe('With per, how its values stand in the present window'),
   ...versioned,
 })
 
@@ -97,7 +106,7 @@ export const budgetResource = resource({
   create: z.strictObject({ name: limitName, ...fields, per }),
   update: z.strictObject({ name: limitName.optional(), max_budget: amount.optional() }),
   updated: record.extend({ usage }),
-  columns: ['id', 'name', 'max_budget', 'window', 'scope', 'per'],
+  columns: ['id', 'name', 'max_budget', 'window', 'scope', 'per', 'values'],
   flags: {
     max_budget: { hint: 'USD' },
     window: { default: 'month' },

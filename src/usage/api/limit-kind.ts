@@ -18,6 +18,7 @@ import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { mostDimensions } from '../attribution/dimension.ts'
 import { type dimensionFields, dimensionResource } from '../attribution/dimension-resource.ts'
+import type { SumsOfValues } from '../attribution/value-accounts.ts'
 import { maxAmount } from '../lease/lease.ts'
 import type { BudgetWindow } from '../limits.ts'
 import { bookedBudget, windowAt } from '../window.ts'
@@ -30,11 +31,8 @@ export type Columns = Record<string, string | number | null>
 
 /** The databases are asked first; the state has every token and limit, in the transaction of the change. */
 interface InUse {
-  /** What names it, as a message says it. */
-  by: string
-  /** What to do first. */
-  first: string
-  found(databases: { state: Database; ledger: Database }): Promise<boolean>
+  /** What names it and what to do first, as a sentence; null where nothing does. */
+  found(databases: { state: Database; ledger: Database }): Promise<string | null>
   ofState: SQL
 }
 
@@ -44,6 +42,14 @@ export interface Identified {
   name: string
   version: number
   created_at: string
+}
+
+/** What is booked of a limit in its present window. */
+export interface Booked {
+  /** Nano-dollars. */
+  used: number
+  /** Of a budget for each value of a dimension. */
+  values: SumsOfValues | null
 }
 
 export interface StoredKind {
@@ -57,8 +63,7 @@ export interface LimitKind<Fields, Shown> extends StoredKind {
   word: string
   /** Columns of the fields that a body has; `undefined` leaves one as it is. */
   columns(body: Fields): Columns
-  /** `settled`: nano-dollars booked on its account. */
-  show(common: Identified, row: Row, settled: number, now: number): Shown
+  show(common: Identified, row: Row, booked: Booked, now: number): Shown
   /** The account that the ledger books by at an instant; null where nothing is booked. */
   account: ((row: Row, now: number) => string) | null
   /** Throws 422 naming the field where something the body names does not exist. */
@@ -98,7 +103,7 @@ async function requireAll(
 
 /** Tokens in force that a condition holds for. */
 const tokensInForce =
-  (names: (table: typeof ledgerTokens | typeof stateTokens, id: string) => SQL) =>
+  (word: string, names: (table: typeof ledgerTokens | typeof stateTokens, id: string) => SQL) =>
   (id: string, now: number): InUse => {
     const inForce = (table: typeof ledgerTokens | typeof stateTokens) =>
       and(
@@ -108,9 +113,10 @@ const tokensInForce =
         or(isNull(table.expiresAt), gt(table.expiresAt, now)),
       )
     return {
-      by: 'Tokens in force still name the',
-      first: 'revoke them first',
-      found: async ({ ledger }) => (await query(ledger).$count(ledgerTokens, inForce(ledgerTokens))) > 0,
+      async found({ ledger }) {
+        const count = await query(ledger).$count(ledgerTokens, inForce(ledgerTokens))
+        return count === 0 ? null : `Tokens in force still name the ${word}: revoke them first`
+      },
       ofState: hasRow(stateTokens, inForce(stateTokens)),
     }
   }
@@ -164,7 +170,7 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
       scopeId: scope === undefined ? undefined : storedScopeId(scope),
     }),
   account: (row, now) => bookedBudget(String(row.id), windowSchema.parse(row.window), now).booked,
-  show: ({ id, name, ...versioned }, row, settled, now) => ({
+  show: ({ id, name, ...versioned }, row, { used: settled, values }, now) => ({
     id,
     name,
     currency: 'USD',
@@ -175,6 +181,12 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
     ...forecastOf(windowSchema.parse(row.window), settled, now),
     scope: { kind: String(row.scopeKind), ...shownScopeId(textOf(row.scopeId)) },
     per: textOf(row.per),
+    values: values && {
+      count: values.values,
+      exhausted: values.exhausted,
+      nearly_exhausted: values.nearly_exhausted,
+      most_spent: fromNano(values.most),
+    },
     ...versioned,
   }),
   async check({ scope, per }, { state, ledger }) {
@@ -184,7 +196,7 @@ export const budgetKind: LimitKind<z.infer<typeof budgetFields>, z.infer<typeof 
     if (scope?.kind === 'user') await requireAll(ledger, 'users', [scope.id ?? ''], 'scope.id')
   },
   seen: visibleBudgets,
-  inUse: tokensInForce((table, id) => eq(table.budgetId, id)),
+  inUse: tokensInForce(budgetResource.one, (table, id) => eq(table.budgetId, id)),
 }
 
 export const groupKind: LimitKind<z.infer<typeof groupFields>, z.infer<typeof consumerGroupResource.record>> = {
@@ -222,8 +234,9 @@ export const policyKind: LimitKind<z.infer<typeof policyFields>, z.infer<typeof 
   kind: 'access_policy',
   word: accessPolicyResource.one,
   table: accessPolicies,
-  columns: ({ requests_per_minute, tokens_per_minute, scope, models, providers }) =>
+  columns: ({ requests_per_minute, tokens_per_minute, scope, models, providers, per }) =>
     given({
+      per,
       requestsPerMinute: requests_per_minute,
       tokensPerMinute: tokens_per_minute,
       scope,
@@ -239,20 +252,31 @@ export const policyKind: LimitKind<z.infer<typeof policyFields>, z.infer<typeof 
     scope: accessPolicyResource.record.shape.scope.parse(row.scope),
     models: namesOf(row.models),
     providers: namesOf(row.providers),
+    per: textOf(row.per),
     ...versioned,
   }),
-  check: async () => undefined,
+  async check({ per }, { state }) {
+    if (per != null) await requireDimension(state, per)
+  },
   // Tokens, not the policy, say whose requests it counts.
   seen: async (rows) => rows,
   inUse: tokensInForce(
+    accessPolicyResource.one,
     (table, id) => sql`exists (select 1 from json_each(${table.accessPolicyIds}) where value = ${id})`,
   ),
 }
 
-const limitsPer = [budgets, consumerGroups] as const
+const limitsPer = [
+  { table: budgets, word: budgetResource.one },
+  { table: consumerGroups, word: consumerGroupResource.one },
+  { table: accessPolicies, word: accessPolicyResource.one },
+] as const
+
+/** Limits that a message names; more are counted. */
+const namedLimits = 3
 
 /** Whether a limit of this table is for each value of the dimension with this id. */
-const isPer = (table: (typeof limitsPer)[number], id: string): SQL =>
+const isPer = (table: (typeof limitsPer)[number]['table'], id: string): SQL =>
   sql`${table.deleted} = 0 and ${table.per} = (select ${attributionDimensions.name} from ${attributionDimensions} where ${attributionDimensions.id} = ${id})`
 
 export const dimensionKind: LimitKind<z.infer<typeof dimensionFields>, z.infer<typeof dimensionResource.record>> = {
@@ -285,15 +309,20 @@ export const dimensionKind: LimitKind<z.infer<typeof dimensionFields>, z.infer<t
   },
   seen: async (rows) => rows,
   inUse: (id) => ({
-    by: 'Limits for each of its values still name the',
-    first: 'delete them first',
     async found({ state }) {
-      const counts = await Promise.all(limitsPer.map((table) => query(state).$count(table, isPer(table, id))))
-      return counts.some((count) => count > 0)
+      const limits: string[] = []
+      for (const { table, word } of limitsPer) {
+        const rows = await query(state).select({ name: table.name }).from(table).where(isPer(table, id))
+        limits.push(...rows.map(({ name }) => `the ${word} ${name}`))
+      }
+      if (limits.length === 0) return null
+      const more = limits.length - namedLimits
+      const named = limits.slice(0, namedLimits).join(', ')
+      return `Limits are for each of its values (per): ${named}${more > 0 ? ` and ${more} more` : ''}. Delete them first`
     },
-    ofState: or(...limitsPer.map((table) => hasRow(table, isPer(table, id)))) ?? sql`false`,
+    ofState: or(...limitsPer.map(({ table }) => hasRow(table, isPer(table, id)))) ?? sql`false`,
   }),
   // They are read with `max_values` of their dimension (store/limit-rows.ts).
   touches: (id) =>
-    limitsPer.map((table) => statement(update(table).set({ version: newStateVersion }).where(isPer(table, id)))),
+    limitsPer.map(({ table }) => statement(update(table).set({ version: newStateVersion }).where(isPer(table, id)))),
 }

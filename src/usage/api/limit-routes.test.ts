@@ -273,7 +273,13 @@ test('declares a dimension, refuses what cannot be one, and keeps it while a lim
     ...{ name: 'feature', max_values: 7, values: ['search'] },
   })
   expect((await call('GET', `/v1/budgets/${perFeature.json.id}`)).json.version).toBeGreaterThan(before)
+  const policy = { name: 'slow features', requests_per_minute: 5, per: 'feature' }
+  expect((await call('POST', '/v1/access-policies', policy)).json).toMatchObject({ per: 'feature', scope: 'token' })
   const inUse = await call('DELETE', own)
-  expect([inUse.status, inUse.json.error.message]).toEqual([409, expect.stringContaining('delete them first')])
+  const names = `the budget ${perFeature.json.name}, the consumer group features, the access policy slow features`
+  expect([inUse.status, inUse.json.error.message]).toEqual([
+    409,
+    `Limits are for each of its values (per): ${names}. Delete them first`,
+  ])
   expect((await call('PATCH', `/v1/budgets/${perFeature.json.id}`, { per: null })).status).toBe(422)
 })

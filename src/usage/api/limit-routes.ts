@@ -22,12 +22,11 @@ import type { Row } from '../../store/statement.ts'
 import type { DepletionView } from '../../tokens/limits/depletion.ts'
 import { dimensionResource } from '../attribution/dimension-resource.ts'
 import { sumsOfValues } from '../attribution/value-accounts.ts'
-import { plainName } from '../lease/lease.ts'
-import { bookedBudget } from '../window.ts'
+import { bookedBudget, windowOf } from '../window.ts'
 import { accessPolicyResource } from './access-policy-resource.ts'
 import { budgetResource, windowSchema } from './budget-resource.ts'
 import { consumerGroupResource } from './consumer-group-resource.ts'
-import { budgetKind, dimensionKind, groupKind, type LimitKind, policyKind } from './limit-kind.ts'
+import { type Booked, budgetKind, dimensionKind, groupKind, type LimitKind, policyKind } from './limit-kind.ts'
 import {
   addLimit,
   addName,
@@ -86,10 +85,10 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
         const ids = names.map(({ id }) => id)
         const rows = only ?? (await readLimits(state, kind, ids))
         const byId = new Map(rows.map((row) => [row.id, row]))
-        const settled = await totalSettled(deps, kind, rows)
+        const booked = await readBooked(deps, kind, rows)
         return names.flatMap((named) => {
           const row = byId.get(named.id)
-          return row === undefined ? [] : [recordOf(kind, named, row, settled, deps.clock.now())]
+          return row === undefined ? [] : [recordOf(kind, named, row, booked, deps.clock.now())]
         })
       },
     })
@@ -120,9 +119,8 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
     const { named, row } = await requireLimit(deps, kind, id)
     requireVersion(call.headers, Number(row.version))
     const inUse = kind.inUse?.(id, deps.clock.now())
-    if (inUse !== undefined && (await inUse.found(deps))) {
-      throw new Failure('conflict', { message: `${inUse.by} ${kind.word}: ${inUse.first}` })
-    }
+    const message = await inUse?.found(deps)
+    if (message != null) throw new Failure('conflict', { message })
     await deps.recorder.change({
       event: eventOf(deps, kind, call, { type: 'catalog.deleted', id, name: named.name, details: {} }),
       // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
@@ -130,7 +128,7 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
       state: [changeLimit(kind, id, { deleted: 1 })],
       ledger: [dropName(id)],
     })
-    return recordOf(kind, named, row, await totalSettled(deps, kind, [row]), deps.clock.now())
+    return recordOf(kind, named, row, await readBooked(deps, kind, [row]), deps.clock.now())
   },
 })
 
@@ -165,35 +163,35 @@ const recordOf = <Fields, Shown>(
   kind: LimitKind<Fields, Shown>,
   { id, name, createdAt }: NameRow,
   row: Row,
-  settled: ReadonlyMap<string, number>,
+  booked: ReadonlyMap<string, Booked>,
   now: number,
 ): Shown => {
   const common = { id, name, version: Number(row.version), created_at: timestamp(createdAt) }
-  return kind.show(common, row, settled.get(id) ?? 0, now)
+  return kind.show(common, row, booked.get(id) ?? { used: 0, values: null }, now)
 }
 
-/** Nano-dollars booked on the accounts of records at this instant, by their ids. */
-async function totalSettled({ ledger, clock }: LimitDependencies, { account }: Kind, rows: readonly Row[]) {
-  if (account === null || rows.length === 0) return new Map<string, number>()
+/** What is booked on the accounts of records at this instant, by their ids. */
+async function readBooked({ ledger, clock }: LimitDependencies, { account }: Kind, rows: readonly Row[]) {
+  const found = new Map<string, Booked>()
+  if (account === null || rows.length === 0) return found
   const now = clock.now()
-  const ids = new Map(rows.map((row) => [account(row, now), String(row.id)]))
-  const booked = await readSettled(ledger, [...ids.keys()])
-  const totals = new Map(booked.map(({ account: name, settled }) => [ids.get(name) ?? '', settled]))
+  const ids = new Map(rows.filter(({ per }) => per === null).map((row) => [account(row, now), String(row.id)]))
+  for (const { account: name, settled } of await readSettled(ledger, [...ids.keys()])) {
+    found.set(ids.get(name) ?? '', { used: settled, values: null })
+  }
   for (const row of rows) {
     if (typeof row.per !== 'string') continue
-    totals.set(String(row.id), (await sumsOfValues(ledger, String(row.id), windowOf(account(row, now)))).used)
+    const values = await sumsOfValues(ledger, String(row.id), windowOf(account(row, now)), Number(row.maxBudget))
+    found.set(String(row.id), { used: values.used, values })
   }
-  return totals
+  return found
 }
 
-/** `@2026-11-01`; empty without a window. */
-const windowOf = (booked: string): string => booked.slice(plainName(booked).length)
-
 /** How the budget of a row stands when gateways have given back what no request holds. */
-async function usageOf({ depletion, ledger, clock }: LimitDependencies, { id, window, per }: Row) {
+async function usageOf({ depletion, ledger, clock }: LimitDependencies, { id, window, per, maxBudget }: Row) {
   const account = bookedBudget(String(id), windowSchema.parse(window), clock.now()).booked
   if (typeof per === 'string') {
-    const sums = await sumsOfValues(ledger, String(id), windowOf(account))
+    const sums = await sumsOfValues(ledger, String(id), windowOf(account), Number(maxBudget))
     return { used: fromNano(sums.used), open: fromNano(sums.open) }
   }
   const { used = 0, open = 0 } = (await depletion.recalled([account])).get(account) ?? {}
@@ -222,7 +220,7 @@ async function answerOf<Fields, Shown>(
   named: NameRow,
   row: Row,
 ) {
-  return recordOf(kind, named, row, await totalSettled(deps, kind, [row]), deps.clock.now())
+  return recordOf(kind, named, row, await readBooked(deps, kind, [row]), deps.clock.now())
 }
 
 const claimOf = ({ kind, word }: Kind, name: string, own: string): NameClaim => ({

@@ -3,13 +3,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { LimitKey, LimitRows } from '../../store/limit-rows.ts'
 import type { Database, Reader } from '../../store/open.ts'
 import { readAccountName } from '../account-name.ts'
-import { crowdedAccounts, type ValueAccount } from '../attribution/value-accounts.ts'
+import { type ValueAccount, ValueLimits } from '../attribution/value-accounts.ts'
 import { budgetAccount, moneyAccount, requestsAccount } from '../demands.ts'
 import type { AccountLimit, AccountLimits } from '../lease/allocator/balance-ledger.ts'
 import { bookedBudget } from '../window.ts'
 
 /** What is not the name of an account is not among the answers, nor is a limit that cannot be known at the moment. */
 export function sqlLimits(rows: LimitRows, clock: Pick<Clock, 'now'>, ledger: Reader): AccountLimits {
+  const valueLimits = new ValueLimits(ledger, clock)
   return {
     async limits(names) {
       const read = names.flatMap((name) => {
@@ -40,7 +41,7 @@ export function sqlLimits(rows: LimitRows, clock: Pick<Clock, 'now'>, ledger: Re
           return [[name, { ...plain, limit, gatewayId: row?.gateway_id ?? null }]]
         }),
       )
-      for (const name of await crowdedAccounts(ledger, valued)) {
+      for (const name of await valueLimits.crowded(valued)) {
         const limit = limits.get(name)
         if (limit !== undefined) limits.set(name, { ...limit, crowded: true })
       }

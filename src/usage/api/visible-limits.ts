@@ -5,6 +5,7 @@
 import type { SQL } from 'drizzle-orm'
 import { and, eq, isNotNull } from 'drizzle-orm'
 import { z } from 'zod'
+import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
 import { condition, isOneOf, query } from '../../store/query.ts'
@@ -53,6 +54,23 @@ export async function visibleBudgets(rows: readonly Row[], sight: LimitVisibilit
     ({ id, scopeKind, scopeId }) =>
       seen[String(scopeKind)]?.has(String(scopeId)) === true || (scopeKind === 'token' && ofTokens.has(String(id))),
   )
+}
+
+/** The row of a budget that the caller sees. Throws `not_found`. */
+export async function visibleBudget(
+  { state, ledger }: { state: Database; ledger: Database },
+  id: string,
+  principal: Principal,
+) {
+  const row = await query(state)
+    .select()
+    .from(budgetTable)
+    .where(and(eq(budgetTable.id, id), eq(budgetTable.deleted, 0)))
+    .get()
+  const sight = await limitVisibilityOf(ledger, principal)
+  const isSeen = row !== undefined && (sight === null || (await visibleBudgets([row], sight, ledger)).length > 0)
+  if (!isSeen) throw new Failure('not_found', { message: 'There is no such budget, or you may not see it' })
+  return row
 }
 
 const membersSchema = z.object({ teams: z.array(z.string()), users: z.array(z.string()), tokens: z.array(z.string()) })

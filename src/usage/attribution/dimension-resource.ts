@@ -64,7 +64,7 @@ export const dimensionResource = resource({
     get: 'Show one dimension of attribution',
     create: 'Declare a dimension of attribution',
     update: 'Change a dimension of attribution; its name stays',
-    delete: 'Delete a dimension of attribution that no limit names',
+    delete: 'Delete a dimension of attribution that no limit is for each value of',
   },
   record: z.object({
     ...identified,

@@ -10,6 +10,7 @@ const dimension = (members: Partial<Dimension> = {}): Dimension => ({
   source: { kind: 'header', key: 'x-customer-id' },
   values: null,
   required: false,
+  maxValues: 10_000,
   ...members,
 })
 const request = (members: Partial<AttributedRequest> = {}): AttributedRequest => ({

@@ -11,6 +11,8 @@ export interface Dimension {
   /** Null allows every value. */
   readonly values: ReadonlySet<string> | null
   readonly required: boolean
+  /** The most values that a budget for each value keeps apart in a window. */
+  readonly maxValues: number
 }
 
 /** The values of a request by the name of their dimension. A dimension without a value is absent. */

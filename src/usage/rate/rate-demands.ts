@@ -4,8 +4,8 @@ import { Failure } from '../../failure.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import { type GovernedToken, globMatches } from '../../tokens/governed-token.ts'
 import { type Attributed, digestFor } from '../attribution/dimension.ts'
-import type { AccessPolicy, AccessRule, ConsumerGroup, LimitSet, RateLimit } from '../limits.ts'
-import { asSentence, limitWords, rateOwner, refusedRate } from '../refused-limit.ts'
+import type { AccessPolicy, AccessRule, ConsumerGroup, LimitSet, RateLimit, SharedRateLimit } from '../limits.ts'
+import { asSentence, dimensionOf, limitWords, rateOwner, refusedRate } from '../refused-limit.ts'
 import type { RateDemand, RateRefused } from './rates.ts'
 
 type Member = Pick<GovernedToken, 'id' | 'teamId' | 'userId' | 'ownerKind' | 'ownerId' | 'accessPolicyIds' | 'accounts'>
@@ -45,12 +45,12 @@ export function rateDemands(
 ): RateDemand[] {
   const demands: RateDemand[] = []
   for (const group of groupsOf(token, limits)) {
-    const name = group.per === null ? `group/${group.id}` : `group/${group.id}/${digestFor(group.per, values)}`
-    addDemands(demands, name, group, tokens)
+    addDemands(demands, forValue(`group/${group.id}`, group, values), group, tokens)
   }
   for (const id of token.accessPolicyIds) {
     const policy = limits.accessPolicies.get(id)
-    if (policy !== undefined) for (const name of policyNames(policy, token)) addDemands(demands, name, policy, tokens)
+    if (policy === undefined) continue
+    for (const name of policyNames(policy, token)) addDemands(demands, forValue(name, policy, values), policy, tokens)
   }
   for (const { id, rateLimitRpm, rateLimitTpm } of token.accounts) {
     if (rateLimitRpm === null && rateLimitTpm === null) continue
@@ -59,6 +59,10 @@ export function rateDemands(
   }
   return demands
 }
+
+/** With rates for each value of a dimension, the name of the request's value follows that of the limit. */
+const forValue = (name: string, { per }: SharedRateLimit, values: Attributed | null): string =>
+  per === null ? name : `${name}/${digestFor(per, values)}`
 
 /** With rates for each token, a clone also draws on its source's rates, and a rotation refills nothing. */
 function policyNames({ id, scope }: AccessPolicy, token: Member): string[] {
@@ -128,6 +132,7 @@ export function rateFailure(
   resource: string,
 ): Failure {
   const limit = refusedRate(account, limits)
+  const words = limitWords(limit, dimensionOf(limit, limits))
   if (reason === 'unknown') {
     const message = `The limits a minute cannot be checked at the moment: retry shortly. They are of ${resource}`
     return new Failure('usage_authority_unavailable', { message, limit, retryAfter })
@@ -140,9 +145,9 @@ export function rateFailure(
     return new Failure('mcp.rate_limited', { message, limit, retryAfter })
   }
   if (limit.kind === 'consumer_group') {
-    const message = `${asSentence(limitWords(limit))} has used its ${what} of this minute${why}. The token in it is ${resource}`
+    const message = `${asSentence(words)} has used its ${what} of this minute${why}. The token in it is ${resource}`
     return new Failure('consumer_group_rate_limit_exceeded', { message, limit, retryAfter })
   }
-  const message = `The token has used its ${what} of this minute: ${limitWords(limit)} allows no more${why}. The token is ${resource}`
+  const message = `The token has used its ${what} of this minute: ${words} allows no more${why}. The token is ${resource}`
   return new Failure('usage_authorization_rate_limited', { message, limit, retryAfter })
 }

@@ -10,11 +10,13 @@ interface SlotLimit {
   scope: LimitRow['scope']
   /** For an MCP server: the digest of the tool; null for all requests to it. */
   tool: string | null
-  /** For a consumer group: whether the account is of one value of a dimension. */
+  /** For a consumer group or an access policy: whether the account is of one value of a dimension. */
   ofValue: boolean
 }
 
-const form = /^(group|access|token|server)\/([^/]+)\/(?:([^/]+)\/)?(requests|tokens)$/
+/** A digest has no hyphens, and an id has some. */
+const form =
+  /^(group|access|token|server)\/([^/]+)\/(?:(?![0-9a-f]{32}\/)([^/]+)\/)?(?:([0-9a-f]{32})\/)?(requests|tokens)$/
 const rowKinds: Readonly<Record<string, 'group' | 'policy' | 'account' | 'server'>> = {
   group: 'group',
   access: 'policy',
@@ -23,20 +25,22 @@ const rowKinds: Readonly<Record<string, 'group' | 'policy' | 'account' | 'server
 }
 
 /**
- * Parses an account name: `group/<id>/requests`, or `access/<id>/<token>/requests` for a policy with rates for each
- * token, `group/<id>/<digest>/requests` for a group with rates for each value of a dimension, or
+ * Parses an account name: `group/<id>/requests`, `access/<id>/<token>/requests` for a policy with rates for each token,
+ * either with `<digest>/` before the unit where the rates are for each value of a dimension, or
  * `server/<id>/<digest>/requests` for a tool of an MCP server. Null if it is invalid.
  */
 function readSlotAccount(account: string): SlotLimit | null {
-  const [, kind = '', id = '', part, unit] = form.exec(account) ?? []
+  const [, kind = '', id = '', token, digest, unit] = form.exec(account) ?? []
   const rowKind = rowKinds[kind]
-  if (rowKind === undefined || (part !== undefined && rowKind === 'account')) return null
-  const ofValue = rowKind === 'group' && part !== undefined
-  if (ofValue && !/^[0-9a-f]{32}$/.test(part)) return null
-  const scope = rowKind === 'policy' ? (part === undefined ? 'shared' : 'token') : null
-  const tool = rowKind === 'server' ? (part ?? null) : null
-  const perMinute = unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute'
-  return { key: `${rowKind}/${id}`, unit: perMinute, scope, tool, ofValue }
+  if (rowKind === undefined || (token !== undefined && rowKind !== 'policy')) return null
+  if (digest !== undefined && rowKind === 'account') return null
+  return {
+    key: `${rowKind}/${id}`,
+    unit: unit === 'tokens' ? 'tokens_per_minute' : 'requests_per_minute',
+    scope: rowKind !== 'policy' ? null : token === undefined ? 'shared' : 'token',
+    tool: rowKind === 'server' ? (digest ?? null) : null,
+    ofValue: rowKind !== 'server' && digest !== undefined,
+  }
 }
 
 /** The slots of a limit; 0 if there is no such limit. Throws `dependency_unavailable` if it cannot be read. */

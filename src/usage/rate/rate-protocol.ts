@@ -10,7 +10,7 @@ const coolingSteps = 64
 const cooling = z.array(z.tuple([z.number().int().min(0), total])).max(coolingSteps)
 
 export const slotBalanceSchema = z.strictObject({
-  account: z.string().max(120),
+  account: z.string().max(128),
   granted: total,
   returned: total,
   want: total.describe('How many slots the waiting requests need more'),

@@ -1,21 +1,19 @@
 /** `/v1/budgets/{id}/usage`: how a budget is used, by day and by token, from the daily sums of requests in its scope. */
-import { and, eq } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { idParams } from '../../api/resource.ts'
 import { visibilityFor } from '../../events/query/visibility-filter.ts'
 import { foldRollups } from '../../events/rollups/fold.ts'
-import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { tokens } from '../../store/schema/ledger/tokens.ts'
-import { budgets } from '../../store/schema/state/limits.ts'
 import { windowSchema } from '../api/budget-resource.ts'
-import { limitVisibilityOf, visibleBudgets } from '../api/visible-limits.ts'
+import { visibleBudget } from '../api/visible-limits.ts'
 import { windowAt } from '../window.ts'
 import { dayMs } from './month-report.ts'
 import { readRecordNames } from './names.ts'
@@ -100,18 +98,6 @@ async function readUsage(
       ...{ requests, cost: fromNano(cost) },
     })),
   }
-}
-
-async function visibleBudget({ state, ledger }: Omit<Dependencies, 'clock'>, id: string, principal: Principal) {
-  const row = await query(state)
-    .select()
-    .from(budgets)
-    .where(and(eq(budgets.id, id), eq(budgets.deleted, 0)))
-    .get()
-  const sight = await limitVisibilityOf(ledger, principal)
-  const isSeen = row !== undefined && (sight === null || (await visibleBudgets([row], sight, ledger)).length > 0)
-  if (!isSeen) throw new Failure('not_found', { message: 'There is no such budget, or you may not see it' })
-  return row
 }
 
 /** Which sums belong to a budget. */

@@ -21,6 +21,7 @@ import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
 import type { budgetResource } from '../../../usage/api/budget-resource.ts'
+import type { BudgetValues } from '../../../usage/attribution/budget-values-route.ts'
 import type { BudgetUsage } from '../../../usage/reports/budget-usage-route.ts'
 import type { CostReport } from '../../../usage/reports/cost-routes.ts'
 import type { ReconciliationReport } from '../../../usage/reports/reconciliation-route.ts'
@@ -31,6 +32,7 @@ export type {
   AgentSession,
   Alert,
   BudgetUsage,
+  BudgetValues,
   ConnectionRecord as Connection,
   CostReport,
   CreatePolicyBody,
@@ -122,7 +124,7 @@ export interface TrialBody {
   family?: string
 }
 
-export type SeriesBy = 'verdict' | 'model' | 'team' | 'gateway' | 'token' | 'reason'
+export type SeriesBy = 'verdict' | 'model' | 'team' | 'gateway' | 'token' | 'reason' | `dimension:${string}`
 
 interface Quantiles {
   p50: number
@@ -234,6 +236,11 @@ interface Routes {
   }
   'GET /v1/budgets/{id}': { params: Id; reply: Budget }
   'GET /v1/budgets/{id}/usage': { params: Id; reply: BudgetUsage }
+  'GET /v1/budgets/{id}/values': {
+    params: Id
+    query: Paged & { value?: string | null }
+    reply: BudgetValues
+  }
   'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }

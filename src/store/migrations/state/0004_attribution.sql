@@ -11,6 +11,7 @@ CREATE TABLE `attribution_dimensions` (
 );
 --> statement-breakpoint
 CREATE INDEX `attribution_dimensions_version` ON `attribution_dimensions` (`version`);--> statement-breakpoint
+ALTER TABLE `access_policies` ADD `per` text;--> statement-breakpoint
 ALTER TABLE `budgets` ADD `per` text;--> statement-breakpoint
 ALTER TABLE `consumer_groups` ADD `per` text;--> statement-breakpoint
 ALTER TABLE `tokens` ADD `metadata` text DEFAULT '{}' NOT NULL;

@@ -61,6 +61,7 @@ export const accessPolicies = sqliteTable(
     ...versioned,
     scope: text('scope').notNull().default('shared'),
     name: text('name').notNull().default(''),
+    per: text('per'),
   },
   (table) => [versionIndex('access_policies', table.version)],
 )
@@ -84,8 +85,8 @@ export const excesses = sqliteTable(
 
 /**
  * What spend is attributed to beside tokens, teams and people (usage/README.md, Attribution). `source_key` is a name in
- * metadata, of a header or of a claim. `allowed_values` is a JSON list; null allows every value. `per` of a budget or a
- * consumer group is the name of one.
+ * metadata, of a header or of a claim. `allowed_values` is a JSON list; null allows every value. `per` of a budget, a
+ * consumer group or an access policy is the name of one.
  */
 export const attributionDimensions = sqliteTable(
   'attribution_dimensions',

@@ -83,8 +83,11 @@ const expired = (now: number): Statement[] => [
   // Slots held that long ago are free, and no process that knew of them is running.
   { sql: 'delete from rate_holdings where heartbeat_at < ?', args: [now - silentMs] },
   { sql: "delete from rate_holdings where kind <> 'held' and free_at < ?", args: [now] },
-  // Of groups for each value of a dimension there are many, and most values are not seen again.
-  { sql: "delete from rate_holdings where account like 'group/%/%/%' and free_at < ?", args: [now - valuesKeptMs] },
+  // Of limits for each value of a dimension there are many, and most values are not seen again.
+  {
+    sql: `delete from rate_holdings where (account like 'group/%/%/%' or account like 'access/%/%/%') and free_at < ?`,
+    args: [now - valuesKeptMs],
+  },
 ]
 
 const among = "(account, worker) in (select value ->> 'account', value ->> 'worker' from json_each(?))"

@@ -1,16 +1,19 @@
 /** One budget: how much is used and how fast, who used it, and which requests it refused. */
-import { href } from '../../address.ts'
+import { href, queryValue } from '../../address.ts'
 import { api, type Budget, type BudgetUsage, type Event } from '../../api/routes.ts'
 import { ago, countNoun, fullTime, humanize, money, number } from '../../formats.ts'
 import { Chart } from '../../parts/chart.tsx'
+import { Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { ErrorNote, type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { isObject } from '../../parts/schema-form.tsx'
 import { Facts, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, Table, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
+import { dimensionTitle, valueFilter } from '../dimensions.ts'
 import { readEvents } from '../traffic/event-pages.ts'
 import { detail } from '../traffic/exchange-story.ts'
+import { BudgetUse } from './budget-use.tsx'
 
 export function BudgetScreen({ id }: { id: string }) {
   const found = useLoaded(id, (signal) => api('GET /v1/budgets/{id}', { params: { id }, signal }))
@@ -30,38 +33,29 @@ export function BudgetScreen({ id }: { id: string }) {
   )
 }
 
-const windowNames: Readonly<Record<string, string>> = { day: 'this day', week: 'this week', month: 'this month' }
-
 function Shown({ budget }: { budget: Budget }) {
-  const { id, current_spend: spent, max_budget: limit, window, scope, resets_at: resets, forecast, remaining } = budget
+  const { id, max_budget: limit, window, scope, resets_at: resets, forecast, remaining, per } = budget
   const usage = useLoaded(`usage ${id}`, (signal) => api('GET /v1/budgets/{id}/usage', { params: { id }, signal }))
   const refused = useRefused(id, usage)
   const count = refused.value?.length ?? 0
-  const used = `${money(spent)} of ${money(limit)}`
-  const state =
-    spent >= limit
-      ? `It is used up: requests that draw on it are refused${resets === null ? '' : ` until ${fullTime(resets)}`}.`
-      : forecast !== null && forecast > limit
-        ? `At its pace it is used up before the ${window} ends.`
-        : count > 0
-          ? `Too little of it is left for some requests: ${countNoun(count, 'request')} refused in this window.`
-          : 'It lasts at its pace so far.'
+  const used = per === null ? `${money(budget.current_spend)} of ${money(limit)}` : money(budget.current_spend)
+  const { note, sentence } = stateOf(budget, count)
   return (
     <div class="stack">
-      <section
-        class={`note ${spent >= limit ? 'danger' : count > 0 || (forecast !== null && forecast > limit) ? 'warn' : ''} stack`}
-      >
-        <p class="lead">{state}</p>
-        <UsedBar used={spent} limit={limit} text={`${used} used ${windowNames[window] ?? 'in all'}`} />
+      <section class={`note ${note} stack`}>
+        <p class="lead">{sentence}</p>
+        <BudgetUse budget={budget} />
       </section>
+      {per !== null && <Values budget={budget} per={per} />}
       <div class="sides">
         <section class="card stack">
           <h2>How much</h2>
           <Facts
             facts={[
-              ['Used', used],
-              ['Left', money(remaining)],
+              [per === null ? 'Used' : 'Used by all', used],
+              per === null ? ['Left', money(remaining)] : [`For each ${per}`, money(limit)],
               ['Forecast', forecast === null ? 'None yet' : `${money(forecast)} at the end of the ${window}`],
+              ['Window', humanize(window)],
               ['Resets', resets === null ? 'Never' : `${fullTime(resets)} (${ago(resets)})`],
               ['Of', humanize(scope.kind)],
             ]}
@@ -95,6 +89,69 @@ function Shown({ budget }: { budget: Budget }) {
         {hasPermission('events:read') && <Refused found={refused} />}
       </div>
     </div>
+  )
+}
+
+/** How it stands, and how urgent that is. `refused`: requests that it refused in this window. */
+function stateOf(budget: Budget, refused: number): { note: string; sentence: string } {
+  const { current_spend: spent, max_budget: limit, window, resets_at: resets, forecast, per, values } = budget
+  const until = resets === null ? '' : ` until ${fullTime(resets)}`
+  const tooLittle = `Too little of it is left for some requests: ${countNoun(refused, 'request')} refused in this window.`
+  if (per !== null) {
+    const exhausted = values?.exhausted ?? 0
+    if (exhausted > 0) {
+      const some = `It is used up for ${number(exhausted)} of ${countNoun(values?.count ?? 0, 'value')} of ${per}`
+      return { note: 'warn', sentence: `${some}: their requests are refused${until}. Others go on.` }
+    }
+    return refused > 0
+      ? { note: 'warn', sentence: tooLittle }
+      : { note: '', sentence: `Each ${per} has some of it left.` }
+  }
+  if (spent >= limit) {
+    return { note: 'danger', sentence: `It is used up: requests that draw on it are refused${until}.` }
+  }
+  if (forecast !== null && forecast > limit) {
+    return { note: 'warn', sentence: `At its pace it is used up before the ${window} ends.` }
+  }
+  return refused > 0 ? { note: 'warn', sentence: tooLittle } : { note: '', sentence: 'It lasts at its pace so far.' }
+}
+
+const valuesOnPage = 20
+
+/** The values, those that spent most first; or the one that is looked for. */
+function Values({ budget: { id, max_budget: limit }, per }: { budget: Budget; per: string }) {
+  const [cursor, value] = [queryValue('cursor'), queryValue('value')]
+  const query = { limit: valuesOnPage, cursor: value === null ? cursor : null, value }
+  const found = useLoaded(`values ${id} ${JSON.stringify(query)}`, (signal) =>
+    api('GET /v1/budgets/{id}/values', { params: { id }, query, signal }),
+  )
+  const hasNone = `Requests without a ${per}`
+  return (
+    <section class="stack close">
+      <div class="row between">
+        <h2>By {per}</h2>
+        <Filters filters={[{ name: 'value', label: dimensionTitle(per) }]} drops={['cursor']} />
+      </div>
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      <TableCard
+        label={`Values of ${per}`}
+        rows={found.value === undefined && found.refusal !== null ? null : found.value?.values}
+        next={found.value?.next_cursor}
+        keyOf={({ account }) => account}
+        linkOf={({ value: each }) =>
+          each === null ? undefined : href('/traffic', { dimension: valueFilter(per, each) })
+        }
+        columns={[
+          { title: dimensionTitle(per), cell: ({ value: each }) => each ?? hasNone },
+          {
+            title: 'Used',
+            cell: ({ spend }) => <UsedBar used={spend} limit={limit} text={`${money(spend)} of ${money(limit)}`} />,
+          },
+          { title: 'Left', right: true, cell: ({ remaining }) => money(remaining) },
+        ]}
+        empty={<Empty title={`No ${per} has spent anything in this window`} />}
+      />
+    </section>
   )
 }
 

@@ -2,8 +2,9 @@
 import { href } from '../../address.ts'
 import { humanize, money, number } from '../../formats.ts'
 import { isObject } from '../../parts/schema-form.tsx'
-import { Id, Time, UsedBar } from '../../parts/small.tsx'
+import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
+import { BudgetUse } from '../budgets/budget-use.tsx'
 import { McpOffers } from './mcp-offers.tsx'
 import { ProviderTest } from './provider-test.tsx'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
@@ -175,7 +176,7 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'Of', cell: ({ scope }) => (isObject(scope) ? humanize(String(scope.kind)) : '–') },
       { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
       { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
-      { title: 'Used', cell: (record) => <BudgetUse record={record} /> },
+      { title: 'Used', cell: budgetUse },
       { title: 'Usage', cell: ({ id }) => <a href={href(`/budgets/${id}`)}>Who used it</a> },
     ],
   },
@@ -214,6 +215,7 @@ export const catalogKinds: readonly RecordKind[] = [
         cell: ({ scope }) => (scope === 'shared' ? 'all its tokens together' : 'each token'),
         from: 'wide',
       },
+      { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
       { title: 'Models', cell: ({ models }) => list(models), from: 'wide' },
       { title: 'Providers', cell: ({ providers: names }) => list(names), from: 'wide' },
     ],
@@ -261,9 +263,17 @@ const membersOf = (members: unknown): number =>
     ? Object.values(members).reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
     : 0
 
-function BudgetUse({ record: { current_spend, max_budget } }: { record: ListedRecord }) {
-  const [spent, limit] = [numberOf(current_spend) ?? 0, numberOf(max_budget) ?? 0]
-  return <UsedBar used={spent} limit={limit} text={`${money(spent)} of ${money(limit)}`} />
+function budgetUse({ current_spend, max_budget, per, values }: ListedRecord) {
+  const count = (name: string) => (isObject(values) ? (numberOf(values[name]) ?? 0) : 0)
+  const ofValues = {
+    ...{ count: count('count'), exhausted: count('exhausted'), nearly_exhausted: count('nearly_exhausted') },
+    most_spent: count('most_spent'),
+  }
+  const budget = {
+    ...{ current_spend: numberOf(current_spend) ?? 0, max_budget: numberOf(max_budget) ?? 0 },
+    ...(typeof per === 'string' ? { per, values: ofValues } : { per: null, values: null }),
+  }
+  return <BudgetUse budget={budget} />
 }
 
 /** A lag in the unit that fits it. */

@@ -1,10 +1,9 @@
 /** Spend against budgets, with what each will have used at the end of its window. */
 import { href } from '../../address.ts'
-import type { Budget } from '../../api/routes.ts'
 import { ago, money } from '../../formats.ts'
 import { Show } from '../../parts/loaded.tsx'
-import { UsedBar } from '../../parts/small.tsx'
 import { Table } from '../../parts/table.tsx'
+import { BudgetUse } from '../budgets/budget-use.tsx'
 import { useBudgets } from './status.tsx'
 
 const shownAtMost = 6
@@ -24,7 +23,7 @@ export function BudgetsInUse() {
               linkOf={({ id }) => href(`/budgets/${id}`)}
               columns={[
                 { title: 'Budget', cell: ({ name }) => name },
-                { title: 'Used', cell: (budget) => <Used budget={budget} /> },
+                { title: 'Used', cell: (budget) => <BudgetUse budget={budget} /> },
                 { title: 'Forecast', right: true, from: 'wide', cell: ({ forecast }) => money(forecast) },
                 {
                   title: 'Resets',
@@ -41,7 +40,3 @@ export function BudgetsInUse() {
     </section>
   )
 }
-
-const Used = ({ budget: { current_spend: spent, max_budget: limit } }: { budget: Budget }) => (
-  <UsedBar used={spent} limit={limit} text={`${money(spent)} of ${money(limit)}`} />
-)

@@ -1,6 +1,10 @@
 import { expect, test } from 'bun:test'
 import type { Budget, Series } from '../../api/routes.ts'
-import { causesOf, type Read, standingOf } from './standing.ts'
+import type { Read } from './standing.ts'
+
+// A browser has them.
+Object.defineProperty(navigator, 'languages', { value: ['en'], configurable: true })
+const { causesOf, standingOf } = await import('./standing.ts')
 
 const now = Date.parse('2026-11-23T12:00:00Z')
 const nothing: Read = { findings: [], firings: [], budgets: [], tokenAlerts: [], workers: [], recent: null }
@@ -12,7 +16,14 @@ const told = (read: Partial<Read>) => {
 
 const budget = (spent: number, forecast: number | null = null): Budget => ({
   ...{ id: 'b', name: 'growth', currency: 'USD', max_budget: 100, current_spend: spent, remaining: 100 - spent },
-  ...{ window: 'month', resets_at: null, forecast, scope: { kind: 'organization', id: null, tool: null }, per: null },
+  ...{
+    window: 'month',
+    resets_at: null,
+    forecast,
+    scope: { kind: 'organization', id: null, tool: null },
+    per: null,
+    values: null,
+  },
   ...{ version: 1, created_at: '2026-11-01T00:00:00.000Z' },
 })
 
@@ -49,6 +60,20 @@ test('a budget that is used up is refusing, one that will not last is a notice',
     standing: 'healthy',
     what: 'The budget growth will not last: $130.00 by the end of the month, of $100.00',
   })
+})
+
+test('a budget for each value is a notice where values used it up, and never by what all of them spent', () => {
+  const each = (spent: number, exhausted: number, nearly_exhausted: number): Budget => ({
+    ...budget(spent, 10 * spent),
+    per: 'customer',
+    values: { count: 40, exhausted, nearly_exhausted, most_spent: 100 },
+  })
+  expect(told({ budgets: [each(4000, 0, 0)] })).toEqual({ standing: 'healthy', what: '' })
+  expect(told({ budgets: [each(4000, 3, 5)] })).toEqual({
+    standing: 'healthy',
+    what: 'The budget growth is used up for 3 of 40 values of customer',
+  })
+  expect(told({ budgets: [each(4000, 0, 5)] }).what).toContain('nearly used up for 5 of 40')
 })
 
 test('a gateway out of reach is refusing unless another of its processes is connected', () => {

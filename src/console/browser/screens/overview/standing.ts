@@ -67,7 +67,18 @@ export function standingOf(causes: readonly Cause[]): Standing {
   return causes.some(({ level }) => level === 'degraded') ? 'degraded' : 'healthy'
 }
 
-function ofBudget({ id, name, current_spend: spent, max_budget: limit, forecast, window }: Budget): Cause[] {
+/** Where each value of a dimension has the amount, a value that used it up stops nobody else. */
+function ofValues({ id, name, per, values }: Budget): Cause[] {
+  if (values === null || values.exhausted + values.nearly_exhausted === 0) return []
+  const { exhausted, nearly_exhausted: nearly } = values
+  const [count, state] = exhausted > 0 ? [exhausted, 'used up'] : [nearly, 'nearly used up']
+  const what = `The budget ${name} is ${state} for ${number(count)} of ${number(values.count)} values of ${per}`
+  return [{ level: 'notice', what, todo: 'See which', to: { path: `/budgets/${id}` }, since: null }]
+}
+
+function ofBudget(budget: Budget): Cause[] {
+  const { id, name, current_spend: spent, max_budget: limit, forecast, window } = budget
+  if (budget.per !== null) return ofValues(budget)
   const cause = { to: { path: `/budgets/${id}` }, since: null }
   const used = `${money(spent)} of ${money(limit)}`
   if (spent >= limit)

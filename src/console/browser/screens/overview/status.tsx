@@ -8,6 +8,7 @@ import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
+import { spentOf } from '../budgets/budget-use.tsx'
 import { reasonWords } from '../traffic/exchange-story.ts'
 import { type Cause, causesOf, type Read, recentMinutes, type Standing, standingOf, type Worker } from './standing.ts'
 
@@ -60,7 +61,7 @@ export const useBudgets = () =>
     { everyMs: 60_000 },
   )
 
-const shareOf = ({ current_spend, max_budget }: Budget): number => current_spend / max_budget
+const shareOf = (budget: Budget): number => spentOf(budget) / budget.max_budget
 
 async function readFirings(signal: AbortSignal): Promise<Firing[]> {
   const query = { state: 'open', limit: 100 }

@@ -9,6 +9,7 @@ import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
+import { dimensionIn, dimensionTitle, keyOf, useDimensions } from '../dimensions.ts'
 import { Reconciliation } from './reconciliation.tsx'
 
 const tabs = [
@@ -37,12 +38,18 @@ function months(): string[] {
   )
 }
 
-const dimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
+const groups = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
 
 function MonthReport() {
   const known = months()
   const month = queryValue('month') ?? known[0] ?? ''
-  const [first, second] = [queryValue('by') ?? 'team', queryValue('and') ?? 'model']
+  const declared = useDimensions()
+  const first = queryValue('by') ?? 'team'
+  const ofDimension = dimensionIn(first) !== null
+  // The API sums a declared dimension up alone or with teams.
+  const seconds = ofDimension ? ['nothing', 'team'] : [...groups, 'nothing']
+  const usual = ofDimension ? 'nothing' : 'model'
+  const second = seconds.find((name) => name === queryValue('and')) ?? usual
   const by = second === 'nothing' || second === first ? first : `${first},${second}`
   const found = useLoaded(`costs ${month} ${by}`, (signal) =>
     request<CostReport>('GET', '/v1/usage/costs', { query: { month, by }, signal }),
@@ -59,8 +66,16 @@ function MonthReport() {
               usual: known[0] ?? '',
               options: known.map((name) => [name, name] as const),
             },
-            { name: 'by', label: 'By', usual: 'team', options: dimensions },
-            { name: 'and', label: 'And by', usual: 'model', options: [...dimensions, 'nothing'] },
+            {
+              name: 'by',
+              label: 'By',
+              usual: 'team',
+              options: [
+                ...groups,
+                ...(declared.value ?? []).map((name) => [keyOf(name), dimensionTitle(name)] as const),
+              ],
+            },
+            { name: 'and', label: 'And by', usual, options: seconds },
           ]}
         />
         <div class="row">
@@ -90,12 +105,12 @@ function Costs({ report: { by, rows, totals, left_out } }: { report: CostReport 
         <Figure name={isRunning ? 'Forecast' : 'At its end'} value={money(totals.forecast)} />
       </div>
       <TableCard
-        label={`Costs by ${by.join(' and ')}`}
+        label={`Costs by ${by.map((group) => dimensionIn(group) ?? group).join(' and ')}`}
         rows={rows}
         keyOf={({ group }) => JSON.stringify(group)}
         columns={[
           ...by.map((dimension) => ({
-            title: humanize(dimension),
+            title: humanize(dimensionIn(dimension) ?? dimension),
             cell: ({ names }: CostReport['rows'][number]) => showInvisible(names[dimension] ?? 'None'),
           })),
           { title: 'Cost', right: true, cell: ({ cost }) => money(cost) },

@@ -11,6 +11,7 @@ import { Empty } from '../../parts/table.tsx'
 import { showInvisible, userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { hasPermission } from '../../session.ts'
+import { dimensionTitle, valueFilter } from '../dimensions.ts'
 import { readChain } from '../policies/policies.tsx'
 import { curlOf } from './curl.ts'
 import { readEvents } from './event-pages.ts'
@@ -235,6 +236,7 @@ function Asked({ outcome }: { outcome: Event }) {
                 ],
             who.team_id === null ? null : ['Team', names.team ?? <code key="team">{who.team_id}</code>],
             who.user_id === null ? null : ['Person', names.user ?? <code key="user">{who.user_id}</code>],
+            ...Object.entries(who.dimensions ?? {}).map(([name, value]) => valueFact(name, value)),
             who.oauth_client_id === null ? null : ['Application', <code key="client">{who.oauth_client_id}</code>],
             who.client === undefined ? null : ['Client', who.client],
             who.session_id === null
@@ -257,6 +259,15 @@ function Asked({ outcome }: { outcome: Event }) {
     </li>
   )
 }
+
+/** A value of a dimension, which leads to the other requests that have it. */
+const valueFact = (name: string, value: string) =>
+  [
+    dimensionTitle(name),
+    <a key={name} href={href('/traffic', { dimension: valueFilter(name, value) })}>
+      {userText(value)}
+    </a>,
+  ] as const
 
 function Answered({ outcome }: { outcome: Event }) {
   const { event_cost_attribution: cost } = outcome

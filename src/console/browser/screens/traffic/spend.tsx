@@ -6,10 +6,11 @@ import { money, number, shortId } from '../../formats.ts'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
+import { dimensionIn, dimensionTitle, keyOf, useDimensions, valueFilter } from '../dimensions.ts'
 import { ChartPanel, useSeries } from './series.tsx'
 import { otherName, spendOf } from './spend-lines.ts'
 
-const dimensions = [
+const groups = [
   ['model', 'Model'],
   ['team', 'Team'],
   ['token', 'Token'],
@@ -17,7 +18,14 @@ const dimensions = [
 ] as const satisfies readonly (readonly [SeriesBy, string])[]
 
 export function Spend() {
-  const by = dimensions.find(([name]) => name === queryValue('by'))?.[0] ?? 'model'
+  const declared = useDimensions()
+  const asked = queryValue('by') ?? ''
+  const dimension = dimensionIn(asked)
+  const by: SeriesBy = dimension === null ? (groups.find(([name]) => name === asked)?.[0] ?? 'model') : keyOf(dimension)
+  // The one that is shown has its tab before the others are known.
+  const names = declared.value ?? (dimension === null ? [] : [dimension])
+  const tabs = [...groups, ...names.map((name) => [keyOf(name), dimensionTitle(name)] as const)]
+  const title = tabs.find(([name]) => name === by)?.[1] ?? dimensionTitle(dimension ?? by)
   const found = useSeries(by)
   const draw = useCallback(
     (series: Series, times: readonly number[]) =>
@@ -27,11 +35,11 @@ export function Spend() {
   return (
     <>
       <PageHeader title="Spend" />
-      <Tabs label="Spend by" path="/spend" name="by" tabs={dimensions} shown={by} />
+      <Tabs label="Spend by" path="/spend" name="by" tabs={tabs} shown={by} />
       {found.value?.totals.length !== 0 && (
         <ChartPanel
           key={by}
-          title={`Spend by ${by}`}
+          title={`Spend by ${title.toLowerCase()}`}
           of={found}
           draw={draw}
           format={money}
@@ -40,7 +48,7 @@ export function Spend() {
         />
       )}
       <TableCard
-        label={`Spend by ${by}`}
+        label={`Spend by ${title.toLowerCase()}`}
         rows={
           found.value === undefined && found.refusal !== null
             ? null
@@ -50,7 +58,7 @@ export function Spend() {
         linkOf={({ key, rest }) => linkOf(by, { key, rest })}
         columns={[
           {
-            title: dimensions.find(([name]) => name === by)?.[1] ?? by,
+            title,
             cell: ({ key, rest }) => nameIn(found.value?.totals ?? [])({ key, rest }),
           },
           { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
@@ -71,6 +79,8 @@ export function Spend() {
 /** The traffic behind a sum; events cannot be asked for by team. */
 function linkOf(by: SeriesBy, { key, rest }: SeriesKey): string | undefined {
   if (key === null || rest || by === 'team') return undefined
+  const dimension = dimensionIn(by)
+  if (dimension !== null) return href('/traffic', { dimension: valueFilter(dimension, key) })
   return href('/traffic', by === 'model' ? { model: key } : by === 'token' ? { token_id: key } : { gateway_id: key })
 }
 

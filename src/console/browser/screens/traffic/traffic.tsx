@@ -13,6 +13,7 @@ import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { timeRange } from '../../time-range.ts'
 import { recordOptions } from '../catalog/record-options.ts'
+import { suggestedValues } from '../dimensions.ts'
 import { ColumnChoice } from './column-choice.tsx'
 import { eventColumns, exchangeColumns, exportedColumns } from './event-columns.tsx'
 import { LiveEvents, readEvents } from './event-pages.ts'
@@ -141,7 +142,7 @@ const furtherFilters: readonly Filter[] = [
   { name: 'user', label: 'Person', suggest: () => named('/v1/users', 'email') },
   { name: 'provider', label: 'Provider', suggest: () => named('/v1/catalog/providers', 'name') },
   { name: 'policy', label: 'Policy', suggest: () => named('/v1/policies', 'name') },
-  { name: 'dimension', label: 'Dimension, such as customer=acme' },
+  { name: 'dimension', label: 'Dimension, such as customer=acme', suggest: suggestedValues, searched: true },
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },

@@ -8,4 +8,5 @@ CREATE TABLE `verify_report` (
 );
 --> statement-breakpoint
 DROP INDEX `record_labels_label`;--> statement-breakpoint
-CREATE INDEX `record_labels_label` ON `record_labels` (`label`,`path`,`record_id`);
+CREATE INDEX `record_labels_label` ON `record_labels` (`label`,`path`,`record_id`);--> statement-breakpoint
+ALTER TABLE `usage_accounts` ADD `value` text;
