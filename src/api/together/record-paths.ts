@@ -8,6 +8,7 @@ export const recordPaths: Readonly<Record<string, Permission>> = {
   '/v1/access-policies': 'catalog:write',
   '/v1/alert-channels': 'catalog:write',
   '/v1/alerts': 'catalog:write',
+  '/v1/attribution-dimensions': 'catalog:write',
   '/v1/budgets': 'catalog:write',
   '/v1/catalog/managed-settings': 'members:write',
   '/v1/catalog/mcp-servers': 'catalog:write',
