@@ -1,1 +1,1 @@
-ALTER TABLE `usage_accounts` ADD `value` text;
+ALTER TABLE `usage_accounts` ADD `dimension_value` text;
