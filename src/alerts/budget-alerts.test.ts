@@ -76,7 +76,7 @@ test('tells of a budget for each value of a dimension what the value that used m
   const spend = (value: string, dollars: number) =>
     made.store.ledger.write([
       {
-        sql: "insert into usage_accounts (account, kind, settled, value) values (?, 'budget', ?, ?)",
+        sql: "insert into usage_accounts (account, kind, settled, dimension_value) values (?, 'budget', ?, ?)",
         args: [`budget/${budget}/${valueDigest(value)}@2026-01-01`, dollars * 1e9, value],
       },
     ])

@@ -63,7 +63,8 @@ export function settlementStatements({ worker, settlements, values, epoch }: Set
   const args = [JSON.stringify(rows), worker, epoch]
   const trusted = isTrusted('?2', '?3')
   const booked = bookable("(value ->> 'amount')", `value ->> 'money' or ${trusted}`)
-  const ownBalance = `worker = ?2 and account = value ->> 'account'
+  // `+`: found by the account. A worker may hold balances of very many values, and SQLite would read all of them.
+  const ownBalance = `+worker = ?2 and account = value ->> 'account'
     and not exists (select 1 from workers where worker = ?2 and released_at is not null)`
   return [
     {
@@ -72,7 +73,7 @@ export function settlementStatements({ worker, settlements, values, epoch }: Set
       args,
     },
     {
-      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, value)
+      sql: `insert into usage_accounts (account, owner_id, kind, settled, refused, dimension_value)
         select account, owner, kind, booked, amount - booked, named from (
           select value ->> 'account' as account, value ->> 'owner' as owner, value ->> 'kind' as kind,
             value ->> 'value' as named,
@@ -80,7 +81,7 @@ export function settlementStatements({ worker, settlements, values, epoch }: Set
           from json_each(?1)
         ) where true
         on conflict (account) do update set settled = min(settled + excluded.settled, ${maxAmount}),
-          refused = min(refused + excluded.refused, ${maxAmount}), value = coalesce(value, excluded.value)`,
+          refused = min(refused + excluded.refused, ${maxAmount}), dimension_value = coalesce(dimension_value, excluded.dimension_value)`,
       args,
     },
     {

@@ -45,14 +45,18 @@ gateways:
   - { name: lab, spend_owner: "user:ada@example.com" }
 access_policies:
   - { name: careful, requests_per_minute: 60, models: ["team/*"], providers: [main] }
+  - { name: each-customer, requests_per_minute: 6, scope: shared, per: customer }
 dimensions:
-  - { name: customer, source: { kind: header, key: x-customer }, values: [acme, globex] }
+  - { name: customer, source: { kind: header, key: x-customer-id }, max_values: 500 }
+  - { name: feature, source: { kind: token_metadata, key: feature }, values: [search, "a=b, c"], required: true }
 budgets:
+  - { name: each customer, max_budget: 5, window: month, scope: { kind: organization }, per: customer }
   - { name: all, max_budget: 1000, window: month, scope: { kind: organization } }
   - { name: research, max_budget: 12.5, window: day, scope: { kind: team, name: research } }
   - { name: ada, max_budget: 3, window: week, scope: { kind: user, name: ada@example.com } }
 consumer_groups:
   - { name: heavy, tokens_per_minute: 100000, members: { teams: [research], users: [ada@example.com] } }
+  - { name: each feature, requests_per_minute: 100, members: { teams: [research] }, per: feature }
 oauth_clients:
   - { client_id: notes, client_name: Notes, scope: "gateway:invoke", redirect_uris: ["http://127.0.0.1/callback"] }
   - { client_id: old-notes, client_name: Old, scope: "gateway:invoke", redirect_uris: ["http://127.0.0.1/callback"], status: deactivated }
@@ -85,7 +89,7 @@ test('applies every kind of record with references by name, and changes nothing 
   const path = file('everything.yaml', everything)
   const first = await operate(gatehouse, 'apply', '-f', path)
   expect(first).toMatchObject({ code: 0, stderr: '' })
-  expect(first.stdout.match(/^\+ /gm)).toHaveLength(30)
+  expect(first.stdout.match(/^\+ /gm)).toHaveLength(34)
   const second = await operate(gatehouse, 'apply', '-f', path)
   expect(second).toMatchObject({ code: 0, stderr: '' })
   expect(second.stdout).toBe(first.stdout.replaceAll(/^\+/gm, '='))
@@ -99,6 +103,32 @@ test('writes what exists so that applying it changes nothing', async () => {
   expect(applied.stdout).not.toMatch(/^[+~-]/m)
   expect(applied).toMatchObject({ code: 0, stderr: '' })
   expect((await operate(gatehouse, 'export')).stdout).toBe(written.stdout)
+})
+
+test('takes a dimension away with the limits for its values, and names a limit that a file leaves', async () => {
+  const dimension = '{ name: plan, source: { kind: jwt_claim, key: plan } }'
+  const budget = '{ name: each plan, max_budget: 1, window: day, scope: { kind: token }, per: plan }'
+  const path = file('plan.yaml', `dimensions: [${dimension}]\nbudgets: [${budget}]\n`)
+  const applied = await operate(gatehouse, 'apply', '-f', path, '--label', 'plans')
+  expect(applied).toMatchObject({ code: 0, stderr: '' })
+  const renamed = budget.replace('per: plan', 'per: customer')
+  const changed = file('changed.yaml', `dimensions: [${dimension}]\nbudgets: [${renamed}]\n`)
+  const refused = await operate(gatehouse, 'apply', '-f', changed, '--label', 'plans')
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('which cannot be changed to')])
+  const unknown = file(
+    'unknown.yaml',
+    `budgets: [${budget.replace('each plan', 'x').replace('per: plan', 'per: none')}]\n`,
+  )
+  expect((await operate(gatehouse, 'apply', '-f', unknown)).stderr).toContain(
+    '1:79: budgets[0].per: There is no dimension none',
+  )
+  const without = file('without.yaml', 'dimensions: []\n')
+  const kept = await operate(gatehouse, 'dimension', 'delete', 'plan', '--yes')
+  expect([kept.code, kept.stderr]).toEqual([1, expect.stringContaining('the budget each plan')])
+  const pruned = await operate(gatehouse, 'apply', '-f', without, '--label', 'plans', '--prune', '--yes')
+  expect(pruned).toMatchObject({ code: 0, stderr: '' })
+  expect(pruned.stdout).toContain('- dimension plan')
+  expect(pruned.stdout).toContain('- budget each plan')
 })
 
 const teamsNamed = async (prefix: string): Promise<string[]> =>

@@ -15,7 +15,7 @@ import type {
   TokenDepletion,
   TokenLimits,
 } from '../../tokens/limits/depletion.ts'
-import { everyBalance } from '../batches/batch-returns.ts'
+import { balancesOf } from '../batches/batch-returns.ts'
 import { maxAmount } from '../lease/lease.ts'
 
 interface Row {
@@ -112,7 +112,7 @@ function nearExhaustionCondition(kind: 'budget' | 'requests', share: number): st
 async function readDepletionStatus(ledger: Database, accounts: readonly string[]): Promise<Map<string, AccountUse>> {
   const rows = await ledger.read<AccountUse & { account: string }>(
     `select c.account, min(sum(c.settled), ${maxAmount}) as used, sum(c.granted - c.returned - c.settled) as open
-     from ${everyBalance} c where c.account in (select value from json_each(?)) group by c.account`,
+     from ${balancesOf('?1')} c group by c.account`,
     [JSON.stringify(accounts)],
   )
   const found = new Map(rows.map(({ account, used, open }) => [account, { used, open }]))

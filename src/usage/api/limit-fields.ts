@@ -1,5 +1,6 @@
 /** Fields that budgets, consumer groups and access policies share. */
 import { z } from 'zod'
+import { refersTo } from '../../api/resource.ts'
 import { nameText } from '../../identity/free-text.ts'
 
 export const limitName = nameText(100).describe('What it is called')
@@ -17,6 +18,7 @@ export const rateRecord = { requests_per_minute: z.number().nullable(), tokens_p
 export const per = z
   .string()
   .max(32)
+  .meta(refersTo('/v1/attribution-dimensions', 'name'))
   .nullable()
   .default(null)
   .describe('The dimension of which each value has the limit for itself, such as customer')

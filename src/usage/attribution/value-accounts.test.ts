@@ -81,7 +81,7 @@ test('adds up what values used in a window, and finds those that used most and t
     ...use(asked('a', '@2026-10-01').booked, 3, 3),
     ...use(asked('a', '@2026-11-01', 'b2').booked, 100, 50),
     ...use('budget/b@2026-11-01', 100, 50),
-    { sql: "update usage_accounts set value = 'b' where account = ?", args: [asked('b').booked] },
+    { sql: "update usage_accounts set dimension_value = 'b' where account = ?", args: [asked('b').booked] },
   ])
   expect(await sumsOfValues(ledger, 'b', '@2026-11-01', 8)).toEqual({
     ...{ used: 26, open: 5, values: 4, exhausted: 1, nearly_exhausted: 2, most: 8 },

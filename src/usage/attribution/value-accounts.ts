@@ -173,7 +173,7 @@ export const readValues = (
   { budget, window, after, count }: { budget: string; window: string; after: ValueUse | null; count: number },
 ): Promise<ValueUse[]> =>
   ledger.read<ValueUse>(
-    `select account, value, settled from usage_accounts where ${inWindow}
+    `select account, dimension_value as value, settled from usage_accounts where ${inWindow}
       and (?3 is null or settled < ?3 or settled = ?3 and account > ?4) order by settled desc, account limit ?5`,
     [budget, window, after?.settled ?? null, after?.account ?? '', count],
   )

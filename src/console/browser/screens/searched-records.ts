@@ -47,6 +47,10 @@ const searched: readonly Searched[] = [
     ...{ screen: '/catalog', kind: 'access-policies' },
   },
   {
+    ...{ what: 'Dimension', path: '/v1/attribution-dimensions', read: 'catalog:read' },
+    ...{ screen: '/catalog', kind: 'dimensions' },
+  },
+  {
     ...{ what: 'Application', path: '/v1/oauth/clients', read: 'oauth-clients:read' },
     ...{ screen: '/applications', idName: 'client_id' },
   },

@@ -9,4 +9,4 @@ CREATE TABLE `verify_report` (
 --> statement-breakpoint
 DROP INDEX `record_labels_label`;--> statement-breakpoint
 CREATE INDEX `record_labels_label` ON `record_labels` (`label`,`path`,`record_id`);--> statement-breakpoint
-ALTER TABLE `usage_accounts` ADD `value` text;
+ALTER TABLE `usage_accounts` ADD `dimension_value` text;

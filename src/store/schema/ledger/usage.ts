@@ -30,7 +30,7 @@ export const leaseBalances = sqliteTable(
 /**
  * The sum of an account's balances, and which part of it is recorded in events. `owner_id` is the token account's own
  * id. An account with less left than its cheapest request can cost is exhausted, for good. `refused` is what workers
- * claimed beyond what they had been granted. `value` is that of the dimension, for a budget for each value of one.
+ * claimed beyond what they had been granted. `dimension_value` is that of the dimension, for a budget for each value of one.
  */
 export const usageAccounts = sqliteTable(
   'usage_accounts',
@@ -42,7 +42,7 @@ export const usageAccounts = sqliteTable(
     exhaustedAt: integer('exhausted_at'),
     refused: integer('refused').notNull().default(0),
     refusedRecorded: integer('refused_recorded').notNull().default(0),
-    value: text('value'),
+    dimensionValue: text('dimension_value'),
   },
   (table) => [
     index('usage_accounts_owner').on(table.ownerId),

@@ -5,6 +5,7 @@ import { systemClock } from '../../../lib/clock.ts'
 import { newId } from '../../../lib/ids.ts'
 import { type Database, openDatabase } from '../../../store/open.ts'
 import { ledgerMigrations, migrate, migrateState } from '../../../store/schema/migrate.ts'
+import type { Statement } from '../../../store/statement.ts'
 import { temporaryDirectory } from '../../../store/testing/store.ts'
 import { readDepletion } from '../../api/depletion.ts'
 import { settlementStatements } from '../../settlement-statements.ts'
@@ -259,4 +260,25 @@ test('derives depletion from the settled amount of the account that a rotation k
   expect(found.get('rotated')).toEqual(exhausted)
   expect(found.get('t')).toEqual(exhausted)
   expect(found.get('other')).toMatchObject({ depletion: { current_requests: 0, remaining_requests: 10 }, status: null })
+})
+
+test('finds balances by their accounts, however many the ledger or a worker has', async () => {
+  const asked: Statement[] = []
+  const read: typeof ledger.read = (sql, args = []) => {
+    asked.push({ sql, args })
+    return ledger.read(sql, args)
+  }
+  const reading = sqlLedger({
+    ...{ ledger: { ...ledger, read }, epoch, clock: systemClock, onLost: () => undefined, workers: () => [] },
+  })
+  await Promise.all([reading.balances([account]), reading.book([account]), reading.answers([account])])
+  const booked = settlementStatements({ worker, settlements: [{ account, amount: 1 }], epoch: epoch.text })
+  const plans = await Promise.all(
+    [...asked, ...booked].map(({ sql, args }) =>
+      ledger.read<{ detail: string }>(`explain query plan ${sql}`, [...args]),
+    ),
+  )
+  const steps = plans.flat().map(({ detail }) => detail)
+  expect(steps.some((step) => step.startsWith('SEARCH lease_balances'))).toBe(true)
+  expect(steps.filter((step) => /^SCAN lease_balances|lease_balances_worker/.test(step))).toEqual([])
 })

@@ -7,7 +7,7 @@ import { brokenConstraint } from '../../../events/log/append.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { type Database, databaseTime } from '../../../store/open.ts'
 import type { Statement } from '../../../store/statement.ts'
-import { everyBalance, returnedTo } from '../../batches/batch-returns.ts'
+import { balancesOf, returnedTo } from '../../batches/batch-returns.ts'
 import { type Registration, roundSize } from '../lease.ts'
 import { isBehind, type LedgerEpoch } from '../ledger-epoch.ts'
 import type {
@@ -44,15 +44,14 @@ export function sqlLedger({ ledger, epoch, clock, onLost, workers }: SqlLedgerOp
   return {
     balances: (accounts) =>
       ledger.read<LedgerBalance>(
-        `select account, worker, rounds, granted, returned, settled from ${everyBalance}
-         where account in (select value from json_each(?))`,
+        `select account, worker, rounds, granted, returned, settled from ${balancesOf('?1')}`,
         [JSON.stringify(accounts)],
       ),
     async book(accounts) {
       const rows = await ledger.read<LedgerBalance & { status: LedgerStatus }>(
         `select status, account, worker, rounds, granted, returned, settled from (
           select case when ${isBehind('?2')} then 'behind' when ${isReconciling} then 'awaiting' else 'whole' end as status)
-          left join ${everyBalance} on account in (select value from json_each(?1))`,
+          left join ${balancesOf('?1')} on true`,
         [JSON.stringify(accounts), epoch.text],
       )
       const balances = rows.flatMap(({ status, ...balance }) => (balance.account === null ? [] : [balance]))
