@@ -99,6 +99,12 @@ test('every command line in a document is valid', async () => {
   expect(checked).toBeGreaterThan(80)
 })
 
+test('a field that a document clears is written as its option', () => {
+  const cleared = documents.flatMap(({ text }) => [...text.matchAll(/--clear[= ]([\w-]+)/g)].map(([, field]) => field))
+  expect(cleared).toContain('tool-limits')
+  expect(cleared.filter((field) => field?.includes('_'))).toEqual([])
+})
+
 async function faultOf(line: readonly string[]): Promise<string | null> {
   try {
     const { command, rest } = await findCommand(gatehouse(recordingTerminal()), line, 'gatehouse')

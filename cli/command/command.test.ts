@@ -134,6 +134,24 @@ test('every command has help', async () => {
   }
 })
 
+test('a long option stands on a line of its own and pushes no other to the right', async () => {
+  const terminal = recordingTerminal()
+  const args = {
+    mode: {
+      type: 'enum',
+      description: 'How it goes',
+      options: Array.from({ length: 30 }, (_, index) => `mode-${index}`),
+    },
+    name: { type: 'string', description: 'Who it is' },
+  } as const
+  await runCommandLine(defineCommand({ meta: { name: 'gatehouse', description: 'It' }, args }), ['--help'], terminal)
+  const lines = terminal.written().split('\n')
+  expect(lines.find((line) => line.includes('--name'))).toBe('  --name=<name>    Who it is')
+  const long = lines.findIndex((line) => line.startsWith('  --mode=<mode-0|mode-1|'))
+  expect(lines[long]).toEndWith('|mode-29>')
+  expect(lines[long + 1]).toBe('                   How it goes')
+})
+
 test('the help of up says how to stop it', async () => {
   const terminal = recordingTerminal()
   await main(['up', '--help'], terminal)

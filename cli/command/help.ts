@@ -13,7 +13,7 @@ export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as
 /** Which settings stand together in the help of what serves. */
 const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
   ['ADDRESSES', /_listen$|^(base|gateway|console|api|peer)_url$|^gateway_workers$/],
-  ['DATA AND EVENTS', /^(data$|environment$|checkpoint_|event_|state_|ledger_|outbox_|export_|sink_|master_key)/],
+  ['DATA AND EVENTS', /^(data$|environment$|checkpoint_|events?_|state_|ledger_|outbox_|export_|sink_|master_key)/],
   ['SIGN-IN AND OAUTH', /^(session_|break_glass_|oauth_)/],
   ['REQUESTS', /^(drain|max_staleness|usage_wait|body|upload|batch|memory|answer|stream_hold|capture_prompt|webhook)_/],
   ['PROVIDERS AND CACHE', /^(connect|first_byte|idle|total|plain_http|path|retry|circuit|cache)_/],
@@ -74,6 +74,23 @@ async function sectionOf(command: CommandDef, title: string) {
   return { before: lines.slice(0, at), heading: lines[at] ?? title, within: lines.slice(at + 1) }
 }
 
+/** An option that is longer than this stands on a line of its own, so that it does not push the others to the right. */
+const widestOption = 40
+
+/** The lines of citty's options in columns of readable width. */
+function optionLines(lines: readonly string[]): string[] {
+  const options = lines.map((line) => /^ *(\S.*?) {4}(.*)$/.exec(line) ?? [])
+  const lengths = options.map(([, option = '']) => Bun.stringWidth(option)).filter((length) => length <= widestOption)
+  const width = Math.max(0, ...lengths)
+  return lines.flatMap((line, index) => {
+    const [, option, description] = options[index] ?? []
+    if (option === undefined || description === undefined) return [line]
+    const missing = width - Bun.stringWidth(option)
+    if (missing >= 0) return [`  ${' '.repeat(missing)}${option}    ${description}`]
+    return [`  ${option}`, `  ${' '.repeat(width)}    ${description}`]
+  })
+}
+
 /** What is shown of a command. */
 interface Shown {
   meta: CommandMeta
@@ -98,7 +115,7 @@ export async function helpText(shown: Shown, path: string, terminal: Terminal): 
     const options = groups[group]
     if (options === undefined) continue
     const part = await sectionOf({ meta, args: Object.fromEntries(options) }, 'OPTIONS')
-    lines.push(heading.replace('OPTIONS', group), ...part.within)
+    lines.push(heading.replace('OPTIONS', group), ...optionLines(part.within))
   }
   const examples = examplesOf(words.join(' ')).map((example) => `  ${executable} ${example}`)
   if (examples.length > 0) lines.push(heading.replace('OPTIONS', 'EXAMPLES'), '', ...examples, '')

@@ -1,16 +1,26 @@
 /**
  * Connects a person's account at an MCP server: the address that the browser goes to, and what becomes of the answer.
  */
+import { createHash } from 'node:crypto'
 import { ProviderRefusal } from '../members/identity-providers/provider-refusal.ts'
 import { recordChange } from '../members/member-event.ts'
 import { sessionPrincipal } from '../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../members/sessions/session.ts'
 import { type Attempt, beginAttempt } from './connection-attempt.ts'
 import { connectionEvent } from './connection-event.ts'
+import { createCurrentTokens } from './current-token.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
 import { authorizationServerOf, discover } from './discovery.ts'
+import { revokeTokens } from './end-connections.ts'
 import type { PersonalServer } from './personal-server.ts'
-import { findConnection, keepConnection, sealSecrets } from './stored-connection.ts'
+import {
+  type ConnectionRow,
+  findConnection,
+  findEnded,
+  keepConnection,
+  openSecrets,
+  sealSecrets,
+} from './stored-connection.ts'
 import { forgetRegisteredClient, redirectUriOf, upstreamClient } from './upstream-client.ts'
 import { upstreamFetch } from './upstream-fetch.ts'
 import { authorizationUrl, redeem } from './upstream-oauth.ts'
@@ -69,6 +79,8 @@ export async function finishConnection(
   )
   const { clock, masterKey } = dependencies
   const [owner, now] = [{ userId: session.userId, serverId: server.id }, clock.now()]
+  const { ledger } = dependencies
+  const before = (await findConnection(ledger, owner)) ?? (await findEnded(ledger, owner))
   const scope = tokens.scope ?? attempt.scope
   const event = await connectionEvent(dependencies, {
     type: 'mcp_connection.created',
@@ -94,4 +106,24 @@ export async function finishConnection(
     endedAt: null,
   })
   await recordChange(dependencies.recorder, { event, ledger: [connection] })
+  if (before !== null) await endReplaced(dependencies, { server, before, accessToken: tokens.accessToken })
+}
+
+/**
+ * Revokes the tokens of the connection that was replaced. Some authorization servers keep one approval for a person and
+ * a client, and end the new one with the old, so the new one is refreshed at once. Rejects with a `ProviderRefusal` when
+ * it is gone: there is nothing to revoke the next time.
+ */
+async function endReplaced(
+  dependencies: ConnectionDependencies,
+  { server, before, accessToken }: { server: PersonalServer; before: ConnectionRow; accessToken: string },
+): Promise<void> {
+  if (openSecrets(dependencies.masterKey, before).access_token === accessToken) return
+  if (!(await revokeTokens(dependencies, before))) return
+  const digest = createHash('sha256').update(accessToken).digest('hex')
+  if ((await createCurrentTokens(dependencies).of(server, before.userId, digest)) !== null) return
+  throw new ProviderRefusal(
+    'provider_denied',
+    'The authorization server ended the new approval together with the old one: connect once more',
+  )
 }

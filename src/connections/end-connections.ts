@@ -41,18 +41,24 @@ export async function finishEndedConnections(dependencies: ConnectionDependencie
 
 /** Revokes the tokens of an ended connection there, as far as that is possible, and removes them here. */
 export async function finishEnded(dependencies: ConnectionDependencies, row: ConnectionRow): Promise<void> {
+  await revokeTokens(dependencies, row)
+  await dependencies.ledger.write([removeEnded(row)])
+}
+
+/** Revokes the tokens of a connection that has ended or was replaced; false where that is not possible. */
+export async function revokeTokens(dependencies: ConnectionDependencies, row: ConnectionRow): Promise<boolean> {
   try {
-    await revokeThere(dependencies, row)
+    return await revokeThere(dependencies, row)
   } catch (error) {
     dependencies.log.warn(
       { mcp_server_id: row.serverId, user_id: row.userId, issuer: row.issuer, error: String(error) },
       'The tokens of a connection could not be revoked at the authorization server: they are removed here only',
     )
+    return false
   }
-  await dependencies.ledger.write([removeEnded(row)])
 }
 
-async function revokeThere(dependencies: ConnectionDependencies, row: ConnectionRow): Promise<void> {
+async function revokeThere(dependencies: ConnectionDependencies, row: ConnectionRow): Promise<boolean> {
   const secrets = openSecrets(dependencies.masterKey, row)
   // The place and the issuer as they were when the person connected: the record may have changed since, or be gone.
   const server = { url: secrets.url, personal: { issuer: secrets.named_issuer ?? undefined } }
@@ -62,5 +68,5 @@ async function revokeThere(dependencies: ConnectionDependencies, row: Connection
   const upstream = { authorizationServer, client, fetch }
   // The refresh token first: many end the whole approval with it.
   if (secrets.refresh_token !== null) await revoke(upstream, secrets.refresh_token)
-  await revoke(upstream, secrets.access_token)
+  return await revoke(upstream, secrets.access_token)
 }

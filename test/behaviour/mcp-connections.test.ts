@@ -209,6 +209,21 @@ test('a disconnected account stops working within seconds, here and at its autho
   await client.close()
 })
 
+test('an account that is connected again leaves no old token behind at its authorization server', async () => {
+  const uma = await person(gatehouse, 'uma')
+  await connectAccount(gatehouse, uma, serverId, 'uma-there')
+  const client = await callerOf(await tokenOf(uma))
+  await eventually(async () => expect(JSON.stringify(await echo(client, 'before'))).toContain('before'))
+  const used = tracker.mcp.headers.at(-1)?.get('authorization') ?? ''
+  tracker.asked.length = 0
+  await connectAccount(gatehouse, uma, serverId, 'uma-there')
+  expect(tracker.asked).toEqual(['/token/revocation', '/token/revocation'])
+  const direct = await fetch(tracker.url, { method: 'POST', headers: { authorization: used }, body: '{}' })
+  expect(direct.status).toBe(401)
+  expect(JSON.stringify(await echo(client, 'after'))).toContain('after')
+  await client.close()
+})
+
 test('a disabled person’s connections end with the person', async () => {
   const hal = await person(gatehouse, 'hal')
   await connectAccount(gatehouse, hal, serverId, 'hal-there')

@@ -2,14 +2,14 @@
  * The official conformance suite of MCP against `/mcp`, in both generations of versions: before a server that offers what
  * the suite asks for, once with sessions and once without, and before the official everything server, of which as many
  * checks pass as when it is asked itself. The suite sends no credential and knows no published names, so that a proxy in
- * between adds the one and maps the others.
+ * between adds the one and maps the others. A run mostly waits, so all run at once, each before servers of its own.
  */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { startTestGateway, type TestGateway } from '../../src/gateway/testing/gateway.ts'
 import { startMcpGateway, testMcpServer } from '../../src/gateway/testing/mcp.ts'
 import { gatewayServers, storedServer } from '../../src/mcp/testing/servers.ts'
-import { conformanceHandlers } from '../fakes/mcp-conformance-server.ts'
+import { askingConformanceHandlers } from '../fakes/mcp-conformance-server.ts'
 import { startModernConformanceServer } from '../fakes/modern-conformance-server.ts'
 import { until } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
@@ -24,30 +24,28 @@ type Version = '2025-11-25' | '2026-07-28'
 
 /** What is there to stop, the last first. */
 const running: (() => unknown)[] = []
-let older: TestGateway
-let newer: TestGateway
-let urls: { newer: string; everything: string; through: { older: string; newer: string; everything: string } }
-
-beforeAll(async () => {
-  older = await startMcpGateway([testMcpServer('suite', conformanceHandlers)])
-  running.push(() => older.stop())
-  const modern = startModernConformanceServer()
-  running.push(() => modern.stop())
-  newer = await gatewayOf('suite', modern.url)
-  const official = await startEverything()
-  urls = {
-    newer: modern.url,
-    everything: official,
-    through: {
-      older: startProxy(older, 'suite'),
-      newer: startProxy(newer, 'suite'),
-      everything: startProxy(await gatewayOf('everything', official), 'everything'),
-    },
-  }
-}, 90_000)
 afterAll(async () => {
   for (const stop of running.toReversed()) await stop()
 })
+
+/** A server with sessions behind a gateway. */
+async function startOlder(): Promise<TestGateway> {
+  const gateway = await startMcpGateway([testMcpServer('suite', askingConformanceHandlers)])
+  running.push(() => gateway.stop())
+  return gateway
+}
+
+/** A server of 2026-07-28, and the same behind a gateway. */
+async function startNewer(): Promise<Urls> {
+  const modern = startModernConformanceServer()
+  running.push(() => modern.stop())
+  return { direct: modern.url, through: startProxy(await gatewayOf('suite', modern.url), 'suite') }
+}
+
+interface Urls {
+  readonly direct: string
+  readonly through: string
+}
 
 async function gatewayOf(name: string, url: string): Promise<TestGateway> {
   const { servers } = gatewayServers([storedServer({ name, url })])
@@ -58,7 +56,7 @@ async function gatewayOf(name: string, url: string): Promise<TestGateway> {
   return gateway
 }
 
-async function startEverything(): Promise<string> {
+async function startEverything(): Promise<Urls> {
   const port = await freePort()
   const child = Bun.spawn([node, everything, 'streamableHttp'], {
     env: { PORT: String(port) },
@@ -69,7 +67,7 @@ async function startEverything(): Promise<string> {
   const url = `http://localhost:${port}/mcp`
   const listens = () => fetch(url).then(Boolean, () => false)
   await until('the everything server listens', listens, { withinMs: 20_000 })
-  return url
+  return { direct: url, through: startProxy(await gatewayOf('everything', url), 'everything') }
 }
 
 const ownNames = (body: string, server: string): string =>
@@ -143,8 +141,9 @@ async function runSuite(words: string, url: string, version: Version): Promise<S
   return { passed: Number(passed), failed: Number(failed), scenarios: new Map(scenarios) }
 }
 
-const failing = ({ scenarios }: Summary): string[] =>
-  [...scenarios].flatMap(([name, [, failed]]) => (failed > 0 ? [name] : []))
+/** How many checks fail, by the scenario. */
+const failing = ({ scenarios }: Summary): Record<string, number> =>
+  Object.fromEntries([...scenarios].flatMap(([name, [, failed]]) => (failed > 0 ? [[name, failed]] : [])))
 
 /** The scenarios of which fewer checks pass. */
 const lost = (before: Summary, after: Summary): string[] =>
@@ -152,59 +151,78 @@ const lost = (before: Summary, after: Summary): string[] =>
 
 const longest = 120_000
 
-test.each(['older', 'newer'] as const)(
+test.concurrent.each([
+  ['older', async () => startProxy(await startOlder(), 'suite')],
+  ['newer', async () => (await startNewer()).through],
+] as const)(
   'every check of the suite of 2025-11-25 passes before a server of the %s generation',
-  async (generation) => {
-    const summary = await runSuite(
-      `through, before a server of the ${generation} generation`,
-      urls.through[generation],
-      '2025-11-25',
-    )
-    expect(failing(summary)).toEqual([])
+  async (generation, start) => {
+    const words = `through, before a server of the ${generation} generation`
+    const summary = await runSuite(words, await start(), '2025-11-25')
+    expect(failing(summary)).toEqual({})
     expect(summary.passed).toBeGreaterThanOrEqual(60)
   },
   longest,
 )
 
-test(
+test.concurrent(
   'every check of the suite of 2026-07-28 passes, also those that the official library fails directly',
   async () => {
-    const directly = await runSuite('directly', urls.newer, '2026-07-28')
-    const through = await runSuite('through', urls.through.newer, '2026-07-28')
+    const urls = await startNewer()
+    const [directly, through] = await Promise.all([
+      runSuite('directly', urls.direct, '2026-07-28'),
+      runSuite('through', urls.through, '2026-07-28'),
+    ])
     // The low-level server of the official library does not compare marked arguments with their headers.
-    expect(failing(directly)).toEqual(['http-custom-header-server-validation'])
-    expect(failing(through)).toEqual([])
+    expect(Object.keys(failing(directly))).toEqual(['http-custom-header-server-validation'])
+    expect(failing(through)).toEqual({})
     expect(through.passed).toBeGreaterThanOrEqual(150)
   },
   longest,
 )
 
-test(
-  'before a server with sessions, the suite of 2026-07-28 fails only where it needs tools of a newer one',
+/** What a server with sessions cannot have, by the scenario, and how many checks fail for it. */
+const ofNewServersOnly = {
+  // It asks in the middle of a call, where a question has no name; the gateway's names are not those of the suite.
+  'input-required-result-basic-elicitation': 1,
+  // It decides itself what to do where its caller cannot be asked, and does not know the error −32021 and its status.
+  'server-stateless': 2,
+}
+
+test.concurrent(
+  'before a server with sessions, the suite of 2026-07-28 fails only what such a server cannot have',
   async () => {
-    const summary = await runSuite('through, before a server of the older generation', urls.through.older, '2026-07-28')
-    const isNewer = (name: string) =>
-      /^(?:input-required-result|http-custom-header|server-stateless$|sep-2164)/.test(name)
-    expect(failing(summary).filter((name) => !isNewer(name))).toEqual([])
-    expect(summary.passed).toBeGreaterThanOrEqual(80)
+    const url = startProxy(await startOlder(), 'suite')
+    const summary = await runSuite('through, before a server of the older generation', url, '2026-07-28')
+    expect(failing(summary)).toEqual(ofNewServersOnly)
+    expect(summary.passed).toBeGreaterThanOrEqual(140)
   },
   longest,
 )
 
-test(
+test.concurrent(
   'every check that the official everything server passes directly passes through the gateway',
   async () => {
-    const directly = await runSuite('directly, everything', urls.everything, '2025-11-25')
-    expect(lost(directly, await runSuite('through, everything', urls.through.everything, '2025-11-25'))).toEqual([])
+    const urls = await startEverything()
+    const [directly, through] = await Promise.all([
+      runSuite('directly, everything', urls.direct, '2025-11-25'),
+      runSuite('through, everything', urls.through, '2025-11-25'),
+    ])
+    expect(lost(directly, through)).toEqual([])
   },
   longest,
 )
 
-test('the inspector’s command line calls a tool', async () => {
-  const authorization = `Authorization: Bearer ${older.secret}`
-  const where = ['--cli', `${older.url}/mcp`, '--transport', 'http', '--header', authorization]
-  const call = ['--method', 'tools/call', '--tool-name', 'suite__test_simple_text']
-  const run = Bun.spawn([node, inspector, ...where, ...call], { stdout: 'pipe', stderr: 'ignore' })
-  const said = await new Response(run.stdout).json()
-  expect(said).toEqual({ content: [{ type: 'text', text: 'This is a simple text response for testing.' }] })
-}, 30_000)
+test.concurrent(
+  'the inspector’s command line calls a tool',
+  async () => {
+    const older = await startOlder()
+    const authorization = `Authorization: Bearer ${older.secret}`
+    const where = ['--cli', `${older.url}/mcp`, '--transport', 'http', '--header', authorization]
+    const call = ['--method', 'tools/call', '--tool-name', 'suite__test_simple_text']
+    const run = Bun.spawn([node, inspector, ...where, ...call], { stdout: 'pipe', stderr: 'ignore' })
+    const said = await new Response(run.stdout).json()
+    expect(said).toEqual({ content: [{ type: 'text', text: 'This is a simple text response for testing.' }] })
+  },
+  longest,
+)

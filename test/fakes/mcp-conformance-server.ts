@@ -1,4 +1,5 @@
 /** What the official conformance suite of MCP expects a server to offer, by its scenarios' own descriptions. */
+import { McpError } from '@modelcontextprotocol/sdk/types.js'
 import type { Json } from '../../src/mcp/connection.ts'
 
 /** As `src/gateway/testing/mcp.ts` gives it to a handler. */
@@ -160,4 +161,79 @@ export const conformanceHandlers: Record<string, Handler> = {
   'resources/unsubscribe': () => ({}),
   'completion/complete': () => ({ completion: { values: ['paris', 'park', 'party'], total: 150, hasMore: false } }),
   'logging/setLevel': () => ({}),
+}
+
+const askFor =
+  (message: string, member: string, type = 'string') =>
+  (working: Working) =>
+    elicit(working, message, { [member]: { type } }, [member])
+const askModel = async ({ ask }: Working) => {
+  const messages = [{ role: 'user', content: text('What is the capital of France?') }]
+  return content(text(`Sampled ${JSON.stringify(await ask('sampling/createMessage', { messages, maxTokens: 50 }))}`))
+}
+const askRoots = async ({ ask }: Working) => content(text(`Roots ${JSON.stringify(await ask('roots/list', {}))}`))
+const askName = askFor('What is your name?', 'name')
+
+/** The tools of the suite of 2026-07-28 that need something of their caller: here they ask for it in the middle of a call. */
+const askingTools: Record<string, Handler> = {
+  elicitation: askName,
+  sampling: askModel,
+  list_roots: askRoots,
+  request_state: askFor('Please confirm', 'ok', 'boolean'),
+  async multiple_inputs(working) {
+    await Promise.all([askName(working), askModel(working), askRoots(working)])
+    return content(text('All'))
+  },
+  tampered_state: askFor('Please confirm', 'ok', 'boolean'),
+  async multi_round(working) {
+    await askName(working)
+    return await askFor('Which color?', 'color')(working)
+  },
+  capabilities: askModel,
+}
+const askingPrefix = 'test_input_required_result_'
+
+/** A tool whose argument a header repeats. */
+export const markedTool = {
+  name: 'test_custom_header',
+  description: 'Repeats an argument as a header',
+  inputSchema: {
+    type: 'object',
+    properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+    required: ['region'],
+  },
+}
+/** The addresses that there are. */
+export const knownResources = /^test:\/\/(?:static-|template\/)/
+
+/** The same server with what only the suite of 2026-07-28 asks for, as far as its generation can have it. */
+export const askingConformanceHandlers: Record<string, Handler> = {
+  ...conformanceHandlers,
+  'tools/list': () => ({
+    tools: [
+      ...named([...Object.keys(tools), ...Object.keys(askingTools).map((name) => askingPrefix + name)]),
+      schemaTool,
+      markedTool,
+    ],
+  }),
+  'tools/call': (working) => {
+    const name = String(working.params.name)
+    return (tools[name] ?? askingTools[name.replace(askingPrefix, '')])?.(working) ?? content(text('No such tool'))
+  },
+  'resources/read'({ params }) {
+    if (knownResources.test(String(params.uri))) return { contents: [readable(String(params.uri))] }
+    throw new McpError(-32_002, 'Resource not found', { uri: params.uri })
+  },
+  'prompts/list': () => ({
+    prompts: named([...Object.keys(prompts), `${askingPrefix}prompt`]).map(({ name, description }) => ({
+      name,
+      description,
+    })),
+  }),
+  async 'prompts/get'(working) {
+    if (working.params.name !== `${askingPrefix}prompt`)
+      return (await conformanceHandlers['prompts/get']?.(working)) ?? {}
+    const { content: said } = await askFor('Which context?', 'context')(working)
+    return { messages: (said as Json[]).map((block) => ({ role: 'user', content: block })) }
+  },
 }

@@ -5,7 +5,7 @@
 import { createHmac } from 'node:crypto'
 import { createMcpHandler, ProtocolError, Server } from '@modelcontextprotocol/server'
 import type { Json } from '../../src/mcp/connection.ts'
-import { conformanceHandlers } from './mcp-conformance-server.ts'
+import { conformanceHandlers, knownResources, markedTool } from './mcp-conformance-server.ts'
 
 const text = (words: string) => ({ content: [{ type: 'text', text: words }] })
 const form = (message: string, member: string, type = 'string') => ({
@@ -84,17 +84,7 @@ const tools: Record<string, (round: Round) => Json> = {
 }
 
 const plainTools = ['test_logging_tool', 'test_trigger_tool_change', 'test_trigger_prompt_change']
-const marked = {
-  name: 'test_custom_header',
-  description: 'Repeats an argument as a header',
-  inputSchema: {
-    type: 'object',
-    properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
-    required: ['region'],
-  },
-}
 const promptName = `${prefix}prompt`
-const known = /^test:\/\/(?:static-|template\/)/
 
 export function startModernConformanceServer() {
   const handler = createMcpHandler(() => serverWith(handler), { legacy: 'reject' })
@@ -181,7 +171,7 @@ function serverWith(handler: Handler): Server {
       description: name,
       inputSchema: { type: 'object' },
     }))
-    return { tools: [...shared, ...own, marked] }
+    return { tools: [...shared, ...own, markedTool] }
   })
   answer('tools/call', async (params, mcpReq) => {
     const name = String(params.name)
@@ -196,7 +186,7 @@ function serverWith(handler: Handler): Server {
     if (tool !== undefined) return tool(round)
     if (name === 'test_trigger_tool_change') handler.notify.toolsChanged()
     if (name === 'test_trigger_prompt_change') handler.notify.promptsChanged()
-    if (plainTools.includes(name) || name === marked.name) return text('Done')
+    if (plainTools.includes(name) || name === markedTool.name) return text('Done')
     return await older('tools/call', params, mcpReq).catch((thrown: unknown) => {
       if (thrown instanceof Needed) return needs(thrown.requests)
       throw thrown
@@ -213,7 +203,8 @@ function serverWith(handler: Handler): Server {
     return { messages: [{ role: 'user', content: { type: 'text', text: said(inputResponses.user_context) } }] }
   })
   answer('resources/read', async (params) => {
-    if (!known.test(String(params.uri))) throw new ProtocolError(-32_602, 'Resource not found', { uri: params.uri })
+    if (!knownResources.test(String(params.uri)))
+      throw new ProtocolError(-32_602, 'Resource not found', { uri: params.uri })
     return await older('resources/read', params)
   })
   for (const method of ['resources/list', 'resources/templates/list', 'completion/complete'])

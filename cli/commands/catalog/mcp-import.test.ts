@@ -9,7 +9,8 @@ import { mcpServerCommands } from './mcp-server.ts'
 
 const error = (status: number, code: string, message: string) => Response.json({ error: { code, message } }, { status })
 const control = recordingControlPlane(({ body }) => {
-  const name = (body as { name?: string } | undefined)?.name
+  const { calls: [call] = [], ...plain } = (body ?? {}) as { name?: string; calls?: { body: { name: string } }[] }
+  const { name } = call?.body ?? plain
   if (name === 'known') return error(409, 'conflict', 'There is one')
   if (name === 'odd') return error(422, 'invalid_parameter', 'url is no address')
   return { id: 'made', name }
@@ -131,11 +132,34 @@ test('refuses a server that would keep a secret readable, or that cannot be reac
   expect(failure).toBe('9 of 11 servers were not imported')
 })
 
-test('says what would be done in a dry run, and refuses a file that is none', async () => {
-  const { out, bodies } = await run('{ "mcpServers": { "a": { "url": "https://a.example.com", }, } } // note', {
-    more: ['--dry-run'],
-  })
-  expect([out, bodies]).toEqual(['+ a\n', []])
+test('a dry run says what would be done by the same checks, and does nothing', async () => {
+  const file = {
+    mcpServers: {
+      a: { url: 'https://a.example.com' },
+      known: { url: 'https://known.example.com' },
+      odd: { url: 'odd' },
+      held: { url: 'https://held.example.com', headers: { 'X-Key': hole('HELD_KEY') } },
+      'two words': { command: 'one' },
+      'two-words': { command: 'other' },
+    },
+  }
+  const lines = [
+    ...['+ a', '= known: there is a server of this name', '! odd: url is no address'],
+    `! held: it needs ${hole('HELD_KEY')}: set the variable HELD_KEY`,
+    ...['+ two words', '    not carried over: its name, which is two-words now'],
+    '= two-words: there is a server of this name',
+  ]
+  const { out, failure } = await run(file, { more: ['--dry-run'] })
+  expect([out, failure]).toEqual([`${lines.join('\n')}\n`, '2 of 6 servers would not be imported'])
+  expect(control.requests.map(({ target, body }) => [target, body])).toMatchObject(
+    Array.from({ length: 4 }, () => ['/v1/together', { dry_run: true }]),
+  )
+  // Where a person could be asked, what is missing is no fault yet.
+  expect((await run(file, { more: ['--dry-run'], typed: ['unasked'] })).out).toContain('+ held')
+})
+
+test('reads comments and commas at the end, and refuses a file that is none', async () => {
+  expect((await run('{ "mcpServers": { "a": { "url": "https://a.example.com", }, } } // note')).out).toBe('+ a\n')
   expect((await run('{ "mcpServers": ')).failure).toBe('The file is not valid JSON')
   expect((await run('{"a": 1}')).failure).toContain('names no MCP servers')
 })

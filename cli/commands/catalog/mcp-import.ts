@@ -32,23 +32,30 @@ export const importServers = (terminal: Terminal, input: Input) =>
     meta: { description: "Add the MCP servers of a client's file: mcp.json, claude_desktop_config.json" },
     args: {
       file: { type: 'positional', required: true, description: 'The file' },
-      'dry-run': { type: 'boolean', description: 'Say what would be done, and do nothing' },
+      'dry-run': { type: 'boolean', description: 'Say what would be done, by the same checks, and do nothing' },
       ...recordFlags,
     },
     async run({ args }) {
       const file = readClientFile(textOf(args.file))
       const api = connect(args, terminal)
-      const resolve = args['dry-run'] ? async () => 'x' : resolver(file.inputs, terminal, input)
+      const importing: Importing = {
+        inputs: file.inputs,
+        resolve: resolver(file.inputs, terminal, input, args['dry-run'] === true),
+        planned: args['dry-run'] ? new Set() : null,
+        api,
+      }
       const outcomes: Outcome[] = []
       for (const server of file.servers) {
-        const outcome = await importOne(server, { inputs: file.inputs, resolve, api: args['dry-run'] ? null : api })
+        const outcome = await importOne(server, importing)
         outcomes.push(outcome)
         if (!args.json) await terminal.write(linesOf(outcome))
       }
       if (args.json) await terminal.write(`${JSON.stringify({ servers: outcomes })}\n`)
       const failed = outcomes.filter(({ result }) => result === 'refused').length
       if (failed > 0)
-        throw new Failure('usage', { message: `${failed} of ${outcomes.length} servers were not imported` })
+        throw new Failure('usage', {
+          message: `${failed} of ${outcomes.length} servers ${args['dry-run'] ? 'would not be' : 'were not'} imported`,
+        })
     },
   })
 
@@ -60,12 +67,13 @@ function textOf(path: string): string {
   }
 }
 
-/** Each value is asked for once. */
-function resolver(inputs: ClientFile['inputs'], terminal: Terminal, input: Input): Resolve {
+/** Each value is asked for once; a dry run asks for none, and takes a stand-in. */
+function resolver(inputs: ClientFile['inputs'], terminal: Terminal, input: Input, isDry: boolean): Resolve {
   const known = new Map<string, string>()
   return async ({ name, isInput }) => {
     const value = known.get(name) ?? terminal.environment[variableOf(name)]
     if (value !== undefined || !input.interactive) return value ?? null
+    if (isDry) return 'x'
     terminal.note(`${printable(isInput ? (inputs.get(name)?.description ?? name) : name)}:`)
     const typed = await input.hiddenLine()
     known.set(name, typed)
@@ -76,17 +84,24 @@ function resolver(inputs: ClientFile['inputs'], terminal: Terminal, input: Input
 interface Importing {
   inputs: ClientFile['inputs']
   resolve: Resolve
-  /** Null for a dry run. */
-  api: Api | null
+  /** The names of records that a dry run would have made; null where they are made. */
+  planned: Set<unknown> | null
+  api: Api
 }
 
-async function importOne(server: ClientServer, { inputs, resolve, api }: Importing): Promise<Outcome> {
+async function importOne(server: ClientServer, { inputs, resolve, planned, api }: Importing): Promise<Outcome> {
   const { name } = server
   try {
-    const carried = await carry(server, inputs, resolve)
-    if (api === null) return { name, result: 'planned', lost: carried.lost }
-    await api.json({ method: 'POST', path: mcpServerResource.path, body: carried.body }, z.looseObject({}))
-    return { name, result: 'imported', lost: carried.lost }
+    const { body, lost } = await carry(server, inputs, resolve)
+    const call = { method: 'POST' as const, path: mcpServerResource.path, body }
+    if (planned === null) {
+      await api.json(call, z.looseObject({}))
+      return { name, result: 'imported', lost }
+    }
+    if (planned.has(body.name)) return { name, result: 'exists', lost: [] }
+    await api.json({ method: 'POST', path: '/v1/together', body: { calls: [call], dry_run: true } }, z.looseObject({}))
+    planned.add(body.name)
+    return { name, result: 'planned', lost }
   } catch (thrown) {
     // What is wrong with one server keeps none of the others; what is wrong with the control plane does.
     const isOfServer = thrown instanceof ApiRefusal && [400, 409, 422].includes(thrown.status)

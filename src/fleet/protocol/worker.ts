@@ -136,8 +136,8 @@ export interface StateView {
   readonly cacheClears: ReadonlyMap<string, number>
   /** The policies of this gateway, compiled. */
   readonly policies: PolicySet
-  /** One indexed read, only for requests that a policy escalates. */
-  grant(tokenId: string, digest: string, now: number): Grant | null
+  /** One indexed read, only for requests that a policy escalates; the newest first. */
+  grants(tokenId: string, digest: string, now: number): readonly Grant[]
   /** One read, only for agents that ask for their settings; those that count first come first. */
   managedSettings(): readonly ManagedSettings[]
   /** Budgets, consumer groups and access policies, by id and by owner. */

@@ -27,11 +27,11 @@ export class PolicyView {
   }
 }
 
-/** A reviewer's valid permission for one token to send one request; null if there is none. */
-export const readGrant = (database: Database, tokenId: string, digest: string, now: number): Grant | null =>
+/** The valid permissions of reviewers for one token to send one request, the newest first: others may be used up. */
+export const readGrants = (database: Database, tokenId: string, digest: string, now: number): Grant[] =>
   database
     .query<Grant, [string, string, number]>(
       `select id, expires_at as expiresAt from grants
-        where token_id = ? and digest = ? and deleted = 0 and expires_at > ? order by expires_at limit 1`,
+        where token_id = ? and digest = ? and deleted = 0 and expires_at > ? order by version desc limit 10`,
     )
-    .get(tokenId, digest, now)
+    .all(tokenId, digest, now)

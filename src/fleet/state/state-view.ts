@@ -30,7 +30,7 @@ import { LimitsView } from './limits-view.ts'
 import { readManagedSettings } from './managed-settings-rows.ts'
 import { McpView } from './mcp-view.ts'
 import { compileDelegated, delegatedColumns } from './oauth-token-row.ts'
-import { PolicyView, readGrant } from './policy-view.ts'
+import { PolicyView, readGrants } from './policy-view.ts'
 import { compileToken, tokenColumns } from './token-row.ts'
 import { WorkloadView } from './workload-view.ts'
 
@@ -144,8 +144,8 @@ export class FileStateView implements StateView {
     return this.#policySet
   }
 
-  grant(tokenId: string, digest: string, now: number): Grant | null {
-    return this.#reading(({ database }) => readGrant(database, tokenId, digest, now))
+  grants(tokenId: string, digest: string, now: number): Grant[] {
+    return this.#reading(({ database }) => readGrants(database, tokenId, digest, now))
   }
 
   managedSettings(): readonly ManagedSettings[] {

@@ -17,9 +17,17 @@ export function reserveGrant(exchange: Exchange, gateway: Gateway): boolean | Pr
   if (exchange.grant !== null) return true
   if (exchange.shadowed !== null) return false
   const { worker, clock } = gateway
-  const grant = worker.view.grant(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
-  const id = grant?.id ?? exchange.mcp?.state?.grant ?? null
-  return id === null ? false : hold(exchange, gateway, id)
+  const grants = worker.view.grants(required(exchange.token).id, digestOf(exchange, gateway), clock.now())
+  const carried = exchange.mcp?.state?.grant ?? null
+  if (grants.length === 0 && carried === null) return false
+  const ids = grants.map(({ id }) => id)
+  return holdOne(exchange, gateway, carried === null ? ids : [carried, ...ids])
+}
+
+/** The same request may have been granted several times: each grant that is used up gives way to the next. */
+async function holdOne(exchange: Exchange, gateway: Gateway, ids: readonly string[]): Promise<boolean> {
+  for (const id of ids) if (await hold(exchange, gateway, id)) return true
+  return false
 }
 
 async function hold(exchange: Exchange, { worker }: Gateway, id: string): Promise<boolean> {

@@ -14,6 +14,7 @@ import type { Json, McpServerRecord } from '../../mcp/connection.ts'
 import { argumentHeaders } from '../../mcp/header-values.ts'
 import { isInputRequired } from '../../mcp/input-required.ts'
 import { McpError } from '../../mcp/mcp-error.ts'
+import { requireResult } from '../../mcp/result-form.ts'
 import { directCall } from '../../mcp/search/search-offers.ts'
 import { heldNoLonger } from '../../mcp/surface/held-calls.ts'
 import { errorText, resultText } from '../../mcp/surface/json-rpc.ts'
@@ -234,6 +235,7 @@ async function request(exchange: Exchange, gateway: Gateway, mcp: McpRequest): P
       ...(mcp.state?.text != null && { state: mcp.state.text }),
     })
     await session.told(server)
+    requireResult(server, mcp.method, result)
     if (!session.modern || !isInputRequired(result)) return [result, null]
     const text = textOf(result.requestState)
     const holder = session.holds(text) ? gateway.mcp.siblings.sessionPrefix : null

@@ -59,7 +59,10 @@ test.each(admitted)('serves %s whose body is still arriving when the drain begin
 
 test('waits in a drain for the whole message, not only for its body', async () => {
   const done = Promise.withResolvers<void>()
-  const working = testMcpServer('quick', { ...quick.handlers, 'tools/call': () => done.promise.then(() => ({})) })
+  const working = testMcpServer('quick', {
+    ...quick.handlers,
+    'tools/call': () => done.promise.then(() => ({ content: [] })),
+  })
   const running = await startMcpGateway([working], { drain_seconds: 60 })
   const { answering, stopping } = await halfSent(running, ...admitted[0])
   let isOver = false
@@ -70,6 +73,6 @@ test('waits in a drain for the whole message, not only for its body', async () =
   await Bun.sleep(50)
   expect(isOver).toBe(false)
   done.resolve()
-  expect(await (await answering)?.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+  expect(await (await answering)?.json()).toEqual({ jsonrpc: '2.0', id: 1, result: { content: [] } })
   await stopped
 })

@@ -111,6 +111,19 @@ const cases: Record<string, { does: Behaviour; caller: object }> = {
     does: ({ id }) => ({ jsonrpc: '2.0', id, result: 'fine' }),
     caller: failed('mcp.server_error'),
   },
+  'a result without content': {
+    does: (message) => answer(message, {}),
+    caller: {
+      error: {
+        message: expect.stringContaining('The MCP server evil answered tools/call with a result without content'),
+        data: { code: 'mcp.server_error' },
+      },
+    },
+  },
+  'a content that is no list': {
+    does: (message) => answer(message, { content: 'fine' }),
+    caller: failed('mcp.server_error'),
+  },
   'an error whose code is none': {
     does: ({ id }) => ({ jsonrpc: '2.0', id, error: { code: 'x', message: 1 } }),
     caller: failed('mcp.server_error'),

@@ -174,6 +174,19 @@ test('refuses the requestState of another resource, also where the request has a
   expect(await read('two', { requestState })).toMatchObject({ error: { code: -32_602 } })
 })
 
+test('tells servers to stop watching for a subscription that is refused because there are too many', async () => {
+  const files = await start()
+  const caller = modernCaller(gateway)
+  const leaving = new AbortController()
+  const listen = (notifications: Json) => caller.post('subscriptions/listen', { notifications }, {}, leaving.signal)
+  for (let count = 0; count < 64; count++) expect((await listen({ toolsListChanged: true })).status).toBe(200)
+  const refused = await listen({ resourceSubscriptions: ['mcp://files/file:///one'] })
+  expect(await refused.json()).toMatchObject({ error: { message: 'Too many subscriptions of this caller' } })
+  const unsubscribed = { method: 'resources/unsubscribe', params: { uri: 'file:///one' } }
+  await eventually(() => expect(files.requests).toContainEqual(unsubscribed))
+  leaving.abort()
+})
+
 test('passes the retry of a call by call_tool on to the worker that waits for it', async () => {
   const asked: string[] = []
   const siblings = {

@@ -42,6 +42,9 @@ afterEach(async () => {
   spans.length = 0
 })
 
+/** A result of any method. */
+const wholeResult = { content: [], messages: [], contents: [], completion: { values: [] } }
+
 async function start(action: 'redact' | 'block' | null) {
   const tracer = createTracer({
     load: async () => async (ended) => void spans.push(...ended),
@@ -55,7 +58,7 @@ async function start(action: 'redact' | 'block' | null) {
   const files: TestMcpServer = testMcpServer('files', {
     'tools/list': () => ({ tools: offered.map((tool) => ({ ...tool, inputSchema: { type: 'object' } })) }),
     'prompts/list': () => ({ prompts: offered }),
-    ...Object.fromEntries(routedMethods.map((method) => [method, () => ({ content: [], messages: [], contents: [] })])),
+    ...Object.fromEntries(routedMethods.map((method) => [method, () => wholeResult])),
   })
   const gateway = await startTestGateway(() => Response.json({}), {}, tracer, testMcpServers(files))
   running = gateway

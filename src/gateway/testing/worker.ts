@@ -159,9 +159,8 @@ export function createTestWorker(): TestWorker {
     get policies() {
       return worker.policies
     },
-    grant: (tokenId, digest, now) =>
-      worker.grants.find((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now) ??
-      null,
+    grants: (tokenId, digest, now) =>
+      worker.grants.filter((grant) => grant.tokenId === tokenId && grant.digest === digest && grant.expiresAt > now),
     managedSettings: () => worker.managedSettings,
     limits: noLimits,
     gateway: { spendOwner: null, promptCaching: false },

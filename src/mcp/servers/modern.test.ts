@@ -92,6 +92,24 @@ test('sends a request with all that it says about itself, and needs no initializ
   expect(last?.headers.has('mcp-session-id')).toBe(false)
 })
 
+test.each<[words: string, caller: () => TestCaller]>([
+  ['of its version', modern],
+  ['with a session', () => new TestCaller(all)],
+])(
+  'refuses a resultType that nobody knows for a caller %s, and takes a result without one for complete',
+  async (_, caller) => {
+    const result: Json = { content: [], resultType: 'banana' }
+    const { url } = serve({ 'server/discover': discovered, 'tools/call': () => result })
+    const connection = await gateway(url)(caller())
+    await expect(connection.request('tools/call', call, options())).rejects.toMatchObject({
+      code: 'mcp.server_error',
+      message: 'The MCP server one answered tools/call with an unknown resultType',
+    })
+    delete result.resultType
+    expect(await connection.request('tools/call', call, options())).toEqual({ content: [] })
+  },
+)
+
 const initialized: Answer = ({ params }) => ({
   protocolVersion: (params as Json).protocolVersion,
   capabilities: { tools: {} },

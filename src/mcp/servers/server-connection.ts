@@ -16,6 +16,7 @@ import type { Json, McpCaller, McpConnection, McpServerRecord } from '../connect
 import { inputRequests, isInputRequired } from '../input-required.ts'
 import { McpError } from '../mcp-error.ts'
 import { isJson, modernVersion, protocolVersions } from '../protocol.ts'
+import { requireKnownType } from '../result-form.ts'
 import { discover, type KnownGeneration, metadataOf } from './generation.ts'
 import { Listening } from './listening.ts'
 import { Peer, type PeerCall } from './peer.ts'
@@ -117,7 +118,9 @@ export class ServerConnection implements McpConnection {
     let input: Json = {}
     for (let round = 0; round < mostRounds; round++) {
       const result = await this.#requestOnce(method, { ...params, ...input }, call, 'again')
-      if (caller.protocolVersion === modernVersion || !this.modern) return result
+      if (!this.modern) return result
+      requireKnownType(this.server, method, result)
+      if (caller.protocolVersion === modernVersion) return result
       if (!isInputRequired(result)) return withoutHints(result)
       const { requestState } = result
       const inputResponses = await answersOf(caller, inputRequests(result, caller.capabilities), call)

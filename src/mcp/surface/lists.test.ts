@@ -181,9 +181,8 @@ test('waits once for a server that hangs, and lists it again once it has answere
     good: () => ({ tools: tools(1) }),
     stuck(_, signal) {
       asked += 1
-      const { promise, reject } = Promise.withResolvers<Json>()
-      signal.addEventListener('abort', () => reject(signal.reason))
-      return hangs ? promise : { tools: tools(1) }
+      if (!hangs) return { tools: tools(1) }
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   }
   const { all, session } = sessionWith(answers, { patienceMilliseconds: 300 })

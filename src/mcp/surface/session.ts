@@ -25,7 +25,7 @@ import { SessionConnections } from './session-connections.ts'
 import type { SessionToken } from './session-token.ts'
 import type { ShownOffers } from './shown-offers.ts'
 import { SessionStreams } from './streams/session-streams.ts'
-import { type SubscriptionFilter, Subscriptions } from './streams/subscriptions.ts'
+import { Subscriptions } from './streams/subscriptions.ts'
 
 /** What policies make of what passes between a server and the caller, outside of the caller's own requests. */
 export interface SessionGovernor {
@@ -79,6 +79,7 @@ export class McpSession {
   /** Whether the caller has no sessions (2026-07-28). */
   readonly modern: boolean
   readonly revived: boolean
+  readonly subscriptions: Subscriptions
   readonly #options: SessionOptions
   /** By the key of their id; those of 2026-07-28 by a number, because several clients may share this. */
   readonly #running = new Map<string, RunningCall>()
@@ -86,7 +87,6 @@ export class McpSession {
   readonly #connections: SessionConnections
   readonly #asked = new CallerRequests()
   readonly #held = new HeldCalls()
-  readonly #subscriptions: Subscriptions
   #begun = 0
   #level: string | null = null
   #closed = false
@@ -105,7 +105,7 @@ export class McpSession {
       this.modern ? 'once' : this.protocolVersion >= primedFrom ? 'primed' : 'resumable',
     )
     this.#connections = new SessionConnections((record) => options.servers.connect(record, this.#callerFor(record)))
-    this.#subscriptions = new Subscriptions(() => this.#streams.open())
+    this.subscriptions = new Subscriptions(() => this.#streams.open())
   }
 
   /** Whether this call waits for its caller to return (`requestState` of a server with sessions). */
@@ -119,7 +119,7 @@ export class McpSession {
       this.#running.size > 0 ||
       this.#streams.notifications.attached ||
       this.#held.size > 0 ||
-      this.#subscriptions.size > 0
+      this.subscriptions.size > 0
     )
   }
 
@@ -145,15 +145,6 @@ export class McpSession {
   /** The stream of what is said beside answers, connected to the caller. */
   listen(): ReadableStream<Uint8Array> | null {
     return this.#streams.notifications.attach()
-  }
-
-  /** Opens a stream of changes (2026-07-28, Subscriptions). Throws an McpError when there are too many. */
-  subscribe(
-    id: RpcId,
-    filter: SubscriptionFilter,
-    left: (unused: readonly string[]) => void,
-  ): ReadableStream<Uint8Array> {
-    return this.#subscriptions.add(id, filter, left)
   }
 
   /**
@@ -239,7 +230,7 @@ export class McpSession {
     for (const call of this.#running.values()) call.onCancel?.()
     this.#asked.close()
     this.#held.close()
-    this.#subscriptions.close()
+    this.subscriptions.close()
     this.#streams.close()
     this.#connections.close()
   }
@@ -275,7 +266,7 @@ export class McpSession {
   #announce(method: string): void {
     this.listChanges += 1
     if (!this.#options.governor.mayTell(this)) return
-    if (this.modern) this.#subscriptions.listChanged(method)
+    if (this.modern) this.subscriptions.listChanged(method)
     else this.#streams.notifications.send(notificationText(method, undefined))
   }
 
@@ -302,7 +293,7 @@ export class McpSession {
       if (typeof params.uri !== 'string') return
       const told = { ...params, uri: publishedUri(server.name, params.uri) }
       this.#tell(server, method, told, (text, governed) => {
-        if (this.modern) this.#subscriptions.updated(governed)
+        if (this.modern) this.subscriptions.updated(governed)
         else this.#streams.notifications.send(text)
       })
     } else if (method === 'notifications/message') {

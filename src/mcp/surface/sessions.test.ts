@@ -33,7 +33,7 @@ test('makes room by what callers of 2026-07-28 do not miss, and refuses a sessio
   sessions.add(sessionOf('old', 'one'), 0)
   sessions.add(sessionOf('new 1', 'two', '2026-07-28'), 2)
   sessions.add(sessionOf('new 2', 'three', '2026-07-28'), 1)
-  const listening = sessions.find('new 1', 'two', 2)?.subscribe(1, {}, () => undefined)
+  const listening = sessions.find('new 1', 'two', 2)?.subscriptions.add(1, {}, () => undefined)
   sessions.add(sessionOf('newer', 'four'), 3)
   expect([sessions.find('new 2', 'three', 3), sessions.size]).toEqual([null, 3])
   expect(() => sessions.add(sessionOf('newest', 'five'), 4)).toThrow('too many MCP sessions')

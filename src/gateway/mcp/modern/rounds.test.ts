@@ -149,18 +149,18 @@ function escalateCalls(gateway: TestGateway): InMemoryLimits {
   })
   gateway.worker.policies = compilePolicySet([policy])
   const usageLimits = new InMemoryLimits(
-    Object.fromEntries(['leave', 'leave.2', 'leave.3', 'leave.4'].map((id) => [`grant/${id}`, 1])),
+    Object.fromEntries(['leave', 'leave.2', 'leave.3', 'leave.4', 'other'].map((id) => [`grant/${id}`, 1])),
   )
   Object.assign(gateway.worker, { usageLimits })
   return usageLimits
 }
 
 /** What a reviewer does who lets the last request that waits through, once. */
-function grantLast({ worker }: TestGateway): void {
+function grantLast({ worker }: TestGateway, id = 'leave'): void {
   const decision = worker.journal.refused.findLast(({ event_type }) => event_type === 'decision')
   const { digest } = (decision?.details?.escalation ?? {}) as { digest: string }
   const tokenId = decision?.event_attribution.token_id ?? ''
-  worker.grants.push({ id: 'leave', tokenId, digest, expiresAt: Date.now() + 60_000 })
+  worker.grants.push({ id, tokenId, digest, expiresAt: Date.now() + 60_000 })
 }
 
 const waits = { result: { isError: true, verdictan: { verdict: 'ESCALATE' } } }
@@ -183,6 +183,19 @@ test('a grant covers all rounds of its call, each once, and no other call', asyn
   expect(await caller.call('newer__ask', args, nextOf(second))).toMatchObject(waits)
   expect(await caller.call('newer__ask', args)).toMatchObject(waits)
   expect(calls).toHaveLength(3)
+})
+
+test('a second grant for the same call lets it pass once more, although the first is used up and still valid', async () => {
+  const { gateway, calls } = await startEscalating()
+  escalateCalls(gateway)
+  const caller = modernCaller(gateway)
+  const args = { env: 'prod' }
+  for (const id of ['leave', 'other']) {
+    expect(await caller.call('newer__ask', args)).toMatchObject(waits)
+    grantLast(gateway, id)
+    expect(await caller.call('newer__ask', args)).toMatchObject({ result: { resultType: 'input_required' } })
+  }
+  expect(calls).toHaveLength(2)
 })
 
 test('a grant covers the answers to a call that waits at a server with sessions', async () => {

@@ -27,17 +27,19 @@ export async function openSubscription(exchange: Exchange, gateway: Gateway): Pr
   const id = required(mcp.id)
   const session = required(mcp.session)
   let text = resultText(id, {})
+  const leave = (unused: readonly string[]) => {
+    // A server that is away watches nothing.
+    for (const uri of unused) void watchResource(exchange, gateway, uri, 'resources/unsubscribe').catch(() => undefined)
+  }
+  const watching = honoured(exchange, gateway, governedParams(exchange))
   try {
-    const filter = await orUntilCut(exchange, honoured(exchange, gateway, governedParams(exchange)))
-    mcp.changes = session.subscribe(id, filter, (unused) => {
-      // A server that is away watches nothing.
-      for (const uri of unused)
-        void watchResource(exchange, gateway, uri, 'resources/unsubscribe').catch(() => undefined)
-    })
+    mcp.changes = session.subscriptions.add(id, await orUntilCut(exchange, watching), leave)
     // A server that says that its lists changed says so on a connection.
     for (const server of gateway.mcp.servers.list())
       if (mayUseServer(exchange, gateway, server)) void session.connection(server).catch(() => undefined)
   } catch (thrown) {
+    // There is no stream for what its servers were told to watch, or will have been told by then.
+    watching.then((filter) => leave(session.subscriptions.unused(filter))).catch(() => undefined)
     if (!(thrown instanceof McpError)) throw thrown
     mcp.errorCode = thrown.code
     text = errorText(id, thrown)

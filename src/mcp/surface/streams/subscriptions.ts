@@ -55,7 +55,7 @@ export class Subscriptions {
     this.#open.add(subscription)
     stream.onLeave = () => {
       stream.end()
-      if (this.#open.delete(subscription)) left(this.#unused(filter))
+      if (this.#open.delete(subscription)) left(this.unused(filter))
     }
     stream.send(notificationText('notifications/subscriptions/acknowledged', marked(id, { notifications: filter })))
     const readable = stream.attach()
@@ -87,7 +87,8 @@ export class Subscriptions {
     this.#open.clear()
   }
 
-  #unused({ resourceSubscriptions = [] }: SubscriptionFilter): readonly string[] {
+  /** The addresses of a filter that no open stream has. */
+  unused({ resourceSubscriptions = [] }: SubscriptionFilter): readonly string[] {
     const used = new Set([...this.#open].flatMap(({ filter }) => filter.resourceSubscriptions ?? []))
     return resourceSubscriptions.filter((uri) => !used.has(uri))
   }
