@@ -122,7 +122,7 @@ async function candidatesFor(
   )
   if (children.length > 0) return among(children)
   const positionals = Object.entries(reached.args).filter(([, { type }]) => type === 'positional')
-  const others = positionals.filter(([, { repeatable }]) => repeatable === true)
+  const others = positionals.filter(([, positional]) => Reflect.get(positional, 'repeatable') === true)
   const [name, definition] = positionals[reached.given] ?? others.at(-1) ?? []
   if (name === undefined) return among([])
   return among(await valuesOf({ ...place, name, definition }), name === 'file')
@@ -169,7 +169,7 @@ async function reach(root: Command, words: readonly string[]): Promise<Reached> 
 /** The name of a flag as it was written; `-f` is that of `--file`. */
 function flagNamed(args: ArgsDef, written: string): string {
   const name = written.replace(/^--?/, '')
-  const isAlias = ([, { alias }]: [string, ArgDef]) => (Array.isArray(alias) ? alias.includes(name) : alias === name)
+  const isAlias = ([, definition]: [string, ArgDef]) => [Reflect.get(definition, 'alias')].flat().includes(name)
   return args[name] === undefined ? (Object.entries(args).find(isAlias)?.[0] ?? name) : name
 }
 
