@@ -13,7 +13,7 @@ export const connectionFlagNames = ['api-url', 'config', 'profile', 'region'] as
 /** Which settings stand together in the help of what serves. */
 const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
   ['ADDRESSES', /_listen$|^(base|gateway|console|api|peer)_url$|^gateway_workers$/],
-  ['DATA AND EVENTS', /^(data$|environment$|checkpoint_|event_|state_|ledger_|outbox_|export_|sink_|master_key)/],
+  ['DATA AND EVENTS', /^(data$|environment$|checkpoint_|events?_|state_|ledger_|outbox_|export_|sink_|master_key)/],
   ['SIGN-IN AND OAUTH', /^(session_|break_glass_|oauth_)/],
   ['REQUESTS', /^(drain|max_staleness|usage_wait|body|upload|batch|memory|answer|stream_hold|capture_prompt|webhook)_/],
   ['PROVIDERS AND CACHE', /^(connect|first_byte|idle|total|plain_http|path|retry|circuit|cache)_/],
