@@ -15,18 +15,35 @@ export const recordFlags = {
 export const pageFlags = {
   limit: { type: 'string', description: 'Records on a page, 1 to 100 (default 100)', valueHint: 'N' },
   cursor: { type: 'string', description: 'Continue after the last page' },
+  all: { type: 'boolean', description: 'All pages' },
 } as const
 
 const mostOnPage = 100
 
 /** The query that the flags of a page say. Throws `usage` for a limit that no page has. */
-export function pageQuery(flags: { readonly [Name in keyof typeof pageFlags]: string | undefined }) {
+export function pageQuery(flags: { readonly limit: string | undefined; readonly cursor: string | undefined }) {
   const { limit, cursor } = flags
   if (limit !== undefined && !(/^[1-9]\d*$/.test(limit) && Number(limit) <= mostOnPage)) {
     throw new Failure('usage', { message: `--limit takes a whole number from 1 to ${mostOnPage}` })
   }
   return { limit, cursor }
 }
+
+/** One page of a list of records, or with `all` this and those after it as one. */
+export async function readPage(
+  api: Api,
+  request: ApiRequest,
+  { of, all }: { of: string; all: boolean | undefined },
+): Promise<z.infer<typeof pageSchema>> {
+  let page = await api.json(request, pageSchema)
+  while (all === true && page.next_cursor !== null) {
+    const next = await api.json({ ...request, query: { ...request.query, cursor: page.next_cursor } }, pageSchema)
+    page = { ...next, [of]: [...recordsOf(page, of), ...recordsOf(next, of)] }
+  }
+  return page
+}
+
+const recordsOf = (page: z.infer<typeof pageSchema>, of: string) => z.array(z.looseObject({})).parse(page[of])
 
 export const recordSchema = z.looseObject({ id: z.string() })
 
@@ -88,13 +105,13 @@ export async function showPage(
   }: { of: string; fields: readonly string[]; json: boolean | undefined; terminal: Terminal },
 ): Promise<void> {
   if (json) return await terminal.write(`${JSON.stringify(page)}\n`)
-  const records = z.array(z.looseObject({})).parse(page[of])
+  const records = recordsOf(page, of)
   if (records.length === 0) return await terminal.write(`No ${of.replaceAll('_', ' ')} found\n`)
   const rows = records.map((record) =>
     fields.map((field) => coloured(printable(plain(record[field]) || '-'), terminal)),
   )
   await terminal.write(columns([fields.map((field) => field.toUpperCase().replaceAll('_', ' ')), ...rows]))
-  if (page.next_cursor !== null) terminal.note(`More: add --cursor ${page.next_cursor}`)
+  if (page.next_cursor !== null) terminal.note(`More: add --all, or --cursor ${page.next_cursor}`)
 }
 
 /** A page of any records. */

@@ -6,8 +6,9 @@ import { Failure } from '../../src/failure.ts'
 import { confirm } from '../terminal/confirm.ts'
 import { type Input, processInput } from '../terminal/input.ts'
 import type { Terminal } from '../terminal/terminal.ts'
+import type { Api } from './api.ts'
 import type { Command } from './command.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from './record.ts'
+import { connect, pageFlags, pageQuery, readPage, recordFlags, sendRecord, showPage, showRecord } from './record.ts'
 import { pathOf, type References } from './record-names.ts'
 import {
   argumentsFor,
@@ -75,7 +76,8 @@ export function listOf(resource: Listed, terminal: Terminal, references: Referen
       const api = connect(args, terminal)
       const chosen = await readBody(fields, args, { terminal, input: processInput, api })
       const query = { ...z.record(z.string(), z.string()).parse(chosen), ...pageQuery(args) }
-      const page = await api.json({ path, query, references: { ...referencesOf(fields), ...references } }, pageSchema)
+      const request = { path, query, references: { ...referencesOf(fields), ...references } }
+      const page = await readPage(api, request, { of: plural, all: args.all })
       await showPage(page, { of: plural, fields: columns, json: args.json, terminal })
     },
   })
@@ -86,11 +88,34 @@ const textOf = (value: unknown): string | undefined => (typeof value === 'string
 export const getOf = (resource: Pick<Resource, 'path'> & { summaries: { get: string } }, terminal: Terminal) =>
   defineCommand({
     meta: { description: resource.summaries.get },
-    args: { ...idArgument, ...recordFlags },
+    args: {
+      ...idArgument,
+      output: {
+        type: 'enum',
+        alias: 'o',
+        options: ['text', 'json', 'yaml'],
+        description: 'The format; yaml is a file for apply, for kinds of records that files can hold',
+      },
+      ...recordFlags,
+    },
     async run({ args }) {
-      await sendRecord({ path: recordPath(resource, args.id) }, args, terminal)
+      const api = connect(args, terminal)
+      const record = await api.json({ path: recordPath(resource, args.id) }, z.looseObject({}))
+      if (args.output !== 'yaml') return await showRecord(record, args.json || args.output === 'json', terminal)
+      await terminal.write(await yamlOf(resource, record, api))
     },
   })
+
+async function yamlOf({ path }: Pick<Resource, 'path'>, record: Body, api: Api): Promise<string> {
+  const [{ kinds }, { exportedRecord }] = await Promise.all([
+    import('../commands/apply/kinds/kinds.ts'),
+    import('../commands/export/export.ts'),
+  ])
+  const kind = kinds.find((each) => each.path === path)
+  if (kind !== undefined) return await exportedRecord(kind, record, api)
+  const { stringify } = await import('yaml')
+  return stringify(record, { lineWidth: 0 })
+}
 
 function createOf(resource: Resource, terminal: Terminal, { input, more, references }: Making) {
   const all = fieldsOf(resource.create, resource.flags)

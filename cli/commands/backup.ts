@@ -8,6 +8,7 @@ import { Failure } from '../../src/failure.ts'
 import { lockDirectory, lockFile } from '../../src/lib/lock.ts'
 import { readSettings } from '../command/settings.ts'
 import { alreadyRunning, dataFailure, fileReason, pathOf } from '../processes/start-failure.ts'
+import { confirmAtTerminal } from '../terminal/confirm.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const args = {
@@ -55,13 +56,14 @@ export const backup = (terminal: Terminal) =>
 export const restore = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Put a backup in the place of a stopped installation; limits and revocations stay' },
-    args,
+    args: { ...args, yes: { type: 'boolean', description: 'At a terminal: do not ask first' } },
     async run({ args }) {
       const { settings } = readSettings(args, terminal.environment)
       requireFiles(settings, 'put their own backups of state and ledger of one moment back')
       const data = resolve(settings.data)
       const passphrase = passphraseOf(args['passphrase-env'], terminal)
       requireFile(args.file)
+      await confirmAtTerminal(args.yes, `This replaces the databases in ${data} by those of ${args.file}`, terminal)
       const restored = await locked(data, async () => {
         const { restoreBackup } = await import('../../src/backup/restore-backup.ts')
         return await restoreBackup({ data, file: args.file, passphrase, settings, now: Date.now })

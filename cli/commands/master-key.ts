@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { Failure } from '../../src/failure.ts'
 import { type Api, createApi } from '../command/api.ts'
 import { connectionFlags, findConnection } from '../command/profile.ts'
+import { confirmAtTerminal } from '../terminal/confirm.ts'
 import type { Terminal } from '../terminal/terminal.ts'
 
 const stateSchema = z.object({
@@ -15,7 +16,7 @@ type State = z.infer<typeof stateSchema>
 
 const path = '/v1/master-key'
 const askAgainMs = 1000
-/** A rotation takes some ten seconds, and longer with very many people. */
+/** A rotation takes some ten seconds, with keys of settings a minute, and longer with very many people. */
 const longestMs = 600_000
 
 const args = { ...connectionFlags, json: { type: 'boolean', description: 'Print JSON' } } as const
@@ -39,9 +40,14 @@ const status = (terminal: Terminal) =>
 const rotate = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Seal every secret under the next master key, while control planes and gateways run' },
-    args,
+    args: { ...args, yes: { type: 'boolean', description: 'At a terminal: do not ask first' } },
     async run({ args }) {
       const api = createApi(findConnection(args, terminal), fetch)
+      await confirmAtTerminal(
+        args.yes,
+        'This seals every secret anew, after which older backups need the former key',
+        terminal,
+      )
       const begun = await api.json({ method: 'POST', path: `${path}/rotate`, body: {} }, stateSchema)
       terminal.note('The rotation has begun. It goes on by itself, also after a restart')
       await show(terminal, args.json === true, await ended(api, begun))

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { recordingTerminal } from '../testing/terminal.ts'
-import { confirm } from './confirm.ts'
+import { confirm, confirmAtTerminal } from './confirm.ts'
 
 const asking = (answer: string) => {
   const questions: string[] = []
@@ -28,4 +28,12 @@ test('--yes asks nothing, and without a terminal it is needed', async () => {
   await expect(confirm(undefined, 'This deletes it', recordingTerminal())).rejects.toThrow(
     'repeat the command with --yes',
   )
+})
+
+test('what can be taken back is asked at a terminal only', async () => {
+  await confirmAtTerminal(undefined, 'This replaces it', recordingTerminal())
+  const { terminal, questions } = asking('n')
+  await expect(confirmAtTerminal(undefined, 'This replaces it', terminal)).rejects.toThrow('Nothing was changed')
+  await confirmAtTerminal(true, 'This replaces it', terminal)
+  expect(questions).toHaveLength(1)
 })

@@ -11,3 +11,8 @@ export async function confirm(yes: boolean | undefined, what: string, terminal: 
   const answer = await terminal.ask(`${what}. Go on? [y/N] `)
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('usage', { message: 'Nothing was changed' })
 }
+
+/** Asks too, but goes on where nobody can be asked: for what can be taken back. */
+export async function confirmAtTerminal(yes: boolean | undefined, what: string, terminal: Terminal): Promise<void> {
+  if (terminal.ask !== undefined) await confirm(yes, what, terminal)
+}

@@ -45,6 +45,9 @@ export interface ControlPlaneOptions {
   onRuntimeToken(secret: string): void
 }
 
+/** Longer than a request takes from sealing a value to writing it: each call of a database ends within 5 s. */
+const settlingMs = 30_000
+
 /** The parts behind the routes. The base address is set when the listener has its port. */
 export async function connectParts({ settings, clock, newId, log }: ControlPlaneOptions, { source, ...store }: Store) {
   const [state, ledger] = [withCollected(store.state, 'state'), withCollected(store.ledger, 'ledger')]
@@ -62,6 +65,8 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
     ...{ ledger, masterKey, randomBytes },
     isSetting: settings.master_key !== undefined,
     dataDirectory: resolve(settings.data),
+    everyoneHasSettled: async (fingerprint) =>
+      masterKey.sealsNextForMs >= settlingMs && (await workers.othersHoldNextKey(fingerprint, settlingMs)),
   })
   const addresses = {
     base: settings.base_url ?? '',

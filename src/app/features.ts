@@ -77,7 +77,12 @@ export async function features(
     usageRoutes({ ...shared, freed: (accounts) => workers.usage.allocator.changed(accounts) }),
     excessRoutes(shared),
     findingsRoutes(shared),
-    masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
+    masterKeyRoutes({
+      ...shared,
+      settings,
+      keyRotation,
+      everyoneHolds: (fingerprint) => workers.othersHoldNextKey(fingerprint, 0),
+    }),
     costRoutes(shared),
     budgetUsageRoute(shared),
     budgetValuesRoute(shared),

@@ -15,14 +15,18 @@ test('says nothing where nothing is wrong or nothing is known', () => {
 })
 
 test('warns of little space, and fails where there is hardly any', () => {
-  expect(said({ free: 900 * mebibyte })).toEqual(['warn The data directory of the control plane has 900 MiB left'])
-  expect(said({ free: 90 * mebibyte })).toEqual(['fail The data directory of the control plane has 90 MiB left'])
+  expect(said({ free: 900 * mebibyte })).toEqual([
+    'warn The data directory of the control plane has 900 MiB left, less than 1024',
+  ])
+  expect(said({ free: 90 * mebibyte })).toEqual([
+    'fail The data directory of the control plane has 90 MiB left, less than 128',
+  ])
   expect(freeBytes(tmpdir())).toBeGreaterThan(0)
   expect(freeBytes('/there/is/no/such/folder')).toBeNull()
 })
 
 test('warns of an old backup and of a rotation that waits for its operator', () => {
-  expect(said({ lastBackupAt: 90 * day })).toEqual(['warn The last backup is 10 days old'])
+  expect(said({ lastBackupAt: 90 * day })).toEqual(['warn The last backup is 10 days old, more than 7'])
   expect(said({ rotation: 'ready' })).toEqual(['warn SERVICE_MASTER_KEY_NEXT is set and not used yet'])
   expect(said({ rotation: 'complete' })).toEqual([
     'warn The master key was rotated, and the former one is still the setting',

@@ -38,7 +38,8 @@ export function freeBytes(directory: string): number | null {
 export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
   space({ free }) {
     if (free === null || free >= littleSpace) return null
-    const what = `The data directory of the control plane has ${Math.floor(free / mebibyte)} MiB left`
+    const least = (free < hardlyAnySpace ? hardlyAnySpace : littleSpace) / mebibyte
+    const what = `The data directory of the control plane has ${Math.floor(free / mebibyte)} MiB left, less than ${least}`
     const todo = 'Free space, or keep events for a shorter time (SERVICE_EVENT_RETENTION_DAYS)'
     return free < hardlyAnySpace ? fail(what, todo) : warn(what, todo)
   },
@@ -46,7 +47,9 @@ export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
   backup({ lastBackupAt, now }) {
     if (lastBackupAt === null) return null
     const days = Math.floor((now - lastBackupAt) / dayMs)
-    return days < oldBackupDays ? null : warn(`The last backup is ${days} days old`, 'Make one: gatehouse backup FILE')
+    return days < oldBackupDays
+      ? null
+      : warn(`The last backup is ${days} days old, more than ${oldBackupDays - 1}`, 'Make one: gatehouse backup FILE')
   },
 
   master_key({ rotation }) {

@@ -17,7 +17,38 @@ export interface Pending {
   endRequests: readonly string[]
   /** The name that it reserves while it is pending. */
   claim?: string | undefined
+  /** Its statements hold a guard, which another change could break. */
+  guarded: boolean
+  /** It is one of a list (together.ts), whose guards nobody may break while it is pending. */
+  together: boolean
 }
+
+/** Whether one of the statements undoes its transaction where a condition does not hold (store/query.ts, `guard`). */
+export const isGuarded = (statements: readonly Statement[]): boolean =>
+  statements.some(({ sql }) => /^insert into "?guards"?/i.test(sql))
+
+const listPending = "select 1 from pending_changes where statements ->> 'together' = 1"
+
+/** Undoes a guarded change while a list of changes is being made: it might break a guard of the list. */
+export const noListPending: Statement = {
+  sql: `insert into guards (holds) select 0 where exists (${listPending})`,
+  args: [],
+}
+
+export const isListPending = async (ledger: Database): Promise<boolean> => (await ledger.read(listPending)).length > 0
+
+/** A guarded change that is older than this cannot be finished: it waits for an operator, and a list for it no more. */
+const oldestWaitedForMilliseconds = 15_000
+
+/** Whether a guarded change is pending that is no part of a list. */
+export const isGuardedPending = async (ledger: Database): Promise<boolean> =>
+  (
+    await ledger.read(
+      `select 1 from pending_changes where statements ->> 'guarded' = 1 and statements ->> 'together' = 0
+        and created_at > ${databaseTime} - ?`,
+      [oldestWaitedForMilliseconds],
+    )
+  ).length > 0
 
 const unclaimed = ({ key, taken }: NameClaim): Statement => ({
   sql: `insert into guards (holds) select 0 where exists (${taken.sql})
@@ -51,9 +82,14 @@ export const dropPending = (eventId: string): Statement => ({
 })
 
 /** Notes a change as pending. Its claim breaks a guard where another record has the name. */
-export function pendingStatements({ event, ledger, revoked = [], endRequests = [], claim }: Change): Statement[] {
-  const pending: Pending = { ledger, revoked, endRequests, claim: claim?.key }
+export function pendingStatements(
+  { event, ledger, revoked = [], endRequests = [], claim }: Change,
+  together = false,
+): Statement[] {
+  const guarded = isGuarded(ledger)
+  const pending: Pending = { ledger, revoked, endRequests, claim: claim?.key, guarded, together }
   return [
+    ...(guarded && !together ? [noListPending] : []),
     ...(claim === undefined ? [] : [unclaimed(claim)]),
     {
       sql: `insert into pending_changes (event_id, statements, event, created_at) values (?, ?, ?, ${databaseTime})`,

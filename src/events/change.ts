@@ -27,9 +27,12 @@ import { collected, collecting, emptyList } from '../store/transaction.ts'
 import {
   atVersion,
   dropPending,
+  isGuarded,
+  isListPending,
   isOfLedger,
   logChange,
   loggedChange,
+  noListPending,
   type Pending,
   pendingStatements,
   raiseVersion,
@@ -49,7 +52,7 @@ import {
 } from './log/append.ts'
 import { controlPlaneChain } from './log/chain.ts'
 import type { Change, Recorder } from './recorder.ts'
-import { type Append, collectChange, isStillPossible, makeTogether, type Together } from './together.ts'
+import { type Append, afterLists, collectChange, isStillPossible, makeTogether, type Together } from './together.ts'
 
 interface RecorderOptions {
   state: Database
@@ -84,8 +87,10 @@ export function createRecorder(options: RecorderOptions): Recorder & Together {
     async change(change) {
       const list = collected()
       if (list !== null) return await collectChange(options, list, change)
-      if (isOfLedger(change)) return await changeLedger(options, append.inOrder, change)
-      await writePending(options, change)
+      if (isOfLedger(change)) {
+        return await afterLists(options.ledger, change.ledger, () => changeLedger(options, append.inOrder, change))
+      }
+      await afterLists(options.ledger, change.ledger, () => writePending(options, change))
       const made = changeState(options, change)
       // Read in parallel. Another append makes it read again, and if it fails the append reads itself.
       const chainHead = readChainHead(options.ledger, controlPlaneChain).catch(() => null)
@@ -106,7 +111,7 @@ export function createRecorder(options: RecorderOptions): Recorder & Together {
         const list = emptyList()
         try {
           const result = await collecting(work, list)
-          if (!dryRun) await append.exclusively((now) => makeTogether(options, list, now))
+          if (!dryRun) await makeTogether(options, list, append.exclusively)
           return result
         } catch (error) {
           // What a write did that was not answered is not known: nothing is tried again after it.
@@ -122,15 +127,16 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
   const head = await readHead(state)
   await append([withConfiguration(change.event, head)], {
     pending: [],
-    before: atVersion(change.ledger, head.version),
+    before: [...(isGuarded(change.ledger) ? [noListPending] : []), ...atVersion(change.ledger, head.version)],
   })
   return { head }
 }
 
 async function writePending({ ledger }: RecorderOptions, change: Change): Promise<void> {
   const { claim } = change
-  await ledger.write(pendingStatements(change)).catch((error: unknown) => {
-    throw claim !== undefined && brokenConstraint(error) === 'check' ? claim.refusal : error
+  await ledger.write(pendingStatements(change)).catch(async (error: unknown) => {
+    const isTaken = claim !== undefined && brokenConstraint(error) === 'check' && !(await isListPending(ledger))
+    throw isTaken ? claim.refusal : error
   })
 }
 

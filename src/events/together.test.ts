@@ -201,3 +201,33 @@ test('all is done or nothing, wherever the process dies', async () => {
   }
   expect([...outcomes].toSorted()).toEqual([0, 2])
 })
+
+test('a change of another control plane that would break a guard of a list waits until the list is finished', async () => {
+  const team: Statement = { sql: "delete from secrets where name = 'team'", args: [] }
+  const teamIsThere: Statement = {
+    sql: "insert into guards (holds) select 0 where not exists (select 1 from secrets where name = 'team')",
+    args: [],
+  }
+  const outcomes = new Set<string>()
+  for (let at = 1; at <= 24; at += 1) {
+    await emptyTestDatabases(databases)
+    await databases.ledger.write([secret('team')])
+    const { recorder } = partsOn(dying(databases, at, false))
+    const work = async () => {
+      await recorder.change(gateway('member', { state: [], ledger: [teamIsThere, secret('member')] }))
+      await recorder.change(gateway('a'))
+    }
+    await recorder.together(work, { dryRun: false }).catch((error: unknown) => {
+      if (!(error instanceof Crash)) throw error
+    })
+    const other = partsOn(databases).recorder
+    const deletion = other.change(gateway('gone', { state: [], ledger: [teamIsThere, team] }))
+    await Promise.race([deletion, Bun.sleep(40)])
+    await databases.ledger.write([{ sql: 'update pending_changes set created_at = 0', args: [] }])
+    await other.applyPending()
+    await deletion
+    const { gateways, secrets, pending } = await names()
+    outcomes.add(JSON.stringify([gateways, secrets, pending]))
+  }
+  expect([...outcomes].toSorted()).toEqual(['[["a"],["a","member"],0]', '[[],[],0]'])
+})

@@ -3,18 +3,19 @@
  * so it is refused there as if it were alone. What was collected is then made as one change is (change.ts), with one
  * transaction in each step:
  *
- *  1. ledger   every change is pending; names are claimed
- *  2. state    every change, each with its version and its id in `change_log`
- *  3. the new head is announced to gateways
- *  4. ledger   every change's statements and event
+ *  1. ledger   every change is pending; names are claimed; from now on no guarded change of the ledger is made elsewhere
+ *  2. ledger   read: guarded changes that were pending before have ended, and all of this can still be made
+ *  3. state    every change, each with its version and its id in `change_log`
+ *  4. the new head is announced to gateways
+ *  5. ledger   every change's statements and event
  *
- * A process that dies before 2 has changed nothing; one that dies after it is finished by whoever looks for pending
- * changes. Without a change of the state, step 4 is all there is. A change of the ledger alone, such as a team, goes
+ * A process that dies before 3 has changed nothing; one that dies after it is finished by whoever looks for pending
+ * changes. Without a change of the state, step 5 is all there is. A change of the ledger alone, such as a team, goes
  * through the same steps where others are of the state.
  *
- * Another writer of this process cannot come between the last look at the ledger and step 4. One of another control
- * plane can: if it changes a person, a team or an application of the list within these milliseconds, step 4 fails for
- * good, and the changes stay pending.
+ * A guard of the ledger, such as the version of a team that is changed, would break in step 5 for good if another control
+ * plane changed the team after step 2. So whoever has a guard waits until the list is made: some milliseconds, and some
+ * seconds where the process died that made it. Revocations of tokens have none.
  */
 import { Failure } from '../failure.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -25,9 +26,13 @@ import type { Collected } from '../store/transaction.ts'
 import {
   atVersion,
   dropPending,
+  isGuarded,
+  isGuardedPending,
+  isListPending,
   isOfLedger,
   logChange,
   loggedChange,
+  noListPending,
   pendingStatements,
   raiseVersion,
   readHead,
@@ -103,30 +108,63 @@ const stateStatements = ({ event, guard, state }: Change, now: number): Statemen
   ...state,
 ]
 
+type Exclusively = (work: (append: Append) => Promise<void>) => Promise<void>
+
 /**
  * Makes all that was collected, or throws `conflict` with nothing changed. Guards name versions that the trial foretold,
- * so another change in between is one too: the caller tries everything again.
+ * so another change in between is one too: the caller tries everything again. While `exclusively` works, nothing else is
+ * appended.
  */
-export async function makeTogether(options: TogetherOptions, list: Collected, append: Append): Promise<void> {
+export async function makeTogether(options: TogetherOptions, list: Collected, exclusively: Exclusively): Promise<void> {
   const { state, ledger } = options
   const changes = changesOf.get(list) ?? []
   if (changes.length === 0) {
-    if (list.beside.length > 0) await ledger.write(list.beside)
+    if (list.beside.length > 0) await exclusively(() => ledger.write(list.beside))
     return
   }
-  // Others may have written since each was tried.
-  await tried(ledger.readAfter(list.ledger, readsNothing))
   if (changes.every(isOfLedger)) {
-    const head = await readHead(state)
-    const before = [...changes.flatMap((change) => atVersion(change.ledger, head.version)), ...list.beside]
-    return await tried(
-      append(
-        changes.map(({ event }) => withConfiguration(event, head)),
-        { pending: [], before },
-      ),
+    return await afterLists(ledger, list.ledger, () =>
+      exclusively(async (append) => {
+        const head = await readHead(state)
+        const own = changes.flatMap((change) => atVersion(change.ledger, head.version))
+        const before = [...(isGuarded(own) ? [noListPending] : []), ...own, ...list.beside]
+        const events = changes.map(({ event }) => withConfiguration(event, head))
+        await tried(append(events, { pending: [], before }))
+      }),
     )
   }
-  await makeInBoth(options, { changes, beside: list.beside, append })
+  await makeInBoth(options, { changes, list, exclusively })
+}
+
+const waitMilliseconds = 25
+/** Longer than an interrupted list is left to itself. */
+const longestWaitMilliseconds = 12_000
+
+/** Makes a change, again while a list is being made that its guards wait for. */
+export async function afterLists<Result>(
+  ledger: Database,
+  statements: readonly Statement[],
+  make: () => Promise<Result>,
+): Promise<Result> {
+  for (let waited = 0; ; waited += waitMilliseconds) {
+    try {
+      return await make()
+    } catch (error) {
+      const isConflict = brokenConstraint(error) === 'check' || (error instanceof Failure && error.code === 'conflict')
+      if (!isConflict || !isGuarded(statements) || !(await isListPending(ledger))) throw error
+      if (waited >= longestWaitMilliseconds)
+        throw new Failure('dependency_unavailable', { cause: error, retryAfter: 5 })
+    }
+    await Bun.sleep(waitMilliseconds)
+  }
+}
+
+/** Waits for guarded changes that began before this list: what they still write could break its guards. */
+async function othersEnd(ledger: Database): Promise<void> {
+  for (let waited = 0; await isGuardedPending(ledger); waited += waitMilliseconds) {
+    if (waited >= longestWaitMilliseconds) throw new Failure('dependency_unavailable', { retryAfter: 5 })
+    await Bun.sleep(waitMilliseconds)
+  }
 }
 
 /** Whether all that was collected could be made now. If not, another change came between. */
@@ -143,23 +181,42 @@ export async function isStillPossible({ state, ledger }: TogetherOptions, list: 
 
 interface Making {
   changes: readonly Change[]
-  beside: readonly Statement[]
-  append: Append
+  list: Collected
+  exclusively: Exclusively
 }
 
-async function makeInBoth(options: TogetherOptions, { changes, beside, append }: Making): Promise<void> {
-  const { ledger, announce } = options
-  const ids = changes.map(({ event }) => event.event_id)
+async function makeInBoth(options: TogetherOptions, { changes, list, exclusively }: Making): Promise<void> {
+  const { ledger } = options
   const last = changes.length - 1
   const whole = changes.map((change, index) =>
-    index === last ? { ...change, ledger: [...change.ledger, ...beside] } : change,
+    index === last ? { ...change, ledger: [...change.ledger, ...list.beside] } : change,
   )
-  await tried(ledger.write(whole.flatMap(pendingStatements)))
-  const head = await changeState(options, changes, ids)
+  const pending = [noListPending, ...whole.flatMap((change) => pendingStatements(change, true))]
+  await afterLists(ledger, pending, () => tried(ledger.write(pending)))
+  let isBegun = false
+  try {
+    await othersEnd(ledger)
+    await exclusively(async (append) => {
+      // Others may have written since each was tried, and from now on do not.
+      await tried(ledger.readAfter(list.ledger, readsNothing))
+      isBegun = true
+      await makePending(options, whole, append)
+    })
+  } catch (error) {
+    if (!isBegun) await ledger.write(changes.map(({ event }) => dropPending(event.event_id)))
+    throw error
+  }
+}
+
+async function makePending(options: TogetherOptions, whole: readonly Change[], append: Append): Promise<void> {
+  const { announce } = options
+  const ids = whole.map(({ event }) => event.event_id)
+  const last = whole.length - 1
+  const head = await changeState(options, whole, ids)
   announce(
     head,
-    changes.flatMap(({ revoked = [] }) => revoked),
-    changes.flatMap(({ endRequests = [] }) => endRequests),
+    whole.flatMap(({ revoked = [] }) => revoked),
+    whole.flatMap(({ endRequests = [] }) => endRequests),
   )
   const made = whole.map((change, index) => ({
     change,

@@ -131,8 +131,35 @@ test('takes a dimension away with the limits for its values, and names a limit t
   expect(pruned.stdout).toContain('- budget each plan')
 })
 
+test('get -o yaml writes one record as a file for apply, and a token as it is', async () => {
+  const written = await operate(gatehouse, 'policy', 'get', 'no-swordfish', '-o', 'yaml')
+  expect(written.stdout).toContain('policies:\n  - name: no-swordfish\n')
+  const applied = await operate(gatehouse, 'apply', '-f', file('one.yaml', written.stdout))
+  expect(applied).toMatchObject({ code: 0, stdout: '= policy no-swordfish\n' })
+  const provider = await operate(gatehouse, 'provider', 'get', 'main', '--output', 'yaml')
+  expect(provider.stdout).toContain('api_key:\n      env: PROVIDER_MAIN_API_KEY\n')
+  await operate(gatehouse, 'token', 'create', '--name', 'app', '--purpose', 'general')
+  expect((await operate(gatehouse, 'token', 'get', 'app', '-o', 'yaml')).stdout).toContain('\nname: app\n')
+  expect(JSON.parse((await operate(gatehouse, 'token', 'get', 'app', '-o', 'json')).stdout)).toMatchObject({
+    name: 'app',
+  })
+})
+
+test('a list says that there is more, and --all lists all pages', async () => {
+  const names = Array.from({ length: 130 }, (_, index) => `many-${index}`)
+  const text = `teams:\n${names.map((name) => `  - name: ${name}\n`).join('')}`
+  expect(await operate(gatehouse, 'apply', '-f', file('many.yaml', text))).toMatchObject({ code: 0 })
+  const first = await operate(gatehouse, 'team', 'list')
+  expect(first.stdout.match(/many-/g)?.length).toBeLessThan(130)
+  expect(first.stderr).toContain('More: add --all, or --cursor ')
+  const all = await operate(gatehouse, 'team', 'list', '--all')
+  expect([all.stdout.match(/many-/g)?.length, all.stderr]).toEqual([130, ''])
+  const json = await operate(gatehouse, 'team', 'list', '--all', '--json')
+  expect([json.stdout.match(/"many-/g)?.length, JSON.parse(json.stdout).next_cursor]).toEqual([130, null])
+})
+
 const teamsNamed = async (prefix: string): Promise<string[]> =>
-  (await operate(gatehouse, 'team', 'list', '--json')).stdout.match(new RegExp(`"${prefix}[^"]*"`, 'g')) ?? []
+  (await operate(gatehouse, 'team', 'list', '--all', '--json')).stdout.match(new RegExp(`"${prefix}[^"]*"`, 'g')) ?? []
 
 test('takes values by YAML aliases and merge keys', async () => {
   const text = `

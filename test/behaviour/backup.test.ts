@@ -73,7 +73,7 @@ test('a restore under the same gateway revives no token, refills no limit, and k
   const { adminToken } = gatehouse
   await stop()
 
-  const restored = await run(['restore', file, '--data', data])
+  const restored = await run(['restore', file, '--data', data, '--yes'])
   expect(restored).toMatchObject({ code: 0 })
   expect(restored.stdout).toContain('1 tokens that ended since then stay ended')
 

@@ -73,7 +73,7 @@ test('rotates the master key under load and after a kill, and refuses an older b
   expect([asked.status, asked.body]).toMatchObject([200, { source: 'file', rotation: 'running' }])
   expect(existsSync(join(data, 'master-key-next'))).toBe(true)
   await killControlPlane(gatehouse)
-  const rotated = await operate(gatehouse, 'master-key', 'rotate')
+  const rotated = await operate(gatehouse, 'master-key', 'rotate', '--yes')
   expect([rotated.code, rotated.stderr]).toEqual([0, expect.stringContaining('goes on by itself')])
   const { answered, refused } = await load.stop()
   expect([refused, answered > 10]).toEqual([[], true])

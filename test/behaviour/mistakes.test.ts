@@ -65,6 +65,8 @@ const mistakes: [line: string[], code: number, said: string[]][] = [
   [['help', 'polices'], 2, ['There is no such topic: did you mean policies?']],
   [['connect', 'cursr'], 2, ['There is no such client: did you mean cursor?']],
   [['gateway', 'delete', 'local', '--yes'], 1, ['Tokens in force are bound to this gateway: revoke them first']],
+  [['cache', 'clear', '--model', 'simulator/eco'], 1, ['There is no model "simulator/eco"', 'not_found']],
+  [['policy', 'get', 'none', '-o', 'yml'], 2, ['-o takes text, json, yaml: did you mean yaml?']],
   [['up', '--gateway-listen', 'nowhere'], 2, ['--gateway-listen: Write HOST:PORT']],
 ]
 

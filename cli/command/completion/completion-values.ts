@@ -2,7 +2,8 @@
  * The values that completion offers for an argument: choices, names of records as the control plane lists them, pages of
  * the handbook. A control plane that does not answer at once, or refuses, is passed over in silence.
  *
- * A record is offered by its id where its name is that of another too, or has characters that a shell would read.
+ * A record is offered by its id where its name is that of another too, or has characters that a shell would read and
+ * that nobody quotes.
  */
 import type { ArgDef } from 'citty'
 import { printable } from '../../terminal/table.ts'
@@ -36,10 +37,12 @@ export interface Place {
   /** The flags that stand before it. */
   flags: Readonly<Record<string, string>>
   terminal: Terminal
+  /** Whether names with characters that a shell would read can be offered, because they will be quoted. */
+  isAnyName: boolean
 }
 
 export async function valuesOf(place: Place): Promise<(readonly [value: string, about: string])[]> {
-  const { path, name, definition, terminal } = place
+  const { path, name, definition } = place
   if (definition?.type === 'enum') return (definition.options ?? []).map((option) => [String(option), ''])
   if (path[0] === 'help') {
     const { handbookPages } = await import('../../../src/handbook/pages.ts')
@@ -50,7 +53,7 @@ export async function valuesOf(place: Place): Promise<(readonly [value: string, 
     return recipes.map((recipe) => [recipe.name, recipe.title])
   }
   const list = definition?.type === 'positional' ? listOfPositional(path, name) : listOfFlag(name)
-  return list === undefined ? [] : await recordsAt(list, place.flags, terminal)
+  return list === undefined ? [] : await recordsAt(list, place)
 }
 
 const listOfPositional = ([command = '']: readonly string[], name: string): string | undefined =>
@@ -60,11 +63,7 @@ const listOfPositional = ([command = '']: readonly string[], name: string): stri
 const listOfFlag = (name: string): string | undefined =>
   listOfCommand[name === 'fallback' ? 'model' : name.replace(/-id$/, '')]
 
-async function recordsAt(
-  list: string,
-  flags: Readonly<Record<string, string>>,
-  terminal: Terminal,
-): Promise<(readonly [string, string])[]> {
+async function recordsAt(list: string, { flags, terminal, isAnyName }: Place): Promise<(readonly [string, string])[]> {
   const { 'api-url': apiUrl, config, profile, region } = flags
   const connectionFlags: ConnectionFlags = { 'api-url': apiUrl, config, profile, region }
   const signal = AbortSignal.timeout(patienceMilliseconds)
@@ -78,7 +77,7 @@ async function recordsAt(
     const names = records.map((record) => namesOf(record)[0] ?? '')
     return records.map((record, index) => {
       const name = names[index] ?? ''
-      const isClear = plain.test(name) && names.indexOf(name) === names.lastIndexOf(name)
+      const isClear = (isAnyName ? name !== '' : plain.test(name)) && names.indexOf(name) === names.lastIndexOf(name)
       return [isClear ? name : idIs(record), printable(isClear ? (record.status ?? '') : name)]
     })
   } catch {

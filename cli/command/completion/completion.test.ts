@@ -11,8 +11,11 @@ const tokens = [
   { id: '01990000-0000-7000-8000-000000000004', name: 'twice', status: 'active' },
   { id: '01990000-0000-7000-8000-000000000005', name: '$(touch /tmp/x)', status: 'active' },
 ]
+const names = ['research', 'red:team', 'blue team', "o'neil", '$(touch ran)']
 const control = recordingControlPlane(({ path }) =>
-  path === '/v1/tokens' ? { tokens, next_cursor: null } : { teams: [{ id: 't', name: 'research' }], next_cursor: null },
+  path === '/v1/tokens'
+    ? { tokens, next_cursor: null }
+    : { teams: names.map((name) => ({ id: name, name })), next_cursor: null },
 )
 afterAll(() => control.stop())
 
@@ -57,8 +60,8 @@ test('offers the choices of an option, pages of the handbook and clients', async
 test('offers names of records, and ids for what a name does not say or a shell would read', async () => {
   const ids = [3, 4, 5].map((number) => `01990000-0000-7000-8000-00000000000${number}`)
   expect((await run('complete', '--', 'token', 'get', '')).offered).toEqual(['app', ...ids])
-  expect((await run('complete', '--', 'token', 'create', '--team-id', 'r')).offered).toEqual(['research'])
-  expect((await run('complete', '--', 'token', 'create', '--team-id=r')).offered).toEqual(['research'])
+  expect((await run('complete', '--', 'token', 'create', '--team-id', 'res')).offered).toEqual(['research'])
+  expect((await run('complete', '--', 'token', 'create', '--team-id=res')).offered).toEqual(['research'])
 })
 
 test('offers nothing where the control plane cannot be reached', async () => {
@@ -66,35 +69,59 @@ test('offers nothing where the control plane cannot be reached', async () => {
   expect([offered, code]).toEqual([[], 0])
 })
 
-test('bash completes after two loads, and runs nothing that stands in the line', async () => {
+/** What bash would put in the place of the end of each line, after it has loaded the script twice. */
+async function inBash(lines: readonly string[]): Promise<{ offered: string[]; complaint: string; files: string[] }> {
   const { text } = await run('bash')
   const program = `set -eu
 gatehouse() { ${process.execPath} ${resolve(import.meta.dir, '../../main.ts')} "$@"; }
-eval "$1"; eval "$1"
-COMP_WORDS=(gatehouse token create --team-id '$(touch ran)' --purpose g) COMP_CWORD=6 COMP_LINE='' COMP_POINT=0
 compopt() { :; }
-__gatehouse_complete
-printf '%s\\n' "\${COMPREPLY[@]}"`
+COMP_WORDBREAKS=$' \\t\\n"\\'@><=;|&(:'
+eval "$1"; eval "$1"; shift
+complete -p gatehouse
+for COMP_LINE; do
+  COMP_POINT=\${#COMP_LINE}
+  __gatehouse_complete
+  (IFS='|'; printf '%s\\n' "\${COMPREPLY[*]}")
+done`
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-completion-'))
-  const shell = Bun.spawn(['bash', '--norc', '-c', program, 'bash', text], {
+  const shell = Bun.spawn(['bash', '--norc', '-c', program, 'bash', text, ...lines], {
     ...{ cwd: directory, stdout: 'pipe', stderr: 'pipe', env: { ...process.env, ...control.environment } },
   })
   const [said, complaint] = await Promise.all([shell.stdout.text(), shell.stderr.text()])
   const files = readdirSync(directory)
   rmSync(directory, { recursive: true })
-  expect([complaint, said.split('\n').map((line) => line.trim()), files]).toEqual([
-    '',
-    ['general', 'gateway-runtime', ''],
-    [],
-  ])
+  return { offered: said.trimEnd().split('\n'), complaint, files }
+}
+
+test('bash completes after two loads, also after characters at which it cuts words, and runs nothing of the line', async () => {
+  const cases = [
+    ['gatehouse tok', 'token'],
+    ['gatehouse token cl', 'clone'],
+    ['gatehouse token create --team-id $(touch ran) --purpose g', 'general|gateway-runtime'],
+    ['gatehouse token create --purpose=ge', 'general'],
+    ['gatehouse token create --purpose "ge', 'general'],
+    ['gatehouse team get re', 'research|red:team'],
+    ['gatehouse team get red:', 'team'],
+    ['gatehouse team get bl', 'blue\\ team'],
+    ['gatehouse team get "bl', 'blue team'],
+    ['gatehouse team get --json blue\\ t', 'blue\\ team'],
+    ["gatehouse team get 'bl", 'blue team'],
+    ['gatehouse team get o', "o\\'neil"],
+    ["gatehouse team get 'o", ''],
+    ['gatehouse token list --team-id=red:', 'team'],
+    ['gatehouse team get $', '\\$\\(touch\\ ran\\)'],
+    ['gatehouse team get "', "research|red:team|blue team|o'neil|\\$(touch ran)"],
+    ['gatehouse team get research r', ''],
+  ] as const
+  const { offered, complaint, files } = await inBash(cases.map(([line]) => line))
+  expect(offered[0]).toBe('complete -o default -F __gatehouse_complete gatehouse')
+  expect(cases.map(([line], index) => [line, offered[index + 1] ?? ''])).toEqual(cases.map((each) => [...each]))
+  expect([complaint, files]).toEqual(['', []])
 })
 
-test('bash loads the completion script twice without an error', async () => {
-  const { text, code } = await run('bash')
-  const script = 'set -eu; eval "$1"; eval "$1"; complete -p gatehouse'
-  const shell = Bun.spawn(['bash', '--norc', '-c', script, 'bash', text], { stdout: 'pipe', stderr: 'pipe' })
-  const [said, complaint] = await Promise.all([new Response(shell.stdout).text(), new Response(shell.stderr).text()])
-  expect([code, complaint, said]).toEqual([0, '', 'complete -F __gatehouse_complete gatehouse\n'])
+test('files are offered for an option that takes one, also by its short name', async () => {
+  for (const flag of ['--file', '-f']) expect((await run('complete', '--', 'apply', flag, '')).text).toEndWith(':0\n')
+  expect((await run('complete', '--', 'apply', '--label', '')).text).toEndWith(':4\n')
 })
 
 test("each shell's script asks the executable and declares no constant", async () => {

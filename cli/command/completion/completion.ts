@@ -16,7 +16,8 @@ import {
   usualCommandOf,
 } from '../command.ts'
 import { connectionFlags } from '../profile.ts'
-import { valuesOf } from './completion-values.ts'
+import { bashScript, quotedFor, readLine } from './bash.ts'
+import { type Place, valuesOf } from './completion-values.ts'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 type Shell = (typeof shells)[number]
@@ -43,13 +44,13 @@ const scriptFor = (shell: Shell, terminal: Terminal) =>
     meta: { description: `For ${shell}: ${loading[shell](terminal.name)}` },
     args: {},
     async run() {
-      const text = await scriptText(shell, terminal.name)
-      await terminal.write(shell === 'bash' ? forBash(text) : text)
+      const { name } = terminal
+      await terminal.write(shell === 'bash' ? bashScript(name) : await scriptText(shell, name))
     },
   })
 
 /** The library can only write the script with `console.log`. */
-async function scriptText(shell: Shell, name: string): Promise<string> {
+async function scriptText(shell: Exclude<Shell, 'bash'>, name: string): Promise<string> {
   const { script } = await import('@bomb.sh/tab')
   const { log } = console
   const lines: string[] = []
@@ -62,41 +63,23 @@ async function scriptText(shell: Shell, name: string): Promise<string> {
   return `${lines.join('\n')}\n`
 }
 
-/**
- * Changes three things of a bash script:
- *
- * - The values of constants stand in place of their names: bash refuses a second `readonly` of one name, by this script
- *   loaded twice or by another program's from the same library.
- * - The words are passed on as they are: the library's `eval` would run `$(…)` in an unfinished line.
- * - It works without the package bash-completion.
- */
-function forBash(script: string): string {
-  const constants = [...script.matchAll(/^readonly (\w+)=(\d+)$/gm)]
-  const bare = script
-    .replaceAll(/^readonly \w+=\d+\n/gm, '')
-    .replace(/^ *requestComp="(.*) \$\{words\[@\]:1\}"\n/m, `    local -a request=($1 "\${words[@]:1:cword}")\n`)
-    .replace(/^ *# Add an empty parameter[\s\S]*?\n *fi\n/m, '')
-    .replace('out=$(eval "$requestComp" 2>/dev/null)', `out=$("\${request[@]}" 2>/dev/null)`)
-    .replace(
-      /^ *_get_comp_words_by_ref (.*)$/m,
-      `    if declare -F _get_comp_words_by_ref >/dev/null; then
-        _get_comp_words_by_ref $1
-    else
-        words=("\${COMP_WORDS[@]}") cword=$COMP_CWORD cur=\${COMP_WORDS[COMP_CWORD]}
-    fi`,
-    )
-  return constants.reduce((text, [, name, value]) => text.replaceAll(`$${name}`, value ?? ''), bare)
-}
-
 /** What the scripts ask. */
 const complete = (root: () => Command, terminal: Terminal) =>
   defineCommand({
     meta: { hidden: true, description: 'Complete the words after --' },
-    args: { words: { type: 'positional', required: false, repeatable: true } },
-    async run({ rawArgs }) {
-      const words = rawArgs[0] === '--' ? rawArgs.slice(1) : rawArgs
-      const { candidates, files } = await candidatesFor(root(), words, terminal)
-      const lines = candidates.map(([value, about]) => (about === '' ? value : `${value}\t${about}`))
+    args: {
+      words: { type: 'positional', required: false, repeatable: true },
+      bash: { type: 'string', description: 'What follows -- is a line of bash, which cuts words at these characters' },
+    },
+    async run({ rawArgs, args }) {
+      const words = rawArgs.slice(rawArgs.indexOf('--') + 1)
+      const line = args.bash === undefined ? null : readLine(words[0] ?? '', args.bash)
+      const asked = { terminal, isAnyName: line !== null }
+      const { candidates, before, files } = await candidatesFor(root(), line?.words ?? words, asked)
+      const lines =
+        line === null
+          ? candidates.map(([value, about]) => (about === '' ? value : `${value}\t${about}`))
+          : candidates.flatMap(([value]) => quotedFor(line, before + value) ?? [])
       await terminal.write([...lines, files ? ':0' : ':4', ''].join('\n'))
     },
   })
@@ -105,22 +88,30 @@ type Candidate = readonly [value: string, about: string]
 
 interface Offered {
   candidates: readonly Candidate[]
+  /** What of the last word stands before them: `--team=`. */
+  before: string
   /** Whether the shell offers files where there is no candidate. */
   files: boolean
 }
 
 /** What may stand in the place of the last word. */
-async function candidatesFor(root: Command, words: readonly string[], terminal: Terminal): Promise<Offered> {
+async function candidatesFor(
+  root: Command,
+  words: readonly string[],
+  { terminal, isAnyName }: Pick<Place, 'terminal' | 'isAnyName'>,
+): Promise<Offered> {
   const reached = await reach(root, words.slice(0, -1))
   const last = words.at(-1) ?? ''
   const [flagWritten, value] = splitFlag(last)
-  const awaited = reached.awaits ?? (value === undefined ? null : flagWritten.replace(/^--/, ''))
-  const written = reached.awaits === null ? (value ?? last) : last
+  const isWithin = reached.awaits === null && value !== undefined
+  const awaited = reached.awaits ?? (isWithin ? flagNamed(reached.args, flagWritten) : null)
+  const written = isWithin ? value : last
+  const before = isWithin ? `${flagWritten}=` : ''
   const among = (candidates: readonly Candidate[], files = false): Offered => ({
     candidates: candidates.filter(([candidate]) => candidate.startsWith(written)),
-    files,
+    ...{ before, files },
   })
-  const place = { path: reached.path, flags: reached.flags, terminal }
+  const place = { path: reached.path, flags: reached.flags, terminal, isAnyName }
   if (awaited !== null) {
     const definition = reached.args[awaited]
     return among(await valuesOf({ ...place, name: awaited, definition }), definition?.valueHint === 'FILE')
@@ -131,7 +122,8 @@ async function candidatesFor(root: Command, words: readonly string[], terminal: 
   )
   if (children.length > 0) return among(children)
   const positionals = Object.entries(reached.args).filter(([, { type }]) => type === 'positional')
-  const [name, definition] = positionals[Math.min(reached.given, positionals.length - 1)] ?? []
+  const others = positionals.filter(([, positional]) => Reflect.get(positional, 'repeatable') === true)
+  const [name, definition] = positionals[reached.given] ?? others.at(-1) ?? []
   if (name === undefined) return among([])
   return among(await valuesOf({ ...place, name, definition }), name === 'file')
 }
@@ -159,7 +151,7 @@ async function reach(root: Command, words: readonly string[]): Promise<Reached> 
       reached.awaits = null
     } else if (word.startsWith('-')) {
       const [flag, value] = splitFlag(word)
-      const name = flag.replace(/^--/, '')
+      const name = flagNamed(reached.args, flag)
       const definition = reached.args[name]
       if (definition !== undefined && definition.type !== 'boolean' && value === undefined) reached.awaits = name
       if (value !== undefined) reached.flags[name] = value
@@ -172,6 +164,13 @@ async function reach(root: Command, words: readonly string[]): Promise<Reached> 
     } else reached.given += 1
   }
   return reached
+}
+
+/** The name of a flag as it was written; `-f` is that of `--file`. */
+function flagNamed(args: ArgsDef, written: string): string {
+  const name = written.replace(/^--?/, '')
+  const isAlias = ([, definition]: [string, ArgDef]) => [Reflect.get(definition, 'alias')].flat().includes(name)
+  return args[name] === undefined ? (Object.entries(args).find(isAlias)?.[0] ?? name) : name
 }
 
 function splitFlag(word: string): [flag: string, value: string | undefined] {

@@ -4,7 +4,16 @@ import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { mcpServerResource } from '../../../src/mcp/catalog/server-resource.ts'
 import type { Api } from '../../command/api.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from '../../command/record.ts'
+import {
+  connect,
+  pageFlags,
+  pageQuery,
+  pageSchema,
+  readPage,
+  recordFlags,
+  sendRecord,
+  showPage,
+} from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import { type Input, processInput } from '../../terminal/input.ts'
 import { printable } from '../../terminal/table.ts'
@@ -30,7 +39,11 @@ const tools = (terminal: Terminal) =>
     args: { ...idArgument, ...pageFlags, ...recordFlags },
     async run({ args }) {
       const path = `${recordPath(mcpServerResource, args.id)}/offers`
-      const page = await connect(args, terminal).json({ path, query: pageQuery(args) }, pageSchema)
+      const page = await readPage(
+        connect(args, terminal),
+        { path, query: pageQuery(args) },
+        { of: 'offers', all: args.all },
+      )
       const fields = ['status', 'kind', 'name', 'digest', 'first_seen_at', 'misfit']
       await showPage(page, { of: 'offers', fields, json: args.json, terminal })
     },

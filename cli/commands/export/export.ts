@@ -5,6 +5,7 @@
 import { defineCommand } from 'citty'
 import { stringify } from 'yaml'
 import { Failure } from '../../../src/failure.ts'
+import type { Api } from '../../command/api.ts'
 import { connect, recordFlags } from '../../command/record.ts'
 import { readList } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -39,6 +40,13 @@ export const exportCommand = (terminal: Terminal) =>
       )
     },
   })
+
+/** One record as a file for apply. */
+export async function exportedRecord(kind: Kind, record: Shown, api: Api): Promise<string> {
+  const installation = new Installation(api)
+  await installation.load([kind])
+  return heading + stringify({ [kind.member]: [exported(kind, record, installation)] }, { lineWidth: 0 })
+}
 
 const heading =
   '# What gatehouse export found. Secrets are not in it: fill the variables that it names, or name other places.\n'

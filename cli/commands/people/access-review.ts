@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { reviewReasons } from '../../../src/members/access-review/review-reasons.ts'
 import type { Api } from '../../command/api.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage } from '../../command/record.ts'
+import { connect, pageFlags, pageQuery, pageSchema, readPage, recordFlags, showPage } from '../../command/record.ts'
 import { readList } from '../../command/values.ts'
 import { confirm } from '../../terminal/confirm.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -35,7 +35,7 @@ const list = (terminal: Terminal) =>
     args: { ...filterFlags, ...pageFlags, ...recordFlags },
     async run({ args }) {
       const query = { reason: args.reason, unused_days: args['unused-days'], ...pageQuery(args) }
-      const page = await connect(args, terminal).json({ path, query }, pageSchema)
+      const page = await readPage(connect(args, terminal), { path, query }, { of: 'tokens', all: args.all })
       const fields = ['token_id', 'name', 'reasons', 'created_by', 'last_used_at']
       await showPage(page, { of: 'tokens', fields, json: args.json, terminal })
     },

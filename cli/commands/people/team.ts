@@ -1,6 +1,6 @@
 import { defineCommand } from 'citty'
 import { teamResource } from '../../../src/members/teams/team-resource.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, sendRecord, showPage } from '../../command/record.ts'
+import { connect, pageFlags, pageQuery, readPage, recordFlags, sendRecord, showPage } from '../../command/record.ts'
 import { pathOf } from '../../command/record-names.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -27,7 +27,7 @@ const members = (terminal: Terminal) =>
     async run({ args }) {
       const { json } = args
       const request = { path: `${recordPath(teamResource, args.id)}/members`, query: pageQuery(args) }
-      const page = await connect(args, terminal).json(request, pageSchema)
+      const page = await readPage(connect(args, terminal), request, { of: 'members', all: args.all })
       await showPage(page, { of: 'members', fields: ['user_id', 'email', 'name', 'role', 'status'], json, terminal })
     },
   })

@@ -2,7 +2,7 @@
 import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage, showRecord } from '../../command/record.ts'
+import { connect, pageFlags, pageQuery, readPage, recordFlags, showPage, showRecord } from '../../command/record.ts'
 import { getOf, listOf } from '../../command/resource-commands.ts'
 import { type Input, processInput } from '../../terminal/input.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
@@ -75,7 +75,8 @@ const list = (terminal: Terminal) =>
       const key_class = args['key-class']
       const ids = { team_id: args['team-id'], gateway_id: args['gateway-id'] }
       const query = { name, purpose, status, key_class, ...ids, ...pageQuery(args) }
-      const page = await connect(args, terminal).json({ path: '/v1/tokens', query, references }, pageSchema)
+      const request = { path: '/v1/tokens', query, references }
+      const page = await readPage(connect(args, terminal), request, { of: 'tokens', all: args.all })
       await showPage(page, { of: 'tokens', fields: columnsOfList, json, terminal })
     },
   })

@@ -8,6 +8,7 @@ import {
   pageFlags,
   pageQuery,
   pageSchema,
+  readPage,
   recordFlags,
   sendRecord,
   showPage,
@@ -43,7 +44,9 @@ const accounts = (terminal: Terminal) =>
     async run({ args }) {
       const { prefix, json } = args
       const request = { path: '/v1/usage/accounts', query: { prefix, ...pageQuery(args) } }
-      const page = await connect(args, terminal).json(request, accountsSchema)
+      const page = accountsSchema.parse(
+        await readPage(connect(args, terminal), request, { of: 'accounts', all: args.all }),
+      )
       const accounts = json ? page.accounts : page.accounts.map(readable)
       const fields = ['account', 'unit', 'settled', 'held', 'workers']
       await showPage({ ...page, accounts }, { of: 'accounts', fields, json, terminal })

@@ -50,8 +50,8 @@ export interface FleetControl {
   fleet: Fleet
   routes: AnyElysia[]
   usage: UsageControl
-  /** Whether every other control plane has the next master key of this fingerprint. */
-  othersHoldNextKey(fingerprint: string): Promise<boolean>
+  /** Whether every other control plane has the next master key of this fingerprint and has sealed under it so long. */
+  othersHoldNextKey(fingerprint: string, sealedForMs: number): Promise<boolean>
   /** The calling gateway, if it can be known without the databases (fleet/agent/session-cache.ts). */
   authenticate(request: Request): Promise<Principal | null>
   /** The database that makes gateways go stale, in words; null if none does. */
@@ -105,7 +105,8 @@ export function createFleet(options: FleetOptions): FleetControl {
       ...(shared ? [peers.route((signal) => receiveSignal(watch, usage, signal, options.masterKey))] : []),
     ],
     usage,
-    othersHoldNextKey: (fingerprint) => peers.send({ kind: 'next_master_key', fingerprint }),
+    othersHoldNextKey: (fingerprint, sealedForMs) =>
+      peers.send({ kind: 'next_master_key', fingerprint, sealed_for_ms: sealedForMs }),
     authenticate: (request) => sessions.principal(request),
     readinessWarning: () =>
       readinessWarning({
@@ -283,7 +284,9 @@ function receiveSignal(
       registry.applyPeerAcknowledgements(signal.workers)
       break
     case 'next_master_key':
-      if (signal.fingerprint !== masterKey.nextFingerprint) throw new Failure('conflict')
+      if (signal.fingerprint !== masterKey.nextFingerprint || masterKey.sealsNextForMs < signal.sealed_for_ms) {
+        throw new Failure('conflict')
+      }
       break
     case 'taken':
       // If the ledger cannot be read, the next write of heartbeats finds the worker's owner.

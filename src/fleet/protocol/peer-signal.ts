@@ -35,8 +35,12 @@ export const peerSignalSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('acknowledged'), workers: z.array(acknowledgement).max(maxAcknowledged) }),
   /** A worker has a new stream: a control plane with another stream of it ends that. */
   z.strictObject({ kind: z.literal('taken'), worker: workerName, stream_id: z.uuid() }),
-  /** Whether the recipient has the same next master key; refused where it does not. */
-  z.strictObject({ kind: z.literal('next_master_key'), fingerprint: z.string().max(64) }),
+  /** Whether the recipient has the same next master key and has sealed under it so long; refused where it has not. */
+  z.strictObject({
+    kind: z.literal('next_master_key'),
+    fingerprint: z.string().max(64),
+    sealed_for_ms: z.number().min(0),
+  }),
   ...usageSignalSchema.options,
 ])
 export type PeerSignal = z.infer<typeof peerSignalSchema>

@@ -8,10 +8,11 @@ import { readIfThere, readOrMake } from '../../lib/made-once.ts'
 import type { Database, Reader } from '../open.ts'
 import { insert, statement } from '../query.ts'
 import { secrets } from '../schema/ledger/changes.ts'
-import { installationKeyName, MasterKey } from './master-key.ts'
+import { installationKeyName, type Keys, MasterKey } from './master-key.ts'
 
 export const masterKeyFile = 'master-key'
 export const nextMasterKeyFile = 'master-key-next'
+export const formerMasterKeyFile = 'master-key-former'
 const keyLength = 32
 
 export interface MasterKeyOptions {
@@ -22,16 +23,11 @@ export interface MasterKeyOptions {
   randomBytes(size: number): Uint8Array
 }
 
-interface Keys {
-  current: Uint8Array
-  next: Uint8Array | null
-}
-
 /** Throws `invalid_parameter`, naming where the key was looked for. */
 export async function loadMasterKey(options: MasterKeyOptions): Promise<MasterKey> {
   const { ledger, randomBytes } = options
   const sealed = await sealedSecrets(ledger)
-  const keys = readKeys(options, sealed.length === 0 ? randomBytes : null)
+  const keys = ofLedger(readKeys(options, sealed.length === 0 ? randomBytes : null), sealed)
   assertOpen(keys, sealed, options)
   await ledger.write([
     statement(
@@ -50,7 +46,7 @@ export async function loadMasterKey(options: MasterKeyOptions): Promise<MasterKe
   const row = kept.find(({ name }) => name === installationKeyName)
   if (row === undefined) throw new Error('The installation key is missing')
   const masterKey = new MasterKey(keys, new MasterKey(keys, '').open('secret', row.name, row.sealed))
-  if (keys.next !== null && masterKey.underNext('secret', row.name, row.sealed) === null) masterKey.beginRotation()
+  if (keys.next !== null && masterKey.sealedAnew('secret', row.name, row.sealed) === null) masterKey.beginRotation()
   return masterKey
 }
 
@@ -62,7 +58,7 @@ export async function requireMasterKey(
   const sealed = table.length === 0 ? [] : await sealedSecrets(options.ledger)
   const path = join(options.dataDirectory, masterKeyFile)
   if (options.settings.master_key === undefined && sealed.length === 0 && readIfThere(path) === null) return
-  assertOpen(readKeys(options, null), sealed, options)
+  assertOpen(ofLedger(readKeys(options, null), sealed), sealed, options)
 }
 
 /** Makes the next key of a key that is in a file, or finds the one that was made. */
@@ -86,6 +82,7 @@ function readKeys(
     return {
       current: decodeKey(current, 'SERVICE_MASTER_KEY'),
       next: next === undefined ? null : decodeKey(next, 'SERVICE_MASTER_KEY_NEXT'),
+      former: null,
     }
   }
   if (next !== undefined) {
@@ -94,23 +91,43 @@ function readKeys(
       message: 'SERVICE_MASTER_KEY_NEXT goes with SERVICE_MASTER_KEY: a key in a file has its next one in a file too',
     })
   }
-  const nextPath = join(dataDirectory, nextMasterKeyFile)
-  const made = readIfThere(nextPath)
+  const keyOf = (name: string) => {
+    const path = join(dataDirectory, name)
+    const made = readIfThere(path)
+    return made === null ? null : decodeKey(made, path)
+  }
   return {
     current: keyFromFile(join(dataDirectory, masterKeyFile), randomBytes),
-    next: made === null ? null : decodeKey(made, nextPath),
+    next: keyOf(nextMasterKeyFile),
+    former: keyOf(formerMasterKeyFile),
+  }
+}
+
+/**
+ * Without the former key for a ledger from before the rotation: that is an older copy, which an operator must mean. In
+ * a later one a value may be under it that was sealed before the rotation and written after it.
+ */
+function ofLedger(keys: Keys, sealed: readonly { name: string; sealed: string }[]): Keys {
+  const kept = sealed.find(({ name }) => name === installationKeyName)
+  if (kept === undefined) return { ...keys, former: null }
+  try {
+    new MasterKey({ ...keys, former: null }, '').open('secret', kept.name, kept.sealed)
+    return keys
+  } catch {
+    // The key itself is asserted after this.
+    return { ...keys, former: null }
   }
 }
 
 function assertOpen(
-  { current, next }: Keys,
+  keys: Keys,
   sealed: readonly { name: string; sealed: string }[],
   { settings, dataDirectory }: Pick<MasterKeyOptions, 'settings' | 'dataDirectory'>,
 ): void {
-  const keys = new MasterKey({ current, next }, '')
+  const masterKey = new MasterKey(keys, '')
   for (const secret of sealed) {
     try {
-      keys.open('secret', secret.name, secret.sealed)
+      masterKey.open('secret', secret.name, secret.sealed)
     } catch (cause) {
       const isSet = settings.master_key !== undefined
       const origin = isSet ? 'SERVICE_MASTER_KEY' : join(dataDirectory, masterKeyFile)

@@ -1,7 +1,8 @@
 /**
  * The key that seals secrets of the ledger (fleet/README.md, Trust). It comes from SERVICE_MASTER_KEY, otherwise from
  * the file `master-key` of the data directory, which is created on first start. While it is rotated there is a next one
- * beside it, from SERVICE_MASTER_KEY_NEXT or the file `master-key-next`: each opens what the other does not.
+ * beside it, from SERVICE_MASTER_KEY_NEXT or the file `master-key-next`: each opens what the other does not. A former key
+ * of a file opens what was sealed before a rotation and written after it.
  *
  * The secret `installation-key` is drawn once. Keys of other uses derive from it, so that they outlive a rotation.
  * Which of the two keys seals it says whether the rotation has begun, to every control plane of the ledger.
@@ -11,16 +12,26 @@ import { type SealedPlace, sealedColumns } from './sealed-columns.ts'
 
 export const installationKeyName = 'installation-key'
 
+/** Keys of 32 bytes. */
+export interface Keys {
+  current: Uint8Array
+  next: Uint8Array | null
+  former: Uint8Array | null
+}
+
 export class MasterKey {
   #current: Uint8Array
   #next: Uint8Array | null
-  #begun = false
+  #former: Uint8Array | null
+  /** When the next key began to seal, by the process's own clock; null before. */
+  #begunAt: number | null = null
   readonly #installationKey: string
 
-  /** Keys of 32 bytes, and the plain value of the secret `installation-key`. */
-  constructor(keys: { current: Uint8Array; next: Uint8Array | null }, installationKey: string) {
+  /** `installationKey` is the plain value of the secret `installation-key`. */
+  constructor(keys: Keys, installationKey: string) {
     this.#current = keys.current
     this.#next = keys.next
+    this.#former = keys.former
     this.#installationKey = installationKey
   }
 
@@ -29,7 +40,7 @@ export class MasterKey {
     return seal(this.#sealing(), plain, sealedColumns[place].context(id))
   }
 
-  /** Opens a value of a row of the ledger. Throws where neither key opens it. */
+  /** Opens a value of a row of the ledger. Throws where no key opens it. */
   open(place: SealedPlace, id: string, sealed: string): string {
     return this.#open(sealed, sealedColumns[place].context(id))
   }
@@ -57,7 +68,17 @@ export class MasterKey {
 
   /** Whether new values are sealed under the next key. */
   get rotationBegun(): boolean {
-    return this.#begun
+    return this.#begunAt !== null
+  }
+
+  /** For how many milliseconds this process has sealed under the next key. */
+  get sealsNextForMs(): number {
+    return this.#begunAt === null ? 0 : performance.now() - this.#begunAt
+  }
+
+  /** Whether something may still be under a former key. */
+  get hasFormer(): boolean {
+    return this.#former !== null
   }
 
   /** From now on there is a next key, which seals nothing yet. */
@@ -67,31 +88,33 @@ export class MasterKey {
 
   /** From now on the next key seals. */
   beginRotation(): void {
-    this.#begun = this.#next !== null
+    if (this.#next !== null) this.#begunAt ??= performance.now()
   }
 
   /** The next key becomes the only one. */
   endRotation(): void {
+    this.#former = this.#current
     this.#current = this.#sealing()
     this.#next = null
-    this.#begun = false
+    this.#begunAt = null
   }
 
-  /** The value sealed under the next key; null where it is already. Throws where neither key opens it. */
-  underNext(place: SealedPlace, id: string, sealed: string): string | null {
+  /**
+   * The value sealed under the next key, or under the only one; null where it is already. Throws where no key opens it.
+   */
+  sealedAnew(place: SealedPlace, id: string, sealed: string): string | null {
     const context = sealedColumns[place].context(id)
-    const next = this.#next
-    if (next === null || opens(next, sealed, context)) return null
-    return seal(next, unseal(this.#current, sealed, context), context)
+    const key = this.#next ?? this.#current
+    return opens(key, sealed, context) ? null : seal(key, this.#open(sealed, context), context)
   }
 
   #sealing(): Uint8Array {
-    return this.#begun && this.#next !== null ? this.#next : this.#current
+    return this.rotationBegun && this.#next !== null ? this.#next : this.#current
   }
 
   #open(sealed: string, context: string): string {
-    if (this.#next !== null && opens(this.#next, sealed, context)) return unseal(this.#next, sealed, context)
-    return unseal(this.#current, sealed, context)
+    const others = [this.#next, this.#former].filter((key) => key !== null)
+    return unseal(others.find((key) => opens(key, sealed, context)) ?? this.#current, sealed, context)
   }
 }
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Database } from '../open.ts'
 import { insert, query, statement } from '../query.ts'
@@ -30,7 +30,7 @@ async function started(settings: Keys = {}) {
   const options = { settings, dataDirectory: store.directory, ledger: store.ledger, randomBytes }
   const masterKey = await loadMasterKey(options)
   const isSetting = settings.master_key !== undefined
-  return { masterKey, rotation: new KeyRotation({ ...options, masterKey, isSetting }) }
+  return { masterKey, rotation: new KeyRotation({ ...options, masterKey, isSetting, everyoneHasSettled: everyone }) }
 }
 
 const some = 250
@@ -119,7 +119,7 @@ test('goes on after an end at any write, and all values open in between', async 
       },
     }
     const { masterKey: key } = await started()
-    const here = { dataDirectory: store.directory, randomBytes, isSetting: false }
+    const here = { dataDirectory: store.directory, randomBytes, isSetting: false, everyoneHasSettled: everyone }
     const rotation = new KeyRotation({ ...here, ledger: dying, masterKey: key })
     const round = async () => {
       await rotation.begin(everyone)
@@ -156,6 +156,50 @@ test('rotates a key of a setting while control planes have both, and then runs w
   expect([one.rotation.state().state, other.rotation.state().state]).toEqual(['complete', 'complete'])
   const next = await started({ master_key: master_key_next })
   await opensAll(next.masterKey)
+  expect(await openSecret(store.ledger, next.masterKey, 'late')).toBe('by the other')
+})
+
+test('opens what was sealed before a rotation and written after it, and seals it anew, here or after a start', async () => {
+  const { masterKey, rotation } = await started()
+  const [first, second] = ['first', 'second'].map((name) => keepSecret(masterKey, name, `late ${name}`, 1))
+  await rotation.begin(everyone)
+  for (let round = 0; round < 3; round++) await rotation.step()
+  expect(rotation.state().state).toBe('none')
+  if (first !== undefined) await store.ledger.write([first])
+  const sealedFirst = await sealedTexts()
+  expect(await openSecret(store.ledger, masterKey, 'first')).toBe('late first')
+  await rotation.step()
+  await rotation.step()
+  expect((await sealedTexts()).isSupersetOf(sealedFirst)).toBe(false)
+  if (second !== undefined) await store.ledger.write([second])
+  const again = await started()
+  expect(await openSecret(store.ledger, again.masterKey, 'second')).toBe('late second')
+  await again.rotation.step()
+  // Nothing is left that needs the former key.
+  rmSync(path('master-key-former'))
+  const without = await started()
+  for (const name of ['first', 'second']) {
+    expect(await openSecret(store.ledger, without.masterKey, name)).toBe(`late ${name}`)
+  }
+})
+
+test('with keys of settings, is complete only when every control plane has sealed under the next for long enough', async () => {
+  const keys = { master_key: setting(), master_key_next: setting() }
+  const [one, other] = [await started(keys), await started(keys)]
+  const rotation = new KeyRotation({
+    ...{ ledger: store.ledger, masterKey: one.masterKey, isSetting: true, dataDirectory: store.directory, randomBytes },
+    everyoneHasSettled: async (fingerprint) =>
+      other.masterKey.nextFingerprint === fingerprint && other.masterKey.sealsNextForMs > 0,
+  })
+  await rotation.begin(everyone)
+  for (let round = 0; round < 4; round++) await rotation.step()
+  expect(rotation.state().state).toBe('running')
+  // The other one had not seen that the rotation began.
+  await store.ledger.write([keepSecret(other.masterKey, 'late', 'by the other', 1)])
+  await other.rotation.step()
+  for (let round = 0; round < 3; round++) await rotation.step()
+  expect(rotation.state().state).toBe('complete')
+  const next = await started({ master_key: keys.master_key_next })
   expect(await openSecret(store.ledger, next.masterKey, 'late')).toBe('by the other')
 })
 

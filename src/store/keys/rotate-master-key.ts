@@ -9,6 +9,11 @@
  *  4. Two rounds in a row find none left, and no change is pending in the ledger, which could bring one.
  *  5. A key in a file gives way to the next one and stays as `master-key-former`, for older backups. A key of a setting
  *     stays until control planes start with the next one in its place.
+ *
+ * A value can be sealed before step 2 and written after step 4, by a slow request or a control plane that stood still.
+ * With a key in a file, the one process that there is opens it with the former key, and looks for such values after the
+ * rotation and at each start. With keys of settings, the rotation is complete only when every control plane has sealed
+ * under the next key for longer than a request takes; each looks for such values until it starts with the next key alone.
  */
 import { copyFileSync, existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,13 +22,14 @@ import { Failure } from '../../failure.ts'
 import type { Database } from '../open.ts'
 import { query } from '../query.ts'
 import { pendingChanges } from '../schema/ledger/changes.ts'
-import { makeNextKey, masterKeyFile, nextMasterKeyFile } from './load-master-key.ts'
+import { formerMasterKeyFile, makeNextKey, masterKeyFile, nextMasterKeyFile } from './load-master-key.ts'
 import { installationKeyName, type MasterKey } from './master-key.ts'
 import { type SealedPlace, sealedColumns } from './sealed-columns.ts'
 import { readSecret } from './secrets.ts'
 
 const page = 200
-export const formerMasterKeyFile = 'master-key-former'
+/** After so many rounds a process looks for values under the former key: when it has started, and after a rotation. */
+const looks = { afterStart: [1], afterRotation: [2, 12, 60] } as const
 
 export interface RotationState {
   /** `complete`: nothing is left under the former key, which is still the setting. */
@@ -37,6 +43,8 @@ interface RotationOptions {
   masterKey: MasterKey
   /** The master key is a setting, not a file. */
   isSetting: boolean
+  /** Whether every control plane has sealed under the next key, of this fingerprint, for longer than a request takes. */
+  everyoneHasSettled(fingerprint: string): Promise<boolean>
   dataDirectory: string
   randomBytes(size: number): Uint8Array
 }
@@ -45,6 +53,10 @@ export class KeyRotation {
   readonly #options: RotationOptions
   #resealed = 0
   #cleanRounds = 0
+  #hasSettled = false
+  /** Rounds since the start or the last rotation, and in which of them it looks for late values. */
+  #rounds = 0
+  #looksIn: readonly number[] = looks.afterStart
   #stepping: Promise<void> | null = null
 
   constructor(options: RotationOptions) {
@@ -56,7 +68,7 @@ export class KeyRotation {
     const of = (): RotationState['state'] => {
       if (masterKey.nextFingerprint === null) return 'none'
       if (!masterKey.rotationBegun) return 'ready'
-      return this.#cleanRounds >= 2 ? 'complete' : 'running'
+      return this.#cleanRounds >= 2 && this.#hasSettled ? 'complete' : 'running'
     }
     return { state: of(), resealed: this.#resealed }
   }
@@ -84,7 +96,7 @@ export class KeyRotation {
     await this.#sealInstallationKey()
   }
 
-  /** One round: run it every few seconds. Does nothing while there is no next key. */
+  /** One round: run it every few seconds. */
   step(): Promise<void> {
     this.#stepping ??= this.#step().finally(() => {
       this.#stepping = null
@@ -93,8 +105,9 @@ export class KeyRotation {
   }
 
   async #step(): Promise<void> {
-    const { masterKey, isSetting } = this.#options
-    if (masterKey.nextFingerprint === null) return
+    const { masterKey, isSetting, everyoneHasSettled } = this.#options
+    const fingerprint = masterKey.nextFingerprint
+    if (fingerprint === null) return await this.#lookForLateValues()
     // A next key in a file was made because a rotation was asked for.
     if (!masterKey.rotationBegun && !isSetting) await this.#sealInstallationKey()
     if (!masterKey.rotationBegun) await this.#lookWhetherBegun()
@@ -103,13 +116,21 @@ export class KeyRotation {
     const left = await this.#resealAll()
     this.#resealed += left
     this.#cleanRounds = left === 0 && !isPending ? this.#cleanRounds + 1 : 0
-    if (this.#cleanRounds >= 2 && !isSetting) this.#replaceFile()
+    if (this.#cleanRounds < 2) return
+    if (isSetting) this.#hasSettled = await everyoneHasSettled(fingerprint)
+    else this.#replaceFile()
+  }
+
+  async #lookForLateValues(): Promise<void> {
+    if (!this.#options.masterKey.hasFormer) return
+    this.#rounds += 1
+    if (this.#looksIn.includes(this.#rounds)) this.#resealed += await this.#resealAll()
   }
 
   async #lookWhetherBegun(): Promise<void> {
     const { ledger, masterKey } = this.#options
     const kept = await readSecret(ledger, masterKey, installationKeyName)
-    if (kept !== null && masterKey.underNext('secret', installationKeyName, kept.sealed) === null) {
+    if (kept !== null && masterKey.sealedAnew('secret', installationKeyName, kept.sealed) === null) {
       masterKey.beginRotation()
     }
   }
@@ -118,12 +139,12 @@ export class KeyRotation {
     const { ledger, masterKey } = this.#options
     const kept = await readSecret(ledger, masterKey, installationKeyName)
     if (kept === null) throw new Error('The installation key is missing')
-    const sealed = masterKey.underNext('secret', installationKeyName, kept.sealed)
+    const sealed = masterKey.sealedAnew('secret', installationKeyName, kept.sealed)
     if (sealed !== null) await ledger.write([resealStatement('secret', installationKeyName, kept.sealed, sealed)])
     masterKey.beginRotation()
   }
 
-  /** How many values were not under the next key. Throws `data_damaged` for one that neither key opens. */
+  /** How many values were not under the newest key. Throws `data_damaged` for one that no key opens. */
   async #resealAll(): Promise<number> {
     let found = 0
     for (const place of places) found += await this.#reseal(place)
@@ -143,7 +164,7 @@ export class KeyRotation {
         .limit(page)
       const changes = rows.flatMap((row) => {
         const [name, value] = [String(row.id), String(row.sealed)]
-        const next = underNext(masterKey, place, name, value)
+        const next = sealedAnew(masterKey, place, name, value)
         return next === null ? [] : [resealStatement(place, name, value, next)]
       })
       if (changes.length > 0) await ledger.write(changes)
@@ -161,16 +182,18 @@ export class KeyRotation {
     renameSync(path(nextMasterKeyFile), path(masterKeyFile))
     masterKey.endRotation()
     this.#cleanRounds = 0
+    this.#rounds = 0
+    this.#looksIn = looks.afterRotation
   }
 }
 
 const places: readonly SealedPlace[] = ['second_factor', 'refresh_token', 'mcp_connection', 'secret']
 
-function underNext(masterKey: MasterKey, place: SealedPlace, id: string, sealed: string): string | null {
+function sealedAnew(masterKey: MasterKey, place: SealedPlace, id: string, sealed: string): string | null {
   try {
-    return masterKey.underNext(place, id, sealed)
+    return masterKey.sealedAnew(place, id, sealed)
   } catch (cause) {
-    const message = `A sealed value of the ledger (${place} ${id}) opens with neither master key: the rotation waits until it is mended or removed`
+    const message = `A sealed value of the ledger (${place} ${id}) opens with no master key: the rotation waits until it is mended or removed`
     throw new Failure('data_damaged', { message, cause })
   }
 }
