@@ -22,7 +22,7 @@ let archive: Archive
 beforeAll(async () => {
   server = startClickHouse()
   client = createClient({ url: server.url, log: { level: ClickHouseLogLevel.OFF } })
-  for (const statement of clickhouseSchema) await client.command({ query: statement })
+  await client.command({ query: clickhouseSchema })
   store = await temporaryStore()
   archive = new Archive(client)
   keepLogIn(store.ledger, movedLog(store.ledger, archive))
