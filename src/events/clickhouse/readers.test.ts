@@ -1,7 +1,7 @@
 /**
  * The tests of everything that reads the log, once more with all of it in ClickHouse (testing/all-in-clickhouse.ts): pages
  * and cursors, every filter, follow, the story of a request, exports in both forms, reports, sessions,
- * sinks. Charts read sums of the ledger on both.
+ * rebuilt sums of charts, sinks and archives. Charts themselves read sums of the ledger on both.
  */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
@@ -9,13 +9,15 @@ import { join } from 'node:path'
 const room = join(import.meta.dir, '../..')
 const preload = join(room, 'events/testing/all-in-clickhouse.ts')
 
-/** Left out are tests that count reads of the ledger or parts of an answer, or wait a fixed time for a read. */
+/** Left out are tests that count reads or blocks of the ledger or parts of an answer, or wait a fixed time for a read. */
 const suites = [
   ['events/routes.test.ts', ['reads a page only after the client', 'finds the blocks of pages and exports']],
   ['events/query/filters.test.ts', ['a page that finds little in a second']],
   ['events/sessions/sessions.test.ts', []],
   ['events/report/report.test.ts', []],
   ['events/export/export-jobs.test.ts', []],
+  ['events/rollups/rebuild.test.ts', ['mends an earlier day while events of a later one']],
+  ['sinks/archive/verify-archive.test.ts', []],
   ['sinks/delivery/deliver.test.ts', ['another control plane takes over when']],
 ] as const
 
