@@ -135,6 +135,26 @@ test('a worker learns its head while ClickHouse is away', async () => {
   expect(head).toEqual({ ...(model.chains.get('chain-1')?.head ?? { seq: 0, digest: '' }), earlier: [] })
 })
 
+test('what the ledger can answer is answered while ClickHouse is away', async () => {
+  const model = await logOfTen()
+  await moveOldRecords(options())
+  await model.append('chain-1', [{ ...anyShape, at: 2_000 }])
+  await model.append('chain-2', [{ ...anyShape, at: 2_500 }])
+  server.before = () => Promise.reject(new Error('gone'))
+  const log = logOf(store.ledger)
+  const texts = await Array.fromAsync(log.records({ from: 11, before: 13 }))
+  const chain = await Array.fromAsync(log.chains().records('chain-1', { after: 10, upTo: 11, bodies: true }))
+  const unknown = await Array.fromAsync(log.chains().records('chain-3', { after: 4, upTo: 5, bodies: true }))
+  const digest = await log.chains().digestAt('chain-1', 10)
+  const lagsSince = await log.timeAt(3)
+  server.before = () => undefined
+  expect(texts.map(({ text }) => text)).toEqual(model.records.slice(10).map(({ text }) => text))
+  expect([chain.length, unknown.length]).toEqual([1, 0])
+  expect(digest).toBe(model.chains.get('chain-1')?.digests[10] ?? null)
+  expect(lagsSince).toBe(2_000)
+  expect(await log.timeAt(3)).toBe(1_010)
+})
+
 test('records that were inserted twice under different tokens are shown once', async () => {
   const model = await logOfTen()
   await moveOldRecords(options())

@@ -53,6 +53,18 @@ test('a log that moved verifies, and goes on to', async () => {
   expect(summary).toMatchObject({ kind: 'summary', records: 19, findings: 0 })
 })
 
+test('checkpoints are signed while ClickHouse is away, and cover what comes meanwhile', async () => {
+  await move()
+  server.before = () => Promise.reject(new Error('gone'))
+  await proof.shipEvents(1, 2)
+  await proof.record(1)
+  expect(await proof.sign()).toBe(true)
+  await expect(proof.findings()).rejects.toThrow('ClickHouse')
+  server.before = () => undefined
+  const summary = (await proof.verify()).at(-1)
+  expect(summary).toMatchObject({ kind: 'summary', records: 19, not_covered: 0, findings: 0 })
+})
+
 test('records that move while they are verified are all read, once', async () => {
   const { state, ledger } = proof.store
   let elapsed = 0
