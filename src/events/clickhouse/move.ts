@@ -37,15 +37,18 @@ interface MoveOptions {
   log: Log
   /** Records that were received within this time stay in the ledger, where what reads the newest ones finds them. */
   keepMilliseconds: number
-  /** Segments of one insert; for tests. */
+  /** Segments that the ledger removes at once, and characters of one insert; for tests. */
   segments?: number
+  characters?: number
   /** Ends the work, and breaks an insert off. */
   signal?: AbortSignal
 }
 
-/** Segments of one insert, and how many records are enough: one insert a second serves ClickHouse well. */
+/** Segments that the ledger removes at once, and how many records are enough. */
 const segmentsAtOnce = 256
 const recordsAtOnce = 50_000
+/** Characters of text in one insert: some thousand records, as ClickHouse likes them, and little memory here. */
+const charactersAtOnce = 8 * 1024 * 1024
 
 /** Moves everything that is old enough. Returns how many records were moved. */
 export async function moveOldRecords(options: MoveOptions): Promise<number> {
@@ -81,7 +84,14 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
     ),
     ({ segment }) => segment,
   )
-  const rows: RecordRow[] = []
+  let rows: RecordRow[] = []
+  let [characters, moved] = [0, 0]
+  const insert = async () => {
+    await archive.table.insert(rows, options.signal)
+    moved += rows.length
+    rows = []
+    characters = 0
+  }
   const read: { first: number; records: number; header: Header }[] = []
   for (const segment of segments) {
     const opened = recordsOf(segment, blocks.get(segment.first) ?? [])
@@ -93,13 +103,17 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
       log.error({ first_position: segment.first }, 'Old events do not verify: they and later ones are not moved')
       break
     }
-    for (const record of opened.records) rows.push(rowOf(record))
+    for (const record of opened.records) {
+      rows.push(rowOf(record))
+      characters += record.text.length
+      if (characters >= (options.characters ?? charactersAtOnce)) await insert()
+    }
     read.push({ first: segment.first, records: segment.records, header: opened.header })
     await yieldToEventLoop()
   }
   if (read.length === 0) return null
-  await archive.table.insert(rows, options.signal)
-  return (await remove(ledger, read)) ? rows.length : 0
+  await insert()
+  return (await remove(ledger, read)) ? moved : 0
 }
 
 /** The oldest segments, as far as all of them are old enough. */
