@@ -48,7 +48,9 @@ interface MoveOptions {
 const segmentsAtOnce = 256
 const recordsAtOnce = 50_000
 /** Characters of text in one insert: some thousand records, as ClickHouse likes them, and little memory here. */
-const charactersAtOnce = 8 * 1024 * 1024
+const charactersAtOnce = 4 * 1024 * 1024
+/** Rows between two turns of other work. */
+const rowsAtOnce = 256
 
 /** Moves everything that is old enough. Returns how many records were moved. */
 export async function moveOldRecords(options: MoveOptions): Promise<number> {
@@ -94,7 +96,7 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
   }
   const read: { first: number; records: number; header: Header }[] = []
   for (const segment of segments) {
-    const opened = recordsOf(segment, blocks.get(segment.first) ?? [])
+    const opened = await recordsOf(segment, blocks.get(segment.first) ?? [])
     if (opened === null) {
       const isThere = (
         await readSegments(ledger, 'where first_position = ? and records = ?', [segment.first, segment.records])
@@ -105,11 +107,11 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
     }
     for (const record of opened.records) {
       rows.push(rowOf(record))
+      if (rows.length % rowsAtOnce === 0) await yieldToEventLoop()
       characters += record.text.length
       if (characters >= (options.characters ?? charactersAtOnce)) await insert()
     }
     read.push({ first: segment.first, records: segment.records, header: opened.header })
-    await yieldToEventLoop()
   }
   if (read.length === 0) return null
   await insert()
@@ -130,10 +132,10 @@ async function readOld(ledger: Database, before: number, most: number): Promise<
 }
 
 /** The records of a segment; null where they do not lead to the digests that it names. */
-function recordsOf(
+async function recordsOf(
   { first, records, receivedAt, header: bytes }: SegmentRow,
   blocks: readonly PlacedBlock[],
-): { header: Header; records: MovedRecord[] } | null {
+): Promise<{ header: Header; records: MovedRecord[] } | null> {
   const header = decodeHeader(bytes)
   if (header === null) return null
   const parts = new Map(header.chains.map((part) => [part.chain, { ...part, walk: new ChainWalk(part.digestBefore) }]))
@@ -165,6 +167,7 @@ function recordsOf(
       })
       position += 1
     }
+    await yieldToEventLoop()
   }
   return found.length === records && followed === run.records && runs.next().done === true
     ? { header, records: found }
