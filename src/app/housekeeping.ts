@@ -69,7 +69,11 @@ export function mergingRounds(
   const { signal } = ending
   const merge = () => mergeSegments(ledger, signal)
   const move = async () => {
-    if (moving !== undefined) await moveOldRecords({ ledger, ...moving, log, signal })
+    if (moving === undefined) return
+    await moveOldRecords({ ledger, ...moving, log, signal }).catch((error: unknown) => {
+      // An insert that a stop broke off is made again at the next start.
+      if (!signal.aborted) throw error
+    })
   }
   const rounds = new Rounds(restMilliseconds, () =>
     tryEach(log, [

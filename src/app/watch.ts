@@ -6,11 +6,12 @@
 import { resolve } from 'node:path'
 import { lastBackup } from '../backup/last-backup.ts'
 import { controlPlaneChecks } from '../doctor/control-plane-checks.ts'
-import { controlPlaneHostChecks, freeBytes } from '../doctor/control-plane-host.ts'
+import { type ControlPlaneHostFacts, controlPlaneHostChecks, freeBytes } from '../doctor/control-plane-host.ts'
 import { examine, type NamedFinding } from '../doctor/finding.ts'
 import { installationChecks } from '../doctor/installation-checks.ts'
 import { readInstallation } from '../doctor/installation-facts.ts'
 import { createProbe } from '../doctor/probe.ts'
+import { isPrivate } from '../fleet/agent/control-client.ts'
 import { permissions } from '../identity/permissions.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -76,7 +77,7 @@ export class Watch {
   }
 
   async #examine(): Promise<NamedFinding[]> {
-    const { settings, addresses, keyRotation, shared, stateFile, moving } = this.#parts
+    const { settings, addresses, keyRotation, shared, stateFile } = this.#parts
     const { clock } = shared
     const call = async (url: string, init: RequestInit) => {
       const request = new Request(url, init)
@@ -91,7 +92,7 @@ export class Watch {
       free: stateFile === null ? null : freeBytes(data),
       lastBackupAt: stateFile === null ? null : (lastBackup(data)?.madeAt ?? null),
       rotation: keyRotation.state().state,
-      archive: (await moving?.report()) ?? null,
+      archive: await this.#archive(),
     }
     return [
       ...examine(controlPlaneChecks, facts.controlPlane),
@@ -99,5 +100,11 @@ export class Watch {
       ...examine(installationChecks, facts).filter(({ check }) => check !== 'token'),
       ...examine(controlPlaneHostChecks, host),
     ]
+  }
+
+  async #archive(): Promise<ControlPlaneHostFacts['archive']> {
+    const { settings, moving } = this.#parts
+    if (moving === null) return null
+    return { ...(await moving.report()), inTheClear: !isPrivate(settings.events_url ?? '') }
   }
 }

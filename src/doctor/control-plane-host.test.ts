@@ -34,17 +34,20 @@ test('warns of an old backup and of a rotation that waits for its operator', () 
 })
 
 test('says how long events wait for ClickHouse, and why where ClickHouse says it', () => {
-  const archive = { state: 'ready', records: 0, seconds: 0 } as const
+  const archive = { state: 'ready', records: 0, seconds: 0, inTheClear: false } as const
   expect(said({ archive })).toEqual([])
   expect(said({ archive: { ...archive, records: 5, seconds: 899 } })).toEqual([])
   expect(said({ archive: { ...archive, records: 5, seconds: 1200 } })).toEqual([
     'warn ClickHouse answers, and 5 records wait for it in the ledger, the oldest for 20 min',
   ])
-  expect(said({ archive: { state: 'away', records: 0, seconds: 0 } })).toEqual([
+  expect(said({ archive: { ...archive, state: 'away' } })).toEqual([
     'warn ClickHouse does not answer: 0 records wait for it in the ledger, the oldest for 0 min',
   ])
-  expect(said({ archive: { state: 'away', records: 9, seconds: 6 * 3600 } })).toEqual([
+  expect(said({ archive: { ...archive, state: 'away', records: 9, seconds: 6 * 3600 } })).toEqual([
     'fail ClickHouse does not answer: 9 records wait for it in the ledger, the oldest for 360 min',
+  ])
+  expect(said({ archive: { ...archive, inTheClear: true } })).toEqual([
+    'warn Events and the password of ClickHouse cross the network in clear text',
   ])
   expect(said({ archive: { ...archive, state: 'refused' } })).toEqual([
     'fail ClickHouse refuses the user that is to keep events: 0 records wait for it in the ledger, the oldest for 0 min',

@@ -20,8 +20,8 @@ export interface ControlPlaneHostFacts {
   /** When a backup was last made of this directory; null where none was, or the databases are on servers. */
   lastBackupAt: number | null
   rotation: 'none' | 'ready' | 'running' | 'complete'
-  /** Null where the ledger keeps all events. */
-  archive: ArchiveReport | null
+  /** Null where the ledger keeps all events. `inTheClear`: what is sent to ClickHouse can be read on the way. */
+  archive: (ArchiveReport & { inTheClear: boolean }) | null
 }
 
 /** Null where the system does not say. */
@@ -62,6 +62,12 @@ export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
       'Start every control plane with the next key as SERVICE_MASTER_KEY, without SERVICE_MASTER_KEY_NEXT',
     )
   },
+  clickhouse_address({ archive }) {
+    return archive?.inTheClear === true
+      ? warn('Events and the password of ClickHouse cross the network in clear text', 'Reach it over https')
+      : null
+  },
+
   clickhouse({ archive }) {
     if (archive === null) return null
     const { state, records, seconds } = archive

@@ -269,7 +269,7 @@ describe('GET /v1/events', () => {
           expect(seen).toEqual(wanted.toReversed())
         },
       ),
-      { numRuns: 25 },
+      { numRuns: Number(process.env.LOG_RUNS ?? 25) },
     )
   })
 })

@@ -40,9 +40,8 @@ afterEach(async () => {
 /** ClickHouse, and how often it has said that it has an insert. */
 async function startServer() {
   const script = join(import.meta.dir, '../fakes/clickhouse-process.ts')
-  const child = Bun.spawn([process.execPath, script, String(port), join(directory, 'clickhouse'), login], {
-    stdout: 'pipe',
-  })
+  const options = ['--port', String(port), '--directory', join(directory, 'clickhouse'), '--login', login]
+  const child = Bun.spawn([process.execPath, script, ...options, '--pause', '200'], { stdout: 'pipe' })
   let said = ''
   const read = async () => {
     for await (const bytes of child.stdout) said += Buffer.from(bytes).toString()
@@ -67,9 +66,9 @@ async function ask(statement: string): Promise<string> {
   return await answer.text()
 }
 
-async function makeTables(): Promise<void> {
+async function makeTable(): Promise<void> {
   const { stdout } = await run(['install', 'clickhouse'])
-  for (const statement of stdout.split(/;\n/).filter((text) => text.trim() !== '')) await ask(statement)
+  await ask(stdout)
 }
 
 const rows = async (): Promise<number> => Number(await ask('SELECT count() FROM gatehouse_events FORMAT TSV'))
@@ -130,7 +129,7 @@ async function killControlPlane(running: Gatehouse): Promise<void> {
 
 test('no event is lost or doubled while ClickHouse is away and control planes are killed', async () => {
   let server = await startServer()
-  await makeTables()
+  await makeTable()
   const running = await startGatehouse({ upstream, dataDirectory: join(directory, 'data'), env: environment() })
   gatehouse = running
   const requests = load(running, (await createToken(running)).token_value)
@@ -181,13 +180,18 @@ test('no event is lost or doubled while ClickHouse is away and control planes ar
   const verified = await operate(running, 'events', 'verify')
   expect(verified.stdout).toContain(', 0 findings')
   expect(verified.code).toBe(0)
+  // The handbook's question to the table.
+  const handbook = await Bun.file(new URL('../../src/handbook/events-and-audit.md', import.meta.url)).text()
+  const [, question = ''] = /```sql\n\s*(SELECT toStartOfHour[^;]+);/.exec(handbook) ?? []
+  const counted = (await ask(`SELECT sum(\`sum(requests)\`) FROM (${question}) FORMAT TSV`)).trim()
+  expect(Number(counted)).toBe(requests.answered.length)
   await until('doctor finds nothing more', async () => (await foundOf(running)) === '')
   const told = running.stdout() + running.stderr() + (await (await fetch(`${running.baseUrl}/metrics`)).text())
   expect(told).not.toContain(password)
   await server.kill()
 })
 
-test('does not start with a wrong password, without tables or with tables of another version, and says which', async () => {
+test('does not start with a wrong password, without a table or with one of another version, and says which', async () => {
   const server = await startServer()
   const start = (change: Record<string, string> = {}) =>
     run(
@@ -208,9 +212,9 @@ test('does not start with a wrong password, without tables or with tables of ano
   expect(wrong.code).not.toBe(0)
   expect(wrong.stderr).toContain('ClickHouse refuses the user that is to keep events')
   expect(wrong.stderr + wrong.stdout).not.toContain('another-word')
-  expect((await start()).stderr).toContain('has no tables for events in this database. Make them: gatehouse install')
-  await makeTables()
+  expect((await start()).stderr).toContain('has no table for events in this database. Make it: gatehouse install')
+  await makeTable()
   await ask("ALTER TABLE gatehouse_events MODIFY COMMENT 'Gatehouse events, schema 0'")
-  expect((await start()).stderr).toContain('The tables of ClickHouse are of another version of Gatehouse')
+  expect((await start()).stderr).toContain('The table of ClickHouse is of another version of Gatehouse')
   await server.kill()
 })

@@ -49,6 +49,7 @@ export function startClickHouse({ port = 0, directory, login, tls }: ClickHouseO
   const session = new Session(directory)
   const authorization = login === undefined ? null : `Basic ${Buffer.from(login).toString('base64')}`
   const run = (statement: string, address: URLSearchParams): string => {
+    session.query(`USE ${address.get('database') ?? 'default'}`)
     const settings = [...address].filter(([name]) => !notSettings.has(name))
     for (const [name, value] of settings) session.query(`SET ${name} = ${quoted(value)}`)
     try {

@@ -16,14 +16,14 @@ export const archiveFaults: Readonly<
     todo: 'Set SERVICE_EVENTS_USER and SERVICE_EVENTS_PASSWORD to a user that may read and write gatehouse_events',
     param: 'events_password',
   },
-  no_tables: {
-    what: 'The ClickHouse of SERVICE_EVENTS_URL has no tables for events in this database',
-    todo: 'Make them: gatehouse install clickhouse prints the SQL',
+  no_table: {
+    what: 'The ClickHouse of SERVICE_EVENTS_URL has no table for events in this database',
+    todo: 'Make it: gatehouse install clickhouse prints the SQL',
     param: 'events_url',
   },
   other_schema: {
-    what: 'The tables of ClickHouse are of another version of Gatehouse',
-    todo: 'Make the tables that gatehouse install clickhouse prints in another database and name that one, or run the version of Gatehouse that made these',
+    what: 'The table of ClickHouse is of another version of Gatehouse',
+    todo: 'Make the table that gatehouse install clickhouse prints in another database and name that one, or run the version of Gatehouse that made this one',
     param: 'events_url',
   },
 }

@@ -52,15 +52,15 @@ test('refuses to start with a wrong password, and does not say it', async () => 
   expect(String(error)).not.toContain('wrong-word')
 })
 
-test('refuses to start where there are no tables, or tables of another version', async () => {
-  await expect(connected()).rejects.toThrow('has no tables for events in this database. Make them: gatehouse install')
-  for (const statement of clickhouseSchema) await run(statement)
+test('refuses to start where there is no table, or a table of another version', async () => {
+  await expect(connected()).rejects.toThrow('has no table for events in this database. Make it: gatehouse install')
+  await run(clickhouseSchema)
   const { archive, close } = await connected()
   expect(await archive.table.state()).toBe('ready')
   await run(`ALTER TABLE ${recordsTable} MODIFY COMMENT 'Gatehouse events, schema 0'`)
   expect(await archive.table.state()).toBe('other_schema')
   await close()
-  await expect(connected()).rejects.toThrow('The tables of ClickHouse are of another version of Gatehouse')
+  await expect(connected()).rejects.toThrow('The table of ClickHouse is of another version of Gatehouse')
 })
 
 test('starts while ClickHouse is away', async () => {

@@ -37,15 +37,20 @@ interface MoveOptions {
   log: Log
   /** Records that were received within this time stay in the ledger, where what reads the newest ones finds them. */
   keepMilliseconds: number
-  /** Segments of one insert; for tests. */
+  /** Segments that the ledger removes at once, and characters of one insert; for tests. */
   segments?: number
+  characters?: number
   /** Ends the work, and breaks an insert off. */
   signal?: AbortSignal
 }
 
-/** Segments of one insert, and how many records are enough: one insert a second serves ClickHouse well. */
+/** Segments that the ledger removes at once, and how many records are enough. */
 const segmentsAtOnce = 256
 const recordsAtOnce = 50_000
+/** Characters of text in one insert: some thousand records, as ClickHouse likes them, and little memory here. */
+const charactersAtOnce = 4 * 1024 * 1024
+/** Rows between two turns of other work. */
+const rowsAtOnce = 256
 
 /** Moves everything that is old enough. Returns how many records were moved. */
 export async function moveOldRecords(options: MoveOptions): Promise<number> {
@@ -81,10 +86,17 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
     ),
     ({ segment }) => segment,
   )
-  const rows: RecordRow[] = []
+  let rows: RecordRow[] = []
+  let [characters, moved] = [0, 0]
+  const insert = async () => {
+    await archive.table.insert(rows, options.signal)
+    moved += rows.length
+    rows = []
+    characters = 0
+  }
   const read: { first: number; records: number; header: Header }[] = []
   for (const segment of segments) {
-    const opened = recordsOf(segment, blocks.get(segment.first) ?? [])
+    const opened = await recordsOf(segment, blocks.get(segment.first) ?? [])
     if (opened === null) {
       const isThere = (
         await readSegments(ledger, 'where first_position = ? and records = ?', [segment.first, segment.records])
@@ -93,13 +105,17 @@ export async function moveSome({ ledger, archive, clock, log, ...options }: Move
       log.error({ first_position: segment.first }, 'Old events do not verify: they and later ones are not moved')
       break
     }
-    for (const record of opened.records) rows.push(rowOf(record))
+    for (const record of opened.records) {
+      rows.push(rowOf(record))
+      if (rows.length % rowsAtOnce === 0) await yieldToEventLoop()
+      characters += record.text.length
+      if (characters >= (options.characters ?? charactersAtOnce)) await insert()
+    }
     read.push({ first: segment.first, records: segment.records, header: opened.header })
-    await yieldToEventLoop()
   }
   if (read.length === 0) return null
-  await archive.table.insert(rows, options.signal)
-  return (await remove(ledger, read)) ? rows.length : 0
+  await insert()
+  return (await remove(ledger, read)) ? moved : 0
 }
 
 /** The oldest segments, as far as all of them are old enough. */
@@ -116,10 +132,10 @@ async function readOld(ledger: Database, before: number, most: number): Promise<
 }
 
 /** The records of a segment; null where they do not lead to the digests that it names. */
-function recordsOf(
+async function recordsOf(
   { first, records, receivedAt, header: bytes }: SegmentRow,
   blocks: readonly PlacedBlock[],
-): { header: Header; records: MovedRecord[] } | null {
+): Promise<{ header: Header; records: MovedRecord[] } | null> {
   const header = decodeHeader(bytes)
   if (header === null) return null
   const parts = new Map(header.chains.map((part) => [part.chain, { ...part, walk: new ChainWalk(part.digestBefore) }]))
@@ -151,6 +167,7 @@ function recordsOf(
       })
       position += 1
     }
+    await yieldToEventLoop()
   }
   return found.length === records && followed === run.records && runs.next().done === true
     ? { header, records: found }

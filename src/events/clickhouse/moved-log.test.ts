@@ -22,7 +22,7 @@ let archive: Archive
 beforeAll(async () => {
   server = startClickHouse()
   client = createClient({ url: server.url, log: { level: ClickHouseLogLevel.OFF } })
-  for (const statement of clickhouseSchema) await client.command({ query: statement })
+  await client.command({ query: clickhouseSchema })
   store = await temporaryStore()
   archive = new Archive(client)
   keepLogIn(store.ledger, movedLog(store.ledger, archive))
@@ -53,7 +53,7 @@ test('whatever is appended, merged, moved and crashes, readers get what a plain 
     async move(crash: number | null) {
       const ledger = crash === null ? store.ledger : failing(store.ledger, crash)
       // The crash is the error; what it left is compared afterwards.
-      const moved = await moveSome({ ...options(), ledger, segments: 2 }).catch(() => null)
+      const moved = await moveSome({ ...options(), ledger, segments: 2, characters: 3000 }).catch(() => null)
       if (moved !== null) moves += moved
     },
     canRemoveOldest: async () => (await archive.bounds(Number.MAX_SAFE_INTEGER)) === null,
@@ -133,6 +133,26 @@ test('a worker learns its head while ClickHouse is away', async () => {
   await expect(Array.fromAsync(logOf(store.ledger).records({ from: 1, before: 3 }))).rejects.toThrow('ClickHouse')
   server.before = () => undefined
   expect(head).toEqual({ ...(model.chains.get('chain-1')?.head ?? { seq: 0, digest: '' }), earlier: [] })
+})
+
+test('what the ledger can answer is answered while ClickHouse is away', async () => {
+  const model = await logOfTen()
+  await moveOldRecords(options())
+  await model.append('chain-1', [{ ...anyShape, at: 2_000 }])
+  await model.append('chain-2', [{ ...anyShape, at: 2_500 }])
+  server.before = () => Promise.reject(new Error('gone'))
+  const log = logOf(store.ledger)
+  const texts = await Array.fromAsync(log.records({ from: 11, before: 13 }))
+  const chain = await Array.fromAsync(log.chains().records('chain-1', { after: 10, upTo: 11, bodies: true }))
+  const unknown = await Array.fromAsync(log.chains().records('chain-3', { after: 4, upTo: 5, bodies: true }))
+  const digest = await log.chains().digestAt('chain-1', 10)
+  const lagsSince = await log.timeAt(3)
+  server.before = () => undefined
+  expect(texts.map(({ text }) => text)).toEqual(model.records.slice(10).map(({ text }) => text))
+  expect([chain.length, unknown.length]).toEqual([1, 0])
+  expect(digest).toBe(model.chains.get('chain-1')?.digests[10] ?? null)
+  expect(lagsSince).toBe(2_000)
+  expect(await log.timeAt(3)).toBe(1_010)
 })
 
 test('records that were inserted twice under different tokens are shown once', async () => {

@@ -11,7 +11,7 @@ import { recordsTable, schemaComment } from './schema.ts'
 export type Parameters = Record<string, string | number | readonly string[] | readonly number[]>
 
 /** What ClickHouse says of itself: whether it can keep the records. */
-export type ArchiveState = 'ready' | 'away' | 'refused' | 'no_tables' | 'other_schema'
+export type ArchiveState = 'ready' | 'away' | 'refused' | 'no_table' | 'other_schema'
 
 /** The name of ClickHouse's own error (its `ErrorCodes.cpp`), such as UNKNOWN_TABLE; null where nothing answered. */
 const errorName = (error: unknown): string | null =>
@@ -22,8 +22,8 @@ const stateOfError: Readonly<Record<string, ArchiveState>> = {
   REQUIRED_PASSWORD: 'refused',
   IP_ADDRESS_NOT_ALLOWED: 'refused',
   ACCESS_DENIED: 'refused',
-  UNKNOWN_DATABASE: 'no_tables',
-  UNKNOWN_TABLE: 'no_tables',
+  UNKNOWN_DATABASE: 'no_table',
+  UNKNOWN_TABLE: 'no_table',
 }
 
 /** With the error's name only: its text may have the address with its user, and what was sent. */
@@ -64,7 +64,7 @@ export class RecordsTable {
         'SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = {name:String}',
         { name: recordsTable },
       )
-      if (table === undefined) return 'no_tables'
+      if (table === undefined) return 'no_table'
       return table.comment === schemaComment ? 'ready' : 'other_schema'
     } catch (error) {
       const name = error instanceof Failure ? errorName(error.cause) : null
@@ -114,7 +114,6 @@ export class RecordsTable {
           ...(signal === undefined ? {} : { abort_signal: signal }),
           clickhouse_settings: {
             insert_deduplication_token: each,
-            deduplicate_blocks_in_dependent_materialized_views: 1,
             wait_end_of_query: 1,
           },
         }),

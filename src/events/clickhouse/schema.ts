@@ -1,6 +1,6 @@
 /**
- * The tables of the event log in ClickHouse, as statements. Every column but the text is made from the record, so that
- * queries open few texts; `gatehouse_events` is in the order in which pages are read.
+ * The table of the event log in ClickHouse. Every column but the text is made from the record, so that queries open few
+ * texts; its order is that in which pages are read.
  *
  *   at, received_at   milliseconds since the epoch, as the ledger has them; `time` is `at` for people
  *   digest_before     the chain's digest before the record where the ledger named it, else empty; `digest_after` alike
@@ -8,8 +8,11 @@
  *   a facet           the values that the record's events have of it (log/record.ts)
  *
  * A record may be inserted twice, after a kill between the two databases. Both have the same key: a merge keeps one, and
- * readers skip the other until then. An insert that comes twice as a whole is recognised by its token, so that the view
- * of minutes does not count it again.
+ * readers skip the other until then. An insert that comes twice as a whole is recognised by its token.
+ *
+ * It has no TTL: retention removes records when the floors of their chains are signed, and what ClickHouse removed by
+ * itself would be missing. The sums of charts stay in the ledger, where they are made in the transaction of the records;
+ * the columns of numbers are for other tools.
  *
  * SQL text: another database's own language.
  */
@@ -31,7 +34,7 @@ const facetIndexes = [...facetNames.filter((facet) => !fewValues.has(facet)), 'i
   .map((column) => `  INDEX of_${column} ${column} TYPE bloom_filter(0.01) GRANULARITY 2`)
   .join(',\n')
 
-const table = `CREATE TABLE IF NOT EXISTS ${recordsTable} (
+export const clickhouseSchema = `CREATE TABLE IF NOT EXISTS ${recordsTable} (
   position UInt64 CODEC(Delta(8), ZSTD(1)),
   at Int64 CODEC(Delta(8), ZSTD(1)),
   received_at Int64 CODEC(Delta(8), ZSTD(1)),
@@ -60,32 +63,3 @@ ORDER BY (at, position)
 SETTINGS non_replicated_deduplication_window = 10000, deduplicate_merge_projection_mode = 'rebuild',
   lightweight_mutation_projection_mode = 'rebuild'
 COMMENT '${schemaComment}'`
-
-const minutes = `CREATE TABLE IF NOT EXISTS ${recordsTable}_minutes (
-  minute DateTime('UTC'),
-  team String,
-  model String,
-  provider LowCardinality(String),
-  verdict LowCardinality(String),
-  requests SimpleAggregateFunction(sum, UInt64),
-  input_tokens SimpleAggregateFunction(sum, UInt64),
-  output_tokens SimpleAggregateFunction(sum, UInt64),
-  cost_nano SimpleAggregateFunction(sum, Int64),
-  latency_ms AggregateFunction(quantiles(0.5, 0.95, 0.99), UInt32)
-)
-ENGINE = AggregatingMergeTree
-PARTITION BY toYYYYMM(minute)
-ORDER BY (minute, team, model, provider, verdict)
-TTL minute + INTERVAL 400 DAY
-SETTINGS non_replicated_deduplication_window = 10000`
-
-const view = `CREATE MATERIALIZED VIEW IF NOT EXISTS ${recordsTable}_to_minutes TO ${recordsTable}_minutes AS
-SELECT toStartOfMinute(fromUnixTimestamp64Milli(at, 'UTC')) AS minute, team[1] AS team, model[1] AS model,
-  provider[1] AS provider, verdict[1] AS verdict, sum(requests) AS requests, sum(input_tokens) AS input_tokens,
-  sum(output_tokens) AS output_tokens, sum(cost_nano) AS cost_nano, quantilesState(0.5, 0.95, 0.99)(latency_ms) AS latency_ms
-FROM (SELECT at, team, model, provider, verdict, requests, input_tokens, output_tokens, cost_nano, latency_ms
-  FROM ${recordsTable} WHERE requests > 0)
-GROUP BY minute, team, model, provider, verdict`
-
-/** In the order in which they are run. */
-export const clickhouseSchema: readonly string[] = [table, minutes, view]

@@ -37,8 +37,8 @@ export interface LogPart {
 }
 
 /**
- * The events that a query matches, in its order and in parts of at most `mostInPart` events. A part ends where a block has to be opened, so that a reader can
- * end early although nothing was found. Other work goes on between two parts.
+ * The events that a query matches, in its order and in parts of at most `mostInPart` events. A part ends where a block
+ * has to be opened, so that a reader can end early although nothing was found. Other work goes on between two parts.
  */
 export async function* readLogParts(ledger: Reader, query: LogQuery): AsyncGenerator<LogPart, void, undefined> {
   let after = query.after

@@ -187,7 +187,7 @@ test('any filters page and follow through exactly the matching events, while oth
         expect((await readPages(asked, arrived.follow, async () => undefined)).seen).toEqual(wanted().slice(known))
       },
     ),
-    { numRuns: 150 },
+    { numRuns: Number(process.env.LOG_RUNS ?? 150) },
   )
 }, 120_000)
 

@@ -171,7 +171,7 @@ test('sums are exact to the nano-dollar', async () => {
         expect(body.rows.reduce((total: number, { cost }: Row) => total + Math.round(cost * 1e9), 0)).toBe(sum)
       },
     ),
-    { numRuns: 25 },
+    { numRuns: Number(process.env.LOG_RUNS ?? 25) },
   )
 })
 

@@ -18,7 +18,7 @@ let proof: TestProof
 beforeAll(async () => {
   server = startClickHouse()
   client = createClient({ url: server.url, log: { level: ClickHouseLogLevel.OFF } })
-  for (const statement of clickhouseSchema) await client.command({ query: statement })
+  await client.command({ query: clickhouseSchema })
   archive = new Archive(client)
 })
 afterAll(async () => {

@@ -10,6 +10,7 @@ import { silentLog } from '../../lib/log/log.ts'
 import { type Database, openDatabase } from '../../store/open.ts'
 import { migrateLedger, migrateState } from '../../store/schema/migrate.ts'
 import { createRecorder } from '../change.ts'
+import { logOf } from '../engine/log-of.ts'
 import { type Event, noAttribution } from '../event.ts'
 import type { ExportDependencies } from '../export/export-job.ts'
 import type { ExportRunner } from '../export/export-runner.ts'
@@ -48,6 +49,7 @@ export async function openTestDatabases(): Promise<TestDatabases> {
 export async function emptyTestDatabases({ state, ledger }: TestDatabases): Promise<void> {
   const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })
   await state.write(['change_log', 'gateways'].map(empty))
+  await logOf(ledger).outside?.remove(Number.MAX_SAFE_INTEGER)
   await ledger.write(
     [
       'pending_changes',

@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util'
 import { type Database, openDatabase } from '../../../src/store/open.ts'
 import { migrateLedger } from '../../../src/store/schema/migrate.ts'
 import { type BatchSizes, fill, partsOfIngest } from './scale-ingest.ts'
-import { exportAll, measureQuestions } from './scale-questions.ts'
+import { exportAll, measureQuestions, questionsOf } from './scale-questions.ts'
 
 const days = 7 * 86_400_000
 const units = ['p50 ms', 'p99 ms', 'p50 processor ms', 'p99 processor ms', 'events found']
@@ -73,7 +73,7 @@ export async function measureLedger(
       })
     }
     Object.assign(figures, await sizeOf(ledger, requests))
-    for (const { name, values } of await measureQuestions(ledger)) {
+    for (const { name, values } of await measureQuestions(ledger, await questionsOf(ledger))) {
       for (const [index, unit] of units.entries()) figures[`${name}, ${unit}`] = values[index] ?? Number.NaN
     }
     return figures

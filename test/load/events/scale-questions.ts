@@ -42,19 +42,25 @@ export interface Answer {
   values: readonly number[]
 }
 
-/** Puts each question many times with other values. */
-export async function measureQuestions(ledger: Database): Promise<Answer[]> {
-  const { next } = await readLogHead(ledger)
+interface Question {
+  name: string
+  queryOf(round: number): LogQuery
+}
+
+/** Puts each question many times with other values. `busyMs` says how long processors were at work until now. */
+export async function measureQuestions(
+  ledger: Database,
+  questions: readonly Question[],
+  busyMs: () => number = ownBusyMs,
+): Promise<Answer[]> {
   const answers: Answer[] = []
-  const ask = async (name: string, queryOf: (round: number) => Partial<LogQuery>): Promise<void> => {
+  for (const { name, queryOf } of questions) {
     let found = 0
     const busy: number[] = []
     const times = await timesOf(tries, async (round) => {
-      const query = { ...everything(next), ...queryOf(round) }
-      const before = process.cpuUsage()
-      found += (await firstPage(ledger, query)).length
-      const { user, system } = process.cpuUsage(before)
-      busy.push((user + system) / 1000)
+      const before = busyMs()
+      found += (await firstPage(ledger, queryOf(round))).length
+      busy.push(busyMs() - before)
     })
     const values = [
       percentile(times, 0.5),
@@ -65,34 +71,49 @@ export async function measureQuestions(ledger: Database): Promise<Answer[]> {
     ]
     answers.push({ name, values })
   }
+  return answers
+}
+
+function ownBusyMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+/** What people ask, with values that the segments of a ledger have. */
+export async function questionsOf(ledger: Database): Promise<Question[]> {
+  const { next } = await readLogHead(ledger)
+  const questions: Question[] = []
+  const ask = (name: string, queryOf: (round: number) => Partial<LogQuery>): void => {
+    questions.push({ name, queryOf: (round) => ({ ...everything(next), ...queryOf(round) }) })
+  }
   const one = async (facet: FacetFilter['facet']) => {
     const values = await valuesOf(ledger, facet)
     return (round: number): FacetFilter => ({ facet, values: [values[(round * 7) % values.length] ?? ''] })
   }
   const only = (facet: FacetFilter['facet'], value: string) => () => ({ facets: [{ facet, values: [value] }] })
-  await ask('page', () => ({}))
+  ask('page', () => ({}))
   for (const facet of ['team', 'token', 'model', 'gateway', 'provider'] as const) {
     const filter = await one(facet)
-    await ask(`page by ${facet}`, (round) => ({ facets: [filter(round)] }))
+    ask(`page by ${facet}`, (round) => ({ facets: [filter(round)] }))
   }
-  await ask('page by verdict block', only('verdict', 'block'))
-  await ask('page by type decision', only('type', 'decision'))
-  await ask('page by status 5xx', only('status', '5xx'))
-  await ask('page by rare reason', only('reason', rareReason))
-  await ask('page by unknown reason', only('reason', 'nothing.such'))
+  ask('page by verdict block', only('verdict', 'block'))
+  ask('page by type decision', only('type', 'decision'))
+  ask('page by status 5xx', only('status', '5xx'))
+  ask('page by rare reason', only('reason', rareReason))
+  ask('page by unknown reason', only('reason', 'nothing.such'))
   const [token, model] = [await one('token'), await one('model')]
-  await ask('page by token and model', (round) => ({ facets: [token(round), model(round)] }))
-  await ask('page by token and verdict', (round) => ({
+  ask('page by token and model', (round) => ({ facets: [token(round), model(round)] }))
+  ask('page by token and verdict', (round) => ({
     facets: [token(round), { facet: 'verdict', values: ['block'] }],
   }))
-  await ask('page by model and rare reason', (round) => ({
+  ask('page by model and rare reason', (round) => ({
     facets: [model(round), { facet: 'reason', values: [rareReason] }],
   }))
-  await ask('oldest first', () => ({ order: 'oldest' }))
+  ask('oldest first', () => ({ order: 'oldest' }))
   const requests = await someRequests(ledger, next)
-  await ask('story of a request', (round) => storyOf(requests[round % requests.length] ?? ''))
-  await ask('story of no request', () => storyOf(Bun.randomUUIDv7()))
-  return answers
+  ask('story of a request', (round) => storyOf(requests[round % requests.length] ?? ''))
+  ask('story of no request', () => storyOf(Bun.randomUUIDv7()))
+  return questions
 }
 
 const storyOf = (id: string): Partial<LogQuery> => ({
