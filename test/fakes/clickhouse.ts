@@ -46,7 +46,9 @@ export function startClickHouse(): ClickHouseServer {
     async fetch(request) {
       const { pathname, searchParams } = new URL(request.url)
       if (pathname === '/ping') return new Response('Ok.\n')
-      const body = await request.text()
+      const bytes = await request.bytes()
+      const isCompressed = request.headers.get('content-encoding') === 'gzip'
+      const body = Buffer.from(isCompressed ? Bun.gunzipSync(new Uint8Array(bytes)) : bytes).toString()
       const query = searchParams.get('query')
       const statement = query === null ? body : `${query}\n${body}`
       try {
