@@ -1,4 +1,6 @@
 /** `/v1/alerts` and `/v1/alert-firings`: what is watched, what it finds now, and what it has found. */
+import { and, eq, type SQL } from 'drizzle-orm'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../api/conventions.ts'
@@ -12,8 +14,13 @@ import { Failure } from '../failure.ts'
 import { timestamp } from '../lib/clock.ts'
 import { recordChange } from '../members/member-event.ts'
 import { findTeam } from '../members/teams/stored-team.ts'
+import type { Reader } from '../store/open.ts'
+import { query } from '../store/query.ts'
+import { tokens } from '../store/schema/ledger/tokens.ts'
+import { gateways, providers } from '../store/schema/state/catalog.ts'
+import { budgets } from '../store/schema/state/limits.ts'
 import { alertEvent, given } from './alert-event.ts'
-import { type AlertRecord, alertConfig, alertResource } from './alert-resource.ts'
+import { type AlertConfig, type AlertRecord, alertConfig, alertResource } from './alert-resource.ts'
 import { checkAlert } from './check-alert.ts'
 import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
@@ -59,6 +66,7 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
         ...{ createdAt: clock.now(), version: 1 },
       }
       await requireFits(dependencies, row)
+      await requireScope(dependencies, config.scope)
       const details = { alert_id: row.id, name, kind: condition }
       const event = await alertEvent(dependencies, { type: 'alert.created', principal, requestId, details })
       await recordChange(recorder, { event, ledger: [addAlert(row)] }, taken)
@@ -96,14 +104,10 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
 
 const taken = { param: 'name', message: 'There is an alert of this name already' }
 
-/** Refuses what its condition has not, and teams and channels that are not there. */
+/** Refuses what its condition has not, and channels that are not there. */
 async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promise<void> {
   const alert = requireKnown(row)
   checkAlert(alert.condition, configOf(row))
-  const { kind } = alert.scope
-  if (kind === 'team' && (await findTeam(ledger, alert.scope.id ?? '')) === null) {
-    throw new Failure('invalid_parameter', { param: 'scope.id', message: 'There is no such team' })
-  }
   const known = new Set((await knownChannels(ledger, alert.channelIds)).map(({ id }) => id))
   const missing = alert.channelIds.findIndex((id) => !known.has(id))
   if (missing < 0) return
@@ -112,6 +116,25 @@ async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promis
     message: 'There is no such alert channel',
   })
 }
+
+/** Refuses a new alert for something that is not there: it would never fire. What is deleted later may stay. */
+async function requireScope({ state, ledger }: AlertDependencies, { kind, id }: AlertConfig['scope']): Promise<void> {
+  const isThere = {
+    organization: async () => true,
+    // Callers name models that the catalog need not have.
+    model: async () => true,
+    team: async () => (await findTeam(ledger, id ?? '')) !== null,
+    token: () => exists(ledger, tokens, eq(tokens.id, id ?? '')),
+    gateway: () => exists(state, gateways, and(eq(gateways.id, id ?? ''), eq(gateways.deleted, 0))),
+    budget: () => exists(state, budgets, and(eq(budgets.id, id ?? ''), eq(budgets.deleted, 0))),
+    provider: () => exists(state, providers, and(eq(providers.name, id ?? ''), eq(providers.deleted, 0))),
+  } satisfies Record<AlertConfig['scope']['kind'], () => Promise<boolean>>
+  if (await isThere[kind]()) return
+  throw new Failure('invalid_parameter', { param: 'scope.id', message: `There is no such ${kind}` })
+}
+
+const exists = async (database: Reader, table: SQLiteTable, where: SQL | undefined): Promise<boolean> =>
+  (await query(database).$count(table, where)) > 0
 
 function requireKnown(row: AlertRow): Alert {
   const alert = alertOf(row)
