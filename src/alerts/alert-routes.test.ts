@@ -89,6 +89,11 @@ test('refuses what does not fit a condition, and names the field', async () => {
     expect(made.json.error?.message).toContain(`There is no ${kind} `)
   }
   expect(await fault(path, { ...good, condition: 'error_rate', reasons: ['policy.*'] })).toEqual([422, 'reasons'])
+  for (const kind of ['gateway', 'provider', 'token']) {
+    expect([kind, ...(await fault(path, { ...good, scope: { kind, id: 'nowhere' } }))]).toEqual([kind, 422, 'scope.id'])
+  }
+  const share = { name: 'Good', condition: 'budget_share', scope: { kind: 'budget', id: 'nowhere' } }
+  expect(await fault(path, share)).toEqual([422, 'scope.id'])
   for (const condition of ['sink_lag', 'spend_rate', 'budget_share']) {
     expect(await fault(path, { ...good, condition, window_minutes: 5 })).toEqual([422, 'window_minutes'])
   }
@@ -98,6 +103,15 @@ test('refuses what does not fit a condition, and names the field', async () => {
   expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
   expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])
   expect(await fault(path, { ...good, thresholds: [] })).toEqual([422, 'thresholds'])
+})
+
+test('an alert for a team that was deleted can still be changed', async () => {
+  const { id: team } = (await asAdmin('POST', '/v1/teams', { name: 'short-lived' })).json
+  const body = { name: 'Short-lived', condition: 'refusals', scope: { kind: 'team', id: team } }
+  const made = await asAdmin('POST', '/v1/alerts', body)
+  expect(made.status).toBe(201)
+  await plane.store.ledger.write([{ sql: 'delete from teams where id = ?', args: [team] }])
+  expect((await asAdmin('PATCH', `/v1/alerts/${made.json.id}`, { enabled: false })).status).toBe(200)
 })
 
 test('a channel keeps its address and secrets sealed, and shows neither', async () => {

@@ -180,20 +180,6 @@ test('of very many things none is over because others are worse now', async () =
   expect(await made.firings()).toHaveLength(subjectsAtMost + 1)
 })
 
-test('what ends after longer than history is kept is told that it is over', async () => {
-  await made.alert('sink_lag')
-  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
-  made.sources.sinkLag = async () => [found('splunk', 4000)]
-  await evaluate()
-  made.clock.advance(40 * day)
-  made.sources.sinkLag = async () => []
-  await evaluate()
-  expect((await made.deliveries()).map(({ kind, state }) => [kind, state])).toEqual([
-    ['fired', 'pending'],
-    ['resolved', 'pending'],
-  ])
-})
-
 test('two control planes that evaluate at the same time tell each thing once', async () => {
   await made.alert('sink_lag')
   const channel = await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
@@ -263,15 +249,4 @@ test('an alert with channels of its own tells only those, and a disabled one tel
   made.sources.sinkLag = async () => [found('splunk', 4000)]
   await evaluate()
   expect(await made.firings()).toHaveLength(1)
-})
-
-test('history is removed with the events of its time, what is open is kept', async () => {
-  await made.alert('sink_lag')
-  made.sources.sinkLag = async () => [found('a', 4000), found('b', 4000)]
-  await evaluate()
-  made.sources.sinkLag = async () => [found('a', 4000)]
-  await evaluate()
-  made.clock.advance(31 * day)
-  await evaluate()
-  expect((await made.firings()).map(({ subject }) => subject)).toEqual(['a'])
 })

@@ -135,12 +135,12 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
   [
     'a window of a condition that has none',
     alert('condition: sink_lag, window_minutes: 5'),
-    'f.yaml:2:37: alerts[0].window_minutes: The condition sink_lag has no window that can be chosen: leave it out',
+    'f.yaml:2:53: alerts[0].window_minutes: The condition sink_lag has no window that can be chosen: leave it out',
   ],
   [
     'a least number of a condition that has none',
     alert('condition: gateway_stale, at_least: 5'),
-    'f.yaml:2:42: alerts[0].at_least: The condition gateway_stale has no least number: leave it out',
+    'f.yaml:2:52: alerts[0].at_least: The condition gateway_stale has no least number: leave it out',
   ],
   [
     'a filter of a sink with a member that no event has',

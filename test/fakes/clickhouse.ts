@@ -66,7 +66,9 @@ export function startClickHouse({ port = 0, directory, login, tls }: ClickHouseO
       const { pathname, searchParams } = new URL(request.url)
       if (pathname === '/ping') return new Response('Ok.\n')
       if (authorization !== null && request.headers.get('authorization') !== authorization) return refused()
-      const body = await request.text()
+      const bytes = await request.bytes()
+      const isCompressed = request.headers.get('content-encoding') === 'gzip'
+      const body = Buffer.from(isCompressed ? Bun.gunzipSync(new Uint8Array(bytes)) : bytes).toString()
       const query = searchParams.get('query')
       const statement = query === null ? body : `${query}\n${body}`
       try {

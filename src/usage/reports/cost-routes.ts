@@ -60,7 +60,9 @@ const sums = {
   cost: dollars,
   previous_cost: dollars.describe('US dollars in the month before'),
   previous_cost_to_date: dollars.describe('US dollars in the month before, up to the same day'),
-  forecast: dollars.describe('US dollars at the end of the month, by the mean of the seven full days before today'),
+  forecast: dollars.describe(
+    'US dollars at the end of the month, by the mean of the seven full days before today, or of those since the first cost',
+  ),
 }
 const reportSchema = z.object({
   month: z.string(),

@@ -63,3 +63,19 @@ test('adds up by dimensions, the dearest first, with what was in the month befor
     },
   })
 })
+
+test('forecasts by the days since the first cost where there are fewer than seven', async () => {
+  const windows = windowsOf('2026-11', at('2026-11-29T00:00:00Z'))
+  const forecast = async (...days: string[]) => {
+    const [first] = await monthReport({
+      by: ['team'],
+      windows,
+      days: days.map((day) => ({ at: at(day), rows: [row('a', 'gpt', 100)] })),
+    })
+    return first?.forecast
+  }
+  // Two days are left. One of the two days since the first cost had none.
+  expect(await forecast('2026-11-27', '2026-11-28')).toBe(200 + 2 * 100)
+  expect(await forecast('2026-11-27')).toBe(100 + 2 * 50)
+  expect(await forecast('2026-11-29')).toBe(100)
+})

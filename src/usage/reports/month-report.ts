@@ -1,6 +1,6 @@
 /**
  * A month's cost by one or two dimensions, beside the month before, with what it will be at its end: what was spent, and
- * for each day that is left the mean of the seven full days before today.
+ * for each day that is left the mean of the seven full days before today, or of those since the first cost.
  */
 import type { CostDay, CostRow } from './read-costs.ts'
 
@@ -72,15 +72,18 @@ export interface ReportRow {
 interface Sources {
   by: readonly ReportDimension[]
   windows: ReturnType<typeof windowsOf>
-  /** Of the month and the month before. */
+  /** Of the month and the month before, the oldest first. */
   days: Iterable<CostDay> | AsyncIterable<CostDay>
 }
 
 /** The dearest rows first; one of the month before alone is a row too. */
 export async function monthReport({ by, windows, days }: Sources): Promise<ReportRow[]> {
   const rows = new Map<string, ReportRow>()
+  let first: number | null = null
   for await (const { at, rows: charged } of days) {
-    for (const each of charged) addTo(rowOf(rows, by, each), each, windows, at)
+    first ??= at
+    const meanOf = windows.trend === null ? 1 : (windows.trend.until - Math.max(windows.trend.from, first)) / dayMs
+    for (const each of charged) addTo(rowOf(rows, by, each), each, { ...windows, meanOf }, at)
   }
   return [...rows.values()].toSorted((left, right) => right.cost - left.cost || right.previous - left.previous)
 }
@@ -101,7 +104,7 @@ function rowOf(rows: Map<string, ReportRow>, by: readonly ReportDimension[], of:
 function addTo(
   row: ReportRow,
   of: CostRow,
-  { month, before, sameDays, trend, daysLeft }: Sources['windows'],
+  { month, before, sameDays, trend, daysLeft, meanOf }: Sources['windows'] & { meanOf: number },
   at: number,
 ) {
   if (isIn(month, at)) {
@@ -113,7 +116,7 @@ function addTo(
   }
   if (isIn(before, at)) row.previous += of.cost
   if (isIn(sameDays, at)) row.previousToDate += of.cost
-  if (trend !== null && isIn(trend, at)) row.forecast += (of.cost / trendDays) * daysLeft
+  if (trend !== null && isIn(trend, at)) row.forecast += (of.cost / meanOf) * daysLeft
 }
 
 /** The sums of rows. */
