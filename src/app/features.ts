@@ -35,6 +35,7 @@ import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { budgetUsageRoute } from '../usage/reports/budget-usage-route.ts'
 import { costRoutes } from '../usage/reports/cost-routes.ts'
 import { reconciliationRoute } from '../usage/reports/reconciliation-route.ts'
+import { tokenModelsRoute } from '../usage/reports/token-models-route.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
@@ -79,6 +80,7 @@ export async function features(
     masterKeyRoutes({ ...shared, settings, keyRotation, everyoneHolds: workers.othersHoldNextKey }),
     costRoutes(shared),
     budgetUsageRoute(shared),
+    tokenModelsRoute(shared),
     reconciliationRoute(shared),
     alertRoutes(alerts),
     firingRoutes(alerts),
