@@ -17,6 +17,7 @@ import type { ProgramDecision, ProgramPreview } from '../../../members/programs/
 import type { FoundByDoctor } from '../../../operation/findings-routes.ts'
 import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
 import type { PolicyRecord } from '../../../policies/policy-record.ts'
+import type { shownPriceSchema } from '../../../providers/prices/price-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
@@ -50,6 +51,9 @@ export type {
 }
 export type Escalation = z.infer<typeof escalationSchema>
 export type Firing = FiringRecord
+export interface ModelPrice {
+  price: z.infer<typeof shownPriceSchema> | null
+}
 
 interface SignedIn {
   user: User
@@ -239,6 +243,7 @@ interface Routes {
   'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
+  'GET /v1/catalog/models/{id}/price': { params: Id; reply: ModelPrice }
   'GET /v1/tokens/{id}/models': { params: Id; query: { since: string; until: string | null }; reply: TokenModels }
   'POST /v1/tokens': { body: z.input<typeof createTokenBody>; reply: Made }
   'PATCH /v1/tokens/{id}': { params: Id; body: z.input<typeof updateTokenBody>; reply: Changed }
