@@ -51,7 +51,7 @@ export function Table<Row>(props: TableProps<Row>) {
         <thead>
           <tr>
             {choice !== undefined && (
-              <th scope="col">
+              <th scope="col" style={{ width: '1px' }}>
                 <ChooseAll rows={rows} keyOf={keyOf} choice={choice} />
               </th>
             )}
