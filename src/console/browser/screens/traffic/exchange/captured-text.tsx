@@ -42,8 +42,8 @@ export function CapturedText({ outcome, nameOf }: { outcome: Event; nameOf: Name
         </div>
       </div>
       <p class="small quiet">
-        What stands in brackets was taken out before the text was stored: what policies found, personal data and
-        secrets.
+        Marks in brackets stand for what was taken out before the text was stored: findings of policies, personal data
+        and secrets.
       </p>
     </section>
   )
