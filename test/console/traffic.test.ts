@@ -131,6 +131,18 @@ test('a span dragged over on a chart becomes the time range', async () => {
   expect(await seriousInBothThemes(page, 'traffic-chart')).toEqual([])
 })
 
+test('yesterday and today are time ranges by one choice', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/spend?by=token')
+  await page.getByRole('row', { name: /nightly batch/ }).waitFor()
+  await page.getByLabel('Time range').selectOption('Yesterday')
+  await page.getByText('No spend in this time range').first().waitFor()
+  await page.getByLabel('Time range').selectOption('Today')
+  await page.getByRole('row', { name: /nightly batch/ }).waitFor()
+  expect(new URL(page.url()).searchParams.get('range')).toBe('today')
+})
+
 test('a view is saved under a name, opened again and forgotten', async () => {
   await using opened = await openConsole()
   const { page } = opened
