@@ -36,6 +36,7 @@ import { budgetValuesRoute } from '../usage/attribution/budget-values-route.ts'
 import { budgetUsageRoute } from '../usage/reports/budget-usage-route.ts'
 import { costRoutes } from '../usage/reports/cost-routes.ts'
 import { reconciliationRoute } from '../usage/reports/reconciliation-route.ts'
+import { tokenModelsRoute } from '../usage/reports/token-models-route.ts'
 import { workloadIdentityRoutes } from '../workloads/workload-identity-routes.ts'
 import { alertDependencies } from './alerts.ts'
 import type { Parts } from './control-plane-parts.ts'
@@ -86,6 +87,7 @@ export async function features(
     costRoutes(shared),
     budgetUsageRoute(shared),
     budgetValuesRoute(shared),
+    tokenModelsRoute(shared),
     reconciliationRoute(shared),
     alertRoutes(alerts),
     firingRoutes(alerts),

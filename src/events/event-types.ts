@@ -124,6 +124,7 @@ export const eventGroups = [
       model: z.string().describe("The provider's own name of it"),
       attempt: z.number().int().min(1),
       status: z.number().int().nullable(),
+      start_ms: z.number().optional().describe('From the arrival of the request to the call'),
       latency_ms: milliseconds,
       first_byte_ms: milliseconds.describe("From the call to its answer's headers"),
       trimmed,

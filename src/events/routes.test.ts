@@ -136,6 +136,12 @@ describe('GET /v1/events', () => {
       event(1, { event_attribution: { ...noAttribution, team_id: 'team-a', gateway_id } }),
     ])
     expect((await page('since=1h&verdict=deny')).events).toMatchObject([{ verdict: 'deny' }])
+    await record([event(0, { verdict: 'block', details: { limit: { id: 'a-budget', kind: 'budget' } } })])
+    expect((await page('since=1h&verdict=deny,block')).events).toMatchObject([
+      { verdict: 'block' },
+      { verdict: 'deny' },
+    ])
+    expect((await page('since=1h&limit_id=a-budget')).events).toMatchObject([{ verdict: 'block' }])
     expect((await page('since=1h&event_type=decision')).events).toMatchObject([{ event_type: 'decision' }])
     expect((await page(`since=1h&gateway_id=${gateway_id}`)).events).toMatchObject([
       { event_attribution: { gateway_id } },

@@ -191,3 +191,25 @@ test('the command line lists and decides escalations', async () => {
   const decided = await operate(gatehouse, 'escalation', 'resolve', id, '--block', '--note', 'No', '--json')
   expect(JSON.parse(decided.stdout)).toMatchObject({ id, status: 'resolved', resolution: 'block' })
 })
+
+test('an approval lets nothing through while it can be undone, and once after that', async () => {
+  const id = await escalated('transfer and undo')
+  await arrived(id)
+  const allowing = { resolution: 'allow', grant_once_seconds: 600 }
+  const deciding = await post(id, 'resolve', { ...allowing, undo_seconds: 60 })
+  expect(deciding.body).toMatchObject({ status: 'deciding', resolution: 'allow', resolved_at: null, grant: null })
+  expect((await ask('transfer and undo')).headers.get('x-service-verdict')).toBe('ESCALATE')
+  expect((await post(id, 'resolve', { resolution: 'block' })).status).toBe(409)
+  expect((await post(id, 'undo')).body).toMatchObject({ status: 'queued', resolution: null, takes_effect_at: null })
+  expect((await post(id, 'undo')).status).toBe(409)
+  expect((await post(id, 'resolve', { ...allowing, undo_seconds: 1 })).status).toBe(200)
+  await eventually(
+    async () => expect((await ask('transfer and undo')).headers.get('x-service-verdict')).toBe('ALLOW'),
+    { withinMs: 30_000 },
+  )
+  expect((await ask('transfer and undo')).headers.get('x-service-verdict')).toBe('ESCALATE')
+  const types = eventsInLedger(gatehouse).filter(({ details }) => details?.escalation_id === id)
+  expect(types.map(({ event_type }) => event_type).toSorted()).toEqual([
+    ...['escalation.decided', 'escalation.decided', 'escalation.queued', 'escalation.resolved', 'escalation.undone'],
+  ])
+})

@@ -74,8 +74,9 @@ async function tabTo(page: Page, role: 'button' | 'link', name: string): Promise
 
 /** By screen, what opens a dialog there. */
 const dialogs: readonly (readonly [screen: string, opens: readonly string[]])[] = [
-  ['looked at', ['Clone', 'Rotate', 'Revoke', 'Emergency revoke']],
-  ['Escalations', ['Allow', 'Block']],
+  ['looked at', ['Change', 'Clone', 'Rotate', 'Revoke', 'Emergency revoke']],
+  ['Traffic', ['Views', 'Columns']],
+  ['no/such-model', ['Try a policy on it']],
   ['Settings', ['Keyboard']],
 ]
 

@@ -46,7 +46,8 @@ const shown = (page: Page, what: string): Promise<number> => page.locator(what).
 async function emptied(route: Route): Promise<void> {
   const response = await route.fetch()
   const body = z.record(z.string(), z.unknown()).parse(await response.json())
-  const isPage = ['next_cursor', 'series', 'rows'].some((name) => name in body) || Object.keys(body).length === 1
+  const isPage =
+    ['next_cursor', 'series', 'rows', 'models'].some((name) => name in body) || Object.keys(body).length === 1
   const members = Object.entries(body).map(([name, value]) => [name, Array.isArray(value) ? [] : value])
   await route.fulfill({ response, json: isPage ? { ...Object.fromEntries(members), next_cursor: null } : body })
 }

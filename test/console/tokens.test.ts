@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { recipes } from '../../src/clients/index.ts'
 import { api, chat, createToken } from '../support/client.ts'
-import { endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+import { until } from '../support/eventually.ts'
+import { repository } from '../support/executable.ts'
+import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 beforeAll(async () => {
@@ -73,6 +75,86 @@ test('a new token comes with the configuration of each client, for a model, to c
   await page.getByRole('link', { name: 'I have saved it' }).click()
   await page.getByRole('heading', { name: 'for an agent' }).waitFor()
   expect(await page.content()).not.toContain(secret)
+})
+
+/** What a shell writes that runs a script as it was pasted. */
+async function pasted(script: string, environment: Record<string, string> = {}): Promise<string> {
+  const env = { PATH: process.env.PATH, ...environment }
+  const run = Bun.spawn(['sh', '-ec', script], { cwd: repository, env, stdout: 'pipe', stderr: 'pipe' })
+  const [out, wrong] = await Promise.all([new Response(run.stdout).text(), new Response(run.stderr).text()])
+  if ((await run.exited) !== 0) throw new Error(wrong)
+  return out
+}
+
+test('the snippets of a new token run as pasted: curl, and the SDKs of OpenAI and Anthropic', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name').fill('for a snippet')
+  await page.getByRole('textbox', { name: 'Models' }).fill('simulator/e*')
+  await page.getByRole('button', { name: 'Create token' }).click()
+  await shownSecret(page)
+  const blocks = () => page.locator('main pre').allTextContents()
+  expect(JSON.parse(await pasted((await blocks()).join('')))).toMatchObject({ model: 'simulator/echo' })
+  for (const client of ['OpenAI SDK', 'Anthropic SDK']) {
+    await page.getByLabel('Client').selectOption(client)
+    const [exports = '', typescript = ''] = await blocks()
+    const said = await pasted(`${exports}\nexec "$BUN" -e "$SNIPPET"`, { BUN: process.execPath, SNIPPET: typescript })
+    expect(said).toContain('Hello')
+  }
+  await page.getByRole('link', { name: 'I have saved it' }).click()
+})
+
+test('a token is renamed and narrowed on its page, where its requests, spend and models are', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'before', max_requests: 10 })
+  expect(await statusOf(token.token_value)).toBe(200)
+  await using opened = await openConsole()
+  const { page } = opened
+  await until('its request is counted', async () => {
+    await opened.to(`/tokens/${token.id}`)
+    await allThere(page)
+    return (await page.getByRole('row', { name: /simulator\/echo/ }).count()) === 1
+  })
+  await page.getByRole('link', { name: 'Requests 1', exact: true }).waitFor()
+  expect(await seriousInBothThemes(page, 'token-usage')).toEqual([])
+  await page.getByRole('button', { name: 'Change' }).click()
+  const dialog = page.getByRole('dialog')
+  expect(await seriousInBothThemes(page, 'token-change', 'dialog')).toEqual([])
+  await dialog.getByLabel('Name').fill('after')
+  await dialog.getByLabel('Requests (fewer)').fill('11')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.locator('.fault').waitFor()
+  await dialog.getByLabel('Requests (fewer)').fill('1')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('1 of 1 gateway acknowledged').waitFor()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('heading', { name: 'after' }).waitFor()
+  expect(await statusOf(token.token_value)).not.toBe(200)
+})
+
+test('tokens chosen in the list are revoked together, confirmed by their number', async () => {
+  const { gatehouse } = await sharedConsole()
+  const [one, two] = [
+    await createToken(gatehouse, { name: 'bulk 1' }),
+    await createToken(gatehouse, { name: 'bulk 2' }),
+  ]
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens?name=bulk')
+  await page.getByLabel('Choose bulk 1').check()
+  await page.getByLabel('Choose all').check()
+  await page.getByRole('button', { name: 'Revoke 2 tokens' }).click()
+  const dialog = page.getByRole('dialog')
+  expect(await seriousInBothThemes(page, 'revoke-many', 'dialog')).toEqual([])
+  expect(await dialog.getByRole('button', { name: 'Revoke' }).isDisabled()).toBe(true)
+  await dialog.getByRole('textbox').fill('2')
+  await dialog.getByRole('button', { name: 'Revoke' }).click()
+  await dialog.getByText('1 of 1 gateway acknowledged').waitFor()
+  expect([await statusOf(one.token_value), await statusOf(two.token_value)]).toEqual([401, 401])
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await until('both are shown as revoked', async () => (await page.locator('tbody').getByText('Revoked').count()) === 2)
 })
 
 test('an API refusal is shown at its field', async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { chat, createToken } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
 import { eventsOfRequest } from '../support/recorded.ts'
-import { allThere, endConsole, openConsole, picture, seriousInBothThemes, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, picture, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -105,4 +105,108 @@ test('the list and its columns fit a phone', async () => {
   expect(await seriousInBothThemes(page, 'traffic-phone')).toEqual([])
   await page.getByRole('button', { name: 'Columns' }).click()
   expect(await seriousInBothThemes(page, 'traffic-phone-columns')).toEqual([])
+})
+
+test('a span dragged over on a chart becomes the time range', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/traffic')
+  await page.getByRole('button', { name: 'Chart' }).click()
+  const over = page.locator('.chart .u-over')
+  await over.waitFor()
+  const place = await over.boundingBox()
+  if (place === null) throw new Error('The chart has no place')
+  const y = place.y + place.height / 2
+  await page.mouse.move(place.x + place.width * 0.5, y)
+  await page.mouse.down()
+  await page.mouse.move(place.x + place.width * 0.75, y, { steps: 4 })
+  await page.mouse.up()
+  await until('the address has the span', () => new URL(page.url()).searchParams.has('until'))
+  const query = new URL(page.url()).searchParams
+  const hours = (Date.parse(query.get('until') ?? '') - Date.parse(query.get('since') ?? '')) / 3_600_000
+  expect(hours).toBeGreaterThan(5)
+  expect(hours).toBeLessThan(7)
+  expect(query.get('chart')).toBe('on')
+  await allThere(page)
+  expect(await seriousInBothThemes(page, 'traffic-chart')).toEqual([])
+})
+
+test('yesterday and today are time ranges by one choice', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/spend?by=token')
+  await page.getByRole('row', { name: /nightly batch/ }).waitFor()
+  await page.getByLabel('Time range').selectOption('Yesterday')
+  await page.getByText('No spend in this time range').first().waitFor()
+  await page.getByLabel('Time range').selectOption('Today')
+  await page.getByRole('row', { name: /nightly batch/ }).waitFor()
+  expect(new URL(page.url()).searchParams.get('range')).toBe('today')
+})
+
+test('a view is saved under a name, opened again and forgotten', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/traffic?verdict=deny%2Cblock%2Crate_limit&columns=time,token')
+  await page.getByRole('button', { name: 'Views' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Save what is shown as').fill('Refused today')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await opened.to('/traffic')
+  await page.getByRole('button', { name: 'Views' }).click()
+  expect(await seriousInBothThemes(page, 'traffic-views', 'dialog')).toEqual([])
+  await dialog.getByRole('button', { name: 'Refused today', exact: true }).click()
+  await until('the view is shown', () => page.url().includes('columns=time%2Ctoken'))
+  expect(await page.getByLabel('Verdict', { exact: true }).inputValue()).toBe('deny,block,rate_limit')
+  await page.getByRole('row', { name: /nightly batch/ }).waitFor()
+  await page.getByRole('button', { name: 'Views' }).click()
+  await dialog.getByRole('button', { name: 'Forget Refused today' }).click()
+  await dialog.getByText('No view is saved').waitFor()
+})
+
+test('the number of refused requests on the overview leads to all of them', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/')
+  await page.getByRole('link', { name: /^Refused/ }).click()
+  await page.getByRole('row', { name: /No provider has this model/ }).waitFor()
+  expect(new URL(page.url()).searchParams.get('verdict')).toBe('deny,block,rate_limit')
+})
+
+test('the story of a request has its parts in order, its cost by part, and its text with findings marked', async () => {
+  const { gatehouse } = await sharedConsole()
+  await make('/v1/policies', {
+    ...{ name: 'wires need a person', kind: 'escalate', stages: ['pre_request'] },
+    ...{ when: 'request.text.contains("wire")', config: { reason_code: 'a.wire', capture_escalated: true } },
+  })
+  const text = 'wire it to ann@example.com'
+  await until('the gateway has the policy', async () => {
+    const answer = await chat(gatehouse, { token: secret, model: 'simulator/echo', text, requestId: 'wired' })
+    await answer.text()
+    return answer.headers.get('x-service-verdict') === 'ESCALATE'
+  })
+  const story = async (requestId: string) => {
+    const outcomes = (await eventsOfRequest(gatehouse, requestId)).filter(
+      ({ prompt_redacted, event_type }) =>
+        event_type === 'gateway.request.outcome' && (requestId !== 'wired' || prompt_redacted !== undefined),
+    )
+    return `/traffic/${outcomes.at(-1)?.exchange_id}`
+  }
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(await story('seen-3'))
+  await allThere(page)
+  const steps = await page.locator('.story > li').allTextContents()
+  const order = ['Received', 'Attempt 1', 'Answered 200'].map((step) => steps.findIndex((one) => one.includes(step)))
+  expect(order).toEqual(order.toSorted((one, other) => one - other))
+  expect(order).not.toContain(-1)
+  await page.getByText('Input', { exact: true }).waitFor()
+  expect(await seriousInBothThemes(page, 'story')).toEqual([])
+  await opened.to(await story('wired'))
+  expect(await page.locator('.captured mark').textContent()).toBe('[EMAIL]')
+  await page.getByRole('button', { name: 'Try a policy on it' }).click()
+  const dialog = page.getByRole('dialog')
+  expect(await dialog.getByLabel('Request').inputValue()).toContain('wire it to [EMAIL]')
+  await dialog.getByRole('button', { name: 'Try', exact: true }).click()
+  await dialog.getByText('a.wire').waitFor()
+  expect(await seriousInBothThemes(page, 'story-try', 'dialog')).toEqual([])
 })

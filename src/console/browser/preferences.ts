@@ -1,4 +1,4 @@
-/** What a person chose for this browser. It keeps nothing else here: no secret, no data. */
+/** What a person chose for this browser. It keeps nothing else but saved views (`screens/traffic/saved-views.ts`): no secret, no data. */
 import { signal } from '@preact/signals'
 
 export type Theme = 'system' | 'light' | 'dark'

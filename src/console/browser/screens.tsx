@@ -24,7 +24,7 @@ import { Settings } from './screens/settings.tsx'
 import { NewToken } from './screens/tokens/new-token.tsx'
 import { TokenScreen } from './screens/tokens/token.tsx'
 import { Tokens } from './screens/tokens/tokens.tsx'
-import { Exchange } from './screens/traffic/exchange.tsx'
+import { Exchange } from './screens/traffic/exchange/exchange.tsx'
 import { Spend } from './screens/traffic/spend.tsx'
 import { Traffic } from './screens/traffic/traffic.tsx'
 

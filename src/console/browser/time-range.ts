@@ -13,6 +13,12 @@ export const ranges = [
   ['30d', '30 days', 2_592_000],
 ] as const
 
+/** Whole days of the reader's own calendar, by how many days ago they begin and end; null is now. */
+export const days = [
+  ['today', 'Today', 0, null],
+  ['yesterday', 'Yesterday', 1, 0],
+] as const
+
 const usual = '24h'
 
 export interface TimeRange {
@@ -33,8 +39,24 @@ export function timeRange(): TimeRange {
     return { since, until: end, seconds, name: 'custom' }
   }
   const wanted = queryValue('range') ?? usual
+  const day = days.find(([known]) => known === wanted)
+  if (day !== undefined) return dayRange(day)
   const [name, , seconds] = ranges.find(([known]) => known === wanted) ?? ['24h', '', 86_400]
   return { since: name, until: null, seconds, name }
+}
+
+/** The midnight with which a day began, so many days ago; a day of a changed clock has 23 or 25 hours. */
+function midnight(daysAgo: number): Date {
+  const at = new Date()
+  at.setHours(0, 0, 0, 0)
+  at.setDate(at.getDate() - daysAgo)
+  return at
+}
+
+function dayRange([name, , begins, ends]: (typeof days)[number]): TimeRange {
+  const [from, to] = [midnight(begins), ends === null ? null : midnight(ends)]
+  const seconds = Math.max(60, ((to ?? new Date()).getTime() - from.getTime()) / 1000)
+  return { since: from.toISOString(), until: to?.toISOString() ?? null, seconds, name }
 }
 
 export const chooseRange = (name: string): void =>

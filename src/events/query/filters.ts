@@ -15,7 +15,14 @@ const words = (most = 200) => z.string().min(1).max(most).optional()
 export const eventFilters = {
   event_type: z.enum(eventTypes).optional(),
   gateway_id: z.uuid().optional(),
-  verdict: z.enum(verdicts).optional(),
+  verdict: z
+    .string()
+    .regex(
+      new RegExp(`^(${verdicts.join('|')})(,(${verdicts.join('|')}))*$`),
+      `Name one or more of ${verdicts.join(', ')}, with commas and without blanks between them`,
+    )
+    .optional()
+    .describe(`One or more of ${verdicts.join(', ')}: deny,block`),
   until: untilSchema.optional().describe('RFC 3339, exclusive'),
   request_id: words().describe("The caller's label, which may repeat"),
   exchange_id: z.uuid().optional().describe("The gateway's own id of one request"),
@@ -35,6 +42,7 @@ export const eventFilters = {
   provider: words().describe('As `details.provider` says it'),
   policy: words().describe('Its name or id'),
   reason_code: words(),
+  limit_id: words().describe('The id of the budget, rate or token whose limit refused the request'),
   reason_text: words().describe('Text within the reason code; capital letters count as small ones'),
   status: z.enum(['1xx', '2xx', '3xx', '4xx', '5xx']).optional().describe('The class of the HTTP status'),
   min_cost: z
@@ -81,7 +89,7 @@ export async function conditionsOf(
   const given = new Map(Object.entries(filters))
   for (const [name, facet] of Object.entries(facetOf)) {
     const value = given.get(name)
-    if (value !== undefined) facets.push({ facet, values: [value] })
+    if (value !== undefined) facets.push({ facet, values: facet === 'verdict' ? value.split(',') : [value] })
   }
   for (const kind of namedKinds) {
     const name = filters[kind]
@@ -102,7 +110,7 @@ export function conditionsOfAll(visibility: Visibility): EventConditions | 'noth
 
 /** The conditions that the log has no index for, and the ids, whose index is not exact. */
 function exactMatch(filters: EventFilters): (event: Event) => boolean {
-  const { request_id, exchange_id, session_id } = filters
+  const { request_id, exchange_id, session_id, limit_id } = filters
   const [dimension, value] = splitOnce(filters.dimension)
   const text = filters.reason_text?.toLowerCase()
   const cost = filters.min_cost === undefined ? undefined : Number(filters.min_cost)
@@ -112,10 +120,16 @@ function exactMatch(filters: EventFilters): (event: Event) => boolean {
     (exchange_id === undefined || event.exchange_id === exchange_id) &&
     (session_id === undefined || event.event_attribution.session_id === session_id) &&
     (dimension === undefined || valueOfDimension(event, dimension) === value) &&
+    (limit_id === undefined || refusedBy(event) === limit_id) &&
     (text === undefined || event.reason_code.toLowerCase().includes(text)) &&
     (cost === undefined || isAtLeast(event.event_cost_attribution?.cost, cost)) &&
     (latency === undefined || isAtLeast(latencyOf(event), latency))
 }
+
+const limitSchema = z.object({ id: z.string() })
+
+/** The id of the limit that refused a request (usage/refused-limit.ts). */
+const refusedBy = (event: Event): string | undefined => limitSchema.safeParse(event.details?.limit).data?.id
 
 /** The name and the value of `customer=acme`. */
 function splitOnce(text: string | undefined): [string?, string?] {

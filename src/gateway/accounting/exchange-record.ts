@@ -72,7 +72,10 @@ function addInnerEvents(exchange: Exchange, gateway: Gateway, { members }: Recor
   if (exchange.shadowed !== null) return 0
   const { attempts } = exchange
   const decisions = decisionEvents(exchange, gateway)
-  if (attempts.length > 0) members.attempts = attempts.map(attemptEvent)
+  if (attempts.length > 0) {
+    const { startedMonotonic } = exchange
+    members.attempts = attempts.map((attempt, index) => attemptEvent(attempt, index, startedMonotonic))
+  }
   if (decisions.length > 0) members.decisions = decisions
   return attempts.length + decisions.length
 }
@@ -206,13 +209,13 @@ function recordedMetadata(exchange: Exchange, given: object): Record<string, str
   return Object.fromEntries(texts.slice(0, 16).map(([name, text]) => [recorded(name, 64), recorded(text, 512)]))
 }
 
-function attemptEvent(attempt: Attempt, index: number): InnerEvent {
-  const event = eventOf(attempt, index)
+function attemptEvent(attempt: Attempt, index: number, receivedMonotonic: number): InnerEvent {
+  const event = eventOf(attempt, index, receivedMonotonic)
   if ((attempt.target?.keyCount ?? 1) > 1) event.details = { ...event.details, key: (attempt.key ?? 0) + 1 }
   return event
 }
 
-const eventOf = (attempt: Attempt, index: number): InnerEvent => ({
+const eventOf = (attempt: Attempt, index: number, receivedMonotonic: number): InnerEvent => ({
   event_id: attempt.eventId,
   verdict: attempt.reason === 'ok' ? 'allow' : 'error',
   reason_code: attempt.reason,
@@ -221,6 +224,7 @@ const eventOf = (attempt: Attempt, index: number): InnerEvent => ({
     model: maskSecrets(attempt.model),
     attempt: index + 1,
     status: attempt.status,
+    start_ms: Math.round(attempt.startedMonotonic - receivedMonotonic),
     latency_ms: attempt.latencyMs,
     first_byte_ms: attempt.firstByteMs,
   },

@@ -17,9 +17,9 @@ import { personalDataDetector, personalDataTypes } from '../../inspection/detect
 import { secretDetector } from '../../inspection/detectors/secrets/secret-patterns.ts'
 import { matcherOf } from '../../inspection/detectors/text-matcher.ts'
 import type { InspectionRule } from '../../inspection/rule.ts'
+import type { PolicyStage } from '../../languages/families.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
-import { everyStage } from '../../policies/kinds/kind.ts'
 import { brokenReason } from '../../policies/stages/run-stage.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
@@ -71,11 +71,18 @@ const escalatedBytes = 2048
 /** Of the arguments of each tool that waits. */
 const argumentBytes = 512
 
-/** The arguments of each tool as JSON, without what a capture of text leaves out; null where none may be kept. */
-export function captureArguments(exchange: Exchange, slots: readonly TextSlot[]): string[] | null {
+/**
+ * The arguments of each tool as JSON, without what a capture of text leaves out; null where none may be kept. `stages` are
+ * those whose policies read such arguments.
+ */
+export function captureArguments(
+  exchange: Exchange,
+  slots: readonly TextSlot[],
+  stages: readonly PolicyStage[],
+): string[] | null {
   const { chain } = exchange
-  if (chain === null || isUnsafeToRecord(exchange, chain.at('pre_request'))) return null
-  const rules = [...everyStage.flatMap((stage) => redactingRules(chain.at(stage))), ...redactions()]
+  if (chain === null || stages.some((stage) => isUnsafeToRecord(exchange, chain.at(stage), stage))) return null
+  const rules = [...stages.flatMap((stage) => redactingRules(chain.at(stage))), ...redactions()]
   try {
     return slots.map(({ role, text, kind }) => {
       const cut = text.length > argumentBytes + maxLiveUnits
@@ -90,12 +97,16 @@ export function captureArguments(exchange: Exchange, slots: readonly TextSlot[])
 }
 
 /** Whether only a policy that did not run, or does not name its words, could remove its findings. */
-function isUnsafeToRecord({ policyResults, opened }: Exchange, policies: readonly ActivePolicy[]): boolean {
+function isUnsafeToRecord(
+  { policyResults, opened }: Exchange,
+  policies: readonly ActivePolicy[],
+  stage: PolicyStage = 'pre_request',
+): boolean {
   return policies.some(({ id, kind, enforced, compiled }) => {
     if (!enforced || (!(compiled instanceof Error) && compiled.form === 'text')) return false
-    const result = policyResults.find((each) => each.policy_id === id && each.stage === 'pre_request')
+    const result = policyResults.find((each) => each.policy_id === id && each.stage === stage)
     // A request that was sent has passed every policy that applies to it.
-    if (result === undefined) return kind === 'webhook' && !opened
+    if (result === undefined) return kind === 'webhook' && (stage !== 'pre_request' || !opened)
     return result.verdict === 'block' || result.reason_code === brokenReason
   })
 }

@@ -8,6 +8,7 @@ import type { InnerEvent } from '../../events/log/record.ts'
 import { Failure, type FailureCode, waitingWords } from '../../failure.ts'
 import type { PolicyResult } from '../../policies/chain.ts'
 import type { ResponseView } from '../../policies/conditions/context.ts'
+import { everyStage } from '../../policies/kinds/kind.ts'
 import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
 import { captureArguments } from '../accounting/prompt-capture.ts'
 import { recordedResult, recordedText } from '../accounting/recorded-text.ts'
@@ -77,7 +78,9 @@ function escalatedCalls(exchange: Exchange, answer: ResponseView | null, capture
   const slots = mcp === null ? answer?.slots() : exchange.dialect.requestText(exchange.parsed ?? {})
   const texts = (slots ?? []).filter(({ kind }) => kind === 'tool_arguments')
   const captured =
-    captures && texts.length === names.length ? captureArguments(exchange, texts.slice(0, mostCalls)) : null
+    captures && texts.length === names.length
+      ? captureArguments(exchange, texts.slice(0, mostCalls), mcp === null ? everyStage : ['pre_request'])
+      : null
   return names.slice(0, mostCalls).map((tool, index) => ({ tool, arguments: captured?.[index] ?? null }))
 }
 

@@ -30,6 +30,8 @@ interface Window {
   visibility: Visibility
   /** The name of a dimension of attribution, whose sums have teams and values only; null for all else. */
   dimension: string | null
+  /** Only of this token; for all else than a dimension. */
+  token?: string
 }
 
 interface StoredSums extends CostSums {
@@ -55,7 +57,7 @@ const everyScope = `with recursive scopes (scope) as (
 /** Day by day, oldest first, with other work in between. Days without costs are left out. */
 export async function* costsByDay(
   ledger: Database,
-  { from, until, visibility, dimension }: Window,
+  { from, until, visibility, dimension, token }: Window,
 ): AsyncGenerator<CostDay> {
   const { teams, ownTokens } = visibility
   // Sums of a dimension do not say whose token it was.
@@ -69,12 +71,14 @@ export async function* costsByDay(
       `select scope, key, total(requests) as requests, total(input_tokens) as input_tokens,
         total(output_tokens) as output_tokens, total(cost) as cost from event_rollups
         where kind = ? and step = 'day' and scope in (select value from json_each(?)) and at = ?
+          and (? is null or instr(key, ?) > 0)
         group by scope, key`,
-      [kind, JSON.stringify(scopes), at],
+      [kind, JSON.stringify(scopes), at, token ?? null, token ?? null],
     )
     if (rows.length === 0) continue
     const costs = rows.map(({ scope, key, ...sums }) => ({ team_id: scope, value: '', ...read(key), ...sums }))
-    yield { at, rows: own === null ? costs : costs.filter(({ token_id }) => own.has(token_id)) }
+    const seen = own === null ? costs : costs.filter(({ token_id }) => own.has(token_id))
+    yield { at, rows: token === undefined ? seen : seen.filter(({ token_id }) => token_id === token) }
     await yieldToEventLoop()
   }
 }

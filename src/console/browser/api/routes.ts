@@ -17,6 +17,7 @@ import type { ProgramDecision, ProgramPreview } from '../../../members/programs/
 import type { FoundByDoctor } from '../../../operation/findings-routes.ts'
 import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
 import type { PolicyRecord } from '../../../policies/policy-record.ts'
+import type { shownPriceSchema } from '../../../providers/prices/price-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
@@ -25,6 +26,7 @@ import type { BudgetValues } from '../../../usage/attribution/budget-values-rout
 import type { BudgetUsage } from '../../../usage/reports/budget-usage-route.ts'
 import type { CostReport } from '../../../usage/reports/cost-routes.ts'
 import type { ReconciliationReport } from '../../../usage/reports/reconciliation-route.ts'
+import type { TokenModels } from '../../../usage/reports/token-models-route.ts'
 import type { Caller, Session } from './caller.ts'
 import { request } from './request.ts'
 
@@ -44,12 +46,16 @@ export type {
   ReconciliationReport,
   ReviewedToken,
   SignInWays,
+  TokenModels,
   TokenRecord,
   User,
   Verdict,
 }
 export type Escalation = z.infer<typeof escalationSchema>
 export type Firing = FiringRecord
+export interface ModelPrice {
+  price: z.infer<typeof shownPriceSchema> | null
+}
 
 interface SignedIn {
   user: User
@@ -244,6 +250,8 @@ interface Routes {
   'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
+  'GET /v1/catalog/models/{id}/price': { params: Id; reply: ModelPrice }
+  'GET /v1/tokens/{id}/models': { params: Id; query: { since: string; until: string | null }; reply: TokenModels }
   'POST /v1/tokens': { body: z.input<typeof createTokenBody>; reply: Made }
   'PATCH /v1/tokens/{id}': { params: Id; body: z.input<typeof updateTokenBody>; reply: Changed }
   'DELETE /v1/tokens/{id}': { params: Id; reply: Changed }
@@ -295,7 +303,10 @@ interface Routes {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', ReviewedToken>
   }
-  'POST /v1/access-review/revoke': { body: { token_ids: readonly string[] }; reply: unknown }
+  'POST /v1/access-review/revoke': {
+    body: { token_ids: readonly string[] }
+    reply: { tokens: { token_id: string }[]; propagation: Propagation | null }
+  }
   'GET /v1/users': { query: Paged; reply: Page<'users', User> }
   'GET /v1/teams': { query: Paged; reply: Page<'teams', Team> }
   'GET /v1/teams/{id}/members': { params: Id; query: Paged; reply: Page<'members', User> }

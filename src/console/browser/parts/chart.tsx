@@ -5,6 +5,7 @@
  */
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import './chart.css'
 import { isDark } from '../preferences.ts'
 import { userText } from './user-text.tsx'
 
@@ -40,6 +41,8 @@ interface ChartProps {
   stacked?: boolean
   format(value: number): string
   height?: number
+  /** Takes the span of time that somebody has dragged over, in seconds since the epoch. */
+  zoom?: ((from: number, to: number) => void) | undefined
 }
 
 export const seriesColours = [
@@ -53,7 +56,7 @@ export const seriesColours = [
   '--pending',
 ]
 
-export function Chart({ label, times, series, stacked = false, format, height = 200 }: ChartProps) {
+export function Chart({ label, times, series, stacked = false, format, height = 200, zoom }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const dark = isDark()
   useEffect(() => {
@@ -65,7 +68,7 @@ export function Chart({ label, times, series, stacked = false, format, height = 
     let over = false
     const draw = (Plot: typeof uPlot) => {
       if (over) return
-      const options = optionsOf(Plot, { series: drawn, stacked, format, height, width: element.clientWidth })
+      const options = optionsOf(Plot, { series: drawn, stacked, format, height, width: element.clientWidth, zoom })
       const plot = new Plot(options, dataOf(times, drawn, stacked), element)
       const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
       watch.observe(element)
@@ -114,7 +117,8 @@ function optionsOf(
     format,
     height,
     width,
-  }: Pick<ChartProps, 'series' | 'format'> & { stacked: boolean; height: number; width: number },
+    zoom,
+  }: Pick<ChartProps, 'series' | 'format' | 'zoom'> & { stacked: boolean; height: number; width: number },
 ): uPlot.Options {
   // Each bar fills most of its span and stands at the start of it, which its time is.
   const bars = Plot.paths.bars === undefined ? {} : { paths: Plot.paths.bars({ size: [0.8, 32], align: 1 }) }
@@ -130,7 +134,8 @@ function optionsOf(
     height,
     padding: [8, 20, 0, 0],
     legend: { show: false },
-    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    cursor: { drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 6 } },
+    hooks: { setSelect: [(plot) => takeSelected(plot, zoom)] },
     scales: {
       x: { time: true, ...(stacked ? { range: wholeSpans } : {}) },
       y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] },
@@ -154,6 +159,16 @@ function optionsOf(
       }),
     ],
   }
+}
+
+/** A click moves the pointer a little too: that much selects nothing. */
+const leastPixels = 6
+
+function takeSelected(plot: uPlot, zoom: ChartProps['zoom']): void {
+  const { left, width } = plot.select
+  if (width < leastPixels) return
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  zoom?.(plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x'))
 }
 
 /** From the first span to the end of the last. */

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { chooseInstants, chooseRange, ranges, timeRange } from '../time-range.ts'
+import { chooseInstants, chooseRange, days, ranges, timeRange } from '../time-range.ts'
 import { Dialog } from './dialog.tsx'
 import { TextField } from './field.tsx'
 
@@ -18,7 +18,7 @@ export function RangePicker() {
           else chooseRange(value)
         }}
       >
-        {ranges.map(([value, label]) => (
+        {[...ranges, ...days].map(([value, label]) => (
           <option value={value} key={value}>
             {label}
           </option>

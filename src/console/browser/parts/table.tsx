@@ -14,6 +14,16 @@ export interface Column<Row> {
   nowrap?: boolean
 }
 
+/** Rows can be chosen, to do something with all of them. */
+export interface Choice<Row> {
+  /** By their keys. */
+  chosen: readonly string[]
+  set(chosen: string[]): void
+  nameOf(row: Row): string
+  /** Whether a row can be chosen; absent: any. */
+  mayChoose?(row: Row): boolean
+}
+
 interface TableProps<Row> {
   /** What it lists, for those who do not see it. */
   label: string
@@ -24,13 +34,15 @@ interface TableProps<Row> {
   linkOf?(row: Row): string | undefined
   mutedWhen?(row: Row): boolean
   selected?: string | null
+  choice?: Choice<Row> | undefined
   empty: ComponentChildren
 }
 
 const classOf = ({ right, from, nowrap }: Pick<Column<never>, 'right' | 'from' | 'nowrap'>): string =>
   [right === true && 'right', from, nowrap === true && 'nowrap'].filter(Boolean).join(' ')
 
-export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, selected, empty }: TableProps<Row>) {
+export function Table<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, keyOf, linkOf, mutedWhen, selected, choice, empty } = props
   if (rows.length === 0) return <>{empty}</>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
@@ -38,6 +50,11 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
       <table>
         <thead>
           <tr>
+            {choice !== undefined && (
+              <th scope="col" style={{ width: '1px' }}>
+                <ChooseAll rows={rows} keyOf={keyOf} choice={choice} />
+              </th>
+            )}
             {columns.map((column) => (
               <th scope="col" class={classOf(column)} key={column.title}>
                 {column.title}
@@ -56,6 +73,11 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
                 aria-selected={selected === keyOf(row) ? true : undefined}
                 onClick={(event) => to !== undefined && openRow(event, to)}
               >
+                {choice !== undefined && (
+                  <td>
+                    <ChooseOne row={row} name={keyOf(row)} choice={choice} />
+                  </td>
+                )}
                 {columns.map((column, index) => (
                   <td class={classOf(column)} key={column.title}>
                     {index === 0 && to !== undefined ? (
@@ -73,6 +95,45 @@ export function Table<Row>({ label, columns, rows, keyOf, linkOf, mutedWhen, sel
         </tbody>
       </table>
     </section>
+  )
+}
+
+const mayChoose = <Row,>(row: Row, choice: Choice<Row>): boolean => choice.mayChoose?.(row) ?? true
+
+function ChooseAll<Row>({
+  rows,
+  keyOf,
+  choice,
+}: {
+  rows: readonly Row[]
+  keyOf(row: Row): string
+  choice: Choice<Row>
+}) {
+  const all = rows.filter((row) => mayChoose(row, choice)).map(keyOf)
+  const isAll = all.length > 0 && all.every((key) => choice.chosen.includes(key))
+  return (
+    <input
+      type="checkbox"
+      aria-label="Choose all"
+      checked={isAll}
+      disabled={all.length === 0}
+      onChange={() => choice.set(isAll ? [] : all)}
+    />
+  )
+}
+
+function ChooseOne<Row>({ row, name, choice }: { row: Row; name: string; choice: Choice<Row> }) {
+  const { chosen, set, nameOf } = choice
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Choose ${nameOf(row)}`}
+      checked={chosen.includes(name)}
+      disabled={!mayChoose(row, choice)}
+      onChange={({ currentTarget }) =>
+        set(currentTarget.checked ? [...chosen, name] : chosen.filter((one) => one !== name))
+      }
+    />
   )
 }
 

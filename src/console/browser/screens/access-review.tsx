@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { ReviewReason } from '../../../members/access-review/review-reasons.ts'
 import { href, queryValue } from '../address.ts'
-import { api, type ReviewedToken } from '../api/routes.ts'
+import { api } from '../api/routes.ts'
 import { Confirm } from '../parts/dialog.tsx'
 import { Filters } from '../parts/filters.tsx'
 import { ErrorNote, useLoaded } from '../parts/loaded.tsx'
@@ -29,7 +29,6 @@ export function AccessReview() {
   )
   const rows = found.value?.tokens
   const shown = chosen.filter((id) => rows?.some(({ token_id }) => token_id === id))
-  const choose = (id: string, on: boolean) => setChosen(on ? [...shown, id] : shown.filter((one) => one !== id))
   const mayRevoke = hasPermission('tokens:revoke')
   return (
     <section class="stack">
@@ -59,22 +58,8 @@ export function AccessReview() {
         rows={rows === undefined && found.refusal !== null ? null : rows}
         next={found.value?.next_cursor}
         keyOf={({ token_id }) => token_id}
+        choice={mayRevoke ? { chosen: shown, set: setChosen, nameOf: ({ name }) => name } : undefined}
         columns={[
-          ...(mayRevoke
-            ? [
-                {
-                  title: 'Choose',
-                  cell: ({ token_id, name }: ReviewedToken) => (
-                    <input
-                      type="checkbox"
-                      aria-label={`Choose ${name}`}
-                      checked={shown.includes(token_id)}
-                      onChange={(event) => choose(token_id, event.currentTarget.checked)}
-                    />
-                  ),
-                },
-              ]
-            : []),
           { title: 'Token', cell: ({ token_id, name }) => <a href={href(`/tokens/${token_id}`)}>{name}</a> },
           { title: 'Reason', cell: ({ reasons: holding }) => holding.map((each) => reasons[each]).join(', ') },
           { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} />, from: 'wide', nowrap: true },

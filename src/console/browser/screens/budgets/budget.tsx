@@ -6,13 +6,12 @@ import { Chart } from '../../parts/chart.tsx'
 import { Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { ErrorNote, type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
-import { isObject } from '../../parts/schema-form.tsx'
 import { Facts, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, Table, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { dimensionTitle, valueFilter } from '../dimensions.ts'
 import { readEvents } from '../traffic/event-pages.ts'
-import { detail } from '../traffic/exchange-story.ts'
+import { detail } from '../traffic/exchange/event-details.ts'
 import { BudgetUse } from './budget-use.tsx'
 
 export function BudgetScreen({ id }: { id: string }) {
@@ -176,16 +175,13 @@ function Burn({ usage: { days } }: { usage: BudgetUsage }) {
 
 const readAtMost = 100
 
-const isOf = ({ details }: Event, id: string): boolean => isObject(details?.limit) && details.limit.id === id
-
-/** Of the newest refusals by any budget, those of this one; unknown until it is known since when the window runs. */
+/** The newest requests that this budget refused; unknown until it is known since when the window runs. */
 function useRefused(id: string, usage: Loaded<{ since: string }>): Loaded<Event[]> {
   const since = usage.value?.since
   const read = useLoaded(`refused ${id} ${since}`, async (signal) => {
     if (since === undefined || !hasPermission('events:read')) return []
     const reason_code = 'usage_authorization_budget_exceeded'
-    const { events } = await readEvents({ since, limit: readAtMost, reason_code }, signal)
-    return events.filter((event) => isOf(event, id))
+    return (await readEvents({ since, limit: readAtMost, reason_code, limit_id: id }, signal)).events
   })
   return since === undefined ? { ...read, value: undefined, refusal: usage.refusal } : read
 }
@@ -198,7 +194,7 @@ function Refused({ found }: { found: Loaded<Event[]> }) {
       <TableCard
         label="Requests refused"
         rows={found.value === undefined && found.refusal !== null ? null : found.value}
-        note={`Among the newest ${readAtMost} requests that a budget refused`}
+        note={`The newest ${readAtMost} at most`}
         keyOf={({ event_id }) => event_id}
         linkOf={({ exchange_id, event_id }) => href(`/traffic/${exchange_id ?? event_id}`)}
         columns={[

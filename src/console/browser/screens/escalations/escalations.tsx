@@ -16,6 +16,7 @@ import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Time } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { showToast } from '../../parts/toast.tsx'
+import { userText } from '../../parts/user-text.tsx'
 import { Decide, type Decision, decideAll, emptyDraft, Undo, useUndo } from './decide.tsx'
 import { type Group, grouped, isEqual, isOpen, mayDecide, mayRelease, undoable, whyNotDecided } from './queue.ts'
 import { askedFor, Request, State } from './request.tsx'
@@ -132,8 +133,7 @@ export function Escalations() {
           selected={equal[0]?.id ?? null}
           columns={[
             { title: 'Reason', cell: ({ first }) => first.reason_code },
-            { title: 'Asked for', cell: ({ first }) => askedFor(first), from: 'wide' },
-            { title: 'Token', cell: tokensOf, from: 'wider' },
+            { title: 'Asked for', cell: AskedFor, from: 'wide' },
             { title: 'Status', cell: ({ first }) => <State escalation={first} />, nowrap: true },
             { title: 'Waiting since', cell: ({ all }) => <Time at={all.at(-1)?.queued_at} />, nowrap: true },
           ]}
@@ -178,8 +178,19 @@ export function Escalations() {
 
 const hasWaited = (status: string): boolean => status === 'open' || status === 'queued'
 
-const tokensOf = ({ first, all }: Group) =>
-  all.length === 1 ? (first.token.name ?? first.token.id) : countNoun(all.length, 'equal request')
+/** What is asked for, and by whom. */
+const AskedFor = ({ first, all }: Group) => (
+  <>
+    {userText(askedFor(first))}{' '}
+    <span class="small quiet">
+      {all.length === 1 ? (
+        <>by {userText(first.token.name ?? first.token.id)}</>
+      ) : (
+        countNoun(all.length, 'equal request')
+      )}
+    </span>
+  </>
+)
 
 /** The requests that are equal to one, itself among them, the newest first. */
 function equalTo(chosen: Escalation | undefined, groups: readonly Group[]): readonly Escalation[] {

@@ -8,7 +8,7 @@ import { isObject } from '../../parts/schema-form.tsx'
 import { explained, Facts, Id, Time } from '../../parts/small.tsx'
 import { showInvisible, UserText, userText } from '../../parts/user-text.tsx'
 import { hasPermission, isCaller } from '../../session.ts'
-import { gatewayReasons } from '../traffic/exchange-story.ts'
+import { gatewayReasons } from '../traffic/exchange/exchange-story.ts'
 import { conditionWords } from './condition-words.ts'
 import { isOpen } from './queue.ts'
 

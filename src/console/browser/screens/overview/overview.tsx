@@ -1,14 +1,15 @@
 /** Whether everything is all right, and then what a person on call looks at; each number leads to the events behind it. */
 import { href } from '../../address.ts'
-import type { Series, SeriesPoint, Verdict } from '../../api/routes.ts'
-import { humanize, milliseconds, money, number, shortNumber } from '../../formats.ts'
+import type { Series, SeriesPoint } from '../../api/routes.ts'
+import { milliseconds, money, number, shortNumber } from '../../formats.ts'
 import type { ChartSeries } from '../../parts/chart.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import type { Loaded } from '../../parts/loaded.tsx'
 import { hasPermission } from '../../session.ts'
 import { FirstHour } from '../first-hour/first-hour.tsx'
-import { bucketsOf, ChartPanel, useSeries, valuesAt } from '../traffic/series.tsx'
+import { ChartPanel, useSeries, valuesAt } from '../traffic/series.tsx'
 import { otherName, spendOf } from '../traffic/spend-lines.ts'
+import { refusedVerdicts, verdictLines } from '../traffic/verdict-lines.ts'
 import { BudgetsInUse } from './budgets-in-use.tsx'
 import { Gateways } from './gateways.tsx'
 import { Status } from './status.tsx'
@@ -33,7 +34,7 @@ export function Overview() {
         <ChartPanel
           title="Requests per minute by outcome"
           of={byVerdict}
-          draw={drawVerdicts}
+          draw={verdictLines}
           format={rate}
           stacked
           empty={nothing}
@@ -69,8 +70,6 @@ const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => 
 const slowerThan = (latency: number | undefined) =>
   latency === undefined ? {} : { min_latency_ms: String(Math.round(latency)) }
 
-const refused: readonly string[] = ['deny', 'block', 'rate_limit']
-
 function Figures({ answered, byVerdict }: { answered: Loaded<Series>; byVerdict: Loaded<Series> }) {
   const times = answered.value?.totals[0]
   const sum = (of: 'requests' | 'cost', keys?: readonly string[]) =>
@@ -80,7 +79,12 @@ function Figures({ answered, byVerdict }: { answered: Loaded<Series>; byVerdict:
     ) ?? 0
   const figures = [
     ['Requests', figureOf(byVerdict, () => number(sum('requests'))), '/traffic', {}],
-    ['Refused', figureOf(byVerdict, () => number(sum('requests', refused))), '/traffic', { verdict: 'deny' }],
+    [
+      'Refused',
+      figureOf(byVerdict, () => number(sum('requests', refusedVerdicts))),
+      '/traffic',
+      { verdict: refusedVerdicts.join() },
+    ],
     ['Failed', figureOf(byVerdict, () => number(sum('requests', ['error']))), '/traffic', { verdict: 'error' }],
     ['Spent', figureOf(byVerdict, () => money(sum('cost'))), '/spend', {}],
     [
@@ -101,39 +105,6 @@ function Figures({ answered, byVerdict }: { answered: Loaded<Series>; byVerdict:
       ))}
     </div>
   )
-}
-
-const order: readonly Verdict[] = [
-  'allow',
-  'redact',
-  'rewrite',
-  'escalate',
-  'approval_required',
-  'pending',
-  'rate_limit',
-  'deny',
-  'block',
-  'error',
-]
-
-/** Requests in a bucket as requests per minute. */
-const drawVerdicts = (read: Series, times: readonly number[]): ChartSeries[] => {
-  const [first = 0, second = 60] = bucketsOf(read)
-  const minutes = (second - first) / 60
-  return order.flatMap((verdict) => {
-    const found = read.series.find(({ key }) => key === verdict)
-    if (found === undefined) return []
-    const sum = read.totals.find(({ key }) => key === verdict)?.requests ?? 0
-    return [
-      {
-        name: humanize(verdict),
-        colour: verdict === 'approval_required' ? '--pending' : `--${verdict}`,
-        values: valuesAt(times, found.points, ({ requests }) => requests / minutes, 0),
-        sum: number(sum),
-        to: href('/traffic', { verdict }),
-      },
-    ]
-  })
 }
 
 function drawTimes({ series, totals }: Series, times: readonly number[]): ChartSeries[] {

@@ -9,7 +9,7 @@ import { Time } from '../../parts/small.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { spentOf } from '../budgets/budget-use.tsx'
-import { reasonWords } from '../traffic/exchange-story.ts'
+import { reasonWords } from '../traffic/exchange/exchange-story.ts'
 import { type Cause, causesOf, type Read, recentMinutes, type Standing, standingOf, type Worker } from './standing.ts'
 
 const shownAtMost = 8

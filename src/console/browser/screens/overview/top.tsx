@@ -4,7 +4,7 @@ import type { Series } from '../../api/routes.ts'
 import { money, number, shortId } from '../../formats.ts'
 import { type Loaded, Show } from '../../parts/loaded.tsx'
 import { Table } from '../../parts/table.tsx'
-import { reasonWords } from '../traffic/exchange-story.ts'
+import { reasonWords } from '../traffic/exchange/exchange-story.ts'
 import { otherName } from '../traffic/spend-lines.ts'
 
 const shownAtMost = 5

@@ -2,22 +2,16 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
-import { fullTime, money, number } from '../../formats.ts'
-import { linesOf } from '../../lines.ts'
 import { Dialog, useAction } from '../../parts/dialog.tsx'
-import { TextArea, TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/field.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret } from '../../parts/secret.tsx'
+import { faultOf, NarrowingFields, narrowingBody, useNarrowing } from './narrowing-fields.tsx'
 import { type NewToken, SecretDialog } from './token-secret.tsx'
-
-const has = (what: string | null): string => (what === null ? 'The source has no limit' : `The source has ${what}`)
 
 export function CloneDialog({ token, close }: { token: TokenRecord; close(): void }) {
   const [name, setName] = useState(`${token.name} clone`)
-  const [models, setModels] = useState('')
-  const [budget, setBudget] = useState('')
-  const [requests, setRequests] = useState('')
-  const [expires, setExpires] = useState('')
+  const [fields, setFields] = useNarrowing()
   const [reason, setReason] = useState('')
   const [made, setMade] = useState<NewToken | null>(null)
   const { run, busy, refusal } = useAction(
@@ -27,10 +21,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
           params: { id: token.id },
           body: {
             name,
-            ...(models.trim() === '' ? {} : { bindings: { model_filter: linesOf(models) } }),
-            ...(budget === '' ? {} : { max_budget: Number(budget) }),
-            ...(requests === '' ? {} : { max_requests: Number(requests) }),
-            ...(expires === '' ? {} : { expires_at: new Date(expires).toISOString() }),
+            ...narrowingBody(fields),
             ...(reason.trim() === '' ? {} : { reason: reason.trim() }),
           },
         }),
@@ -41,9 +32,6 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
     const to = href(`/tokens/${made.id}`)
     return <SecretDialog title="The clone's secret" token={made} to={to} close={close} />
   }
-  const { bindings, depletion, expires_at } = token
-  const fault = (...params: string[]) =>
-    refusal?.param != null && params.some((param) => refusal.param?.startsWith(param)) ? refusal.message : null
   return (
     <Dialog title={`Clone ${token.name}`} stays={busy} close={close}>
       <form
@@ -57,45 +45,8 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
           A clone has the same limits or lower ones, and its use also counts for its source. Leave a field empty to
           inherit the limit of the source.
         </p>
-        <TextField label="Name" value={name} set={setName} required fault={fault('name')} />
-        <TextArea
-          label="Models (fewer)"
-          hint={`${has(bindings.model_filter?.join(', ') ?? null)}. One per line; * stands for anything.`}
-          value={models}
-          set={setModels}
-          rows={2}
-          mono
-          fault={fault('bindings.model_filter', 'model_filter')}
-        />
-        <div class="pair">
-          <TextField
-            label="Budget (USD, lower)"
-            type="number"
-            min={0}
-            step="any"
-            hint={has(depletion.max_budget === null ? null : money(depletion.max_budget))}
-            value={budget}
-            set={setBudget}
-            fault={fault('max_budget')}
-          />
-          <TextField
-            label="Requests (fewer)"
-            type="number"
-            min={1}
-            hint={has(depletion.max_requests === null ? null : number(depletion.max_requests))}
-            value={requests}
-            set={setRequests}
-            fault={fault('max_requests')}
-          />
-        </div>
-        <TextField
-          label="Expires (earlier)"
-          type="datetime-local"
-          hint={has(expires_at === null ? null : `until ${fullTime(expires_at)}`)}
-          value={expires}
-          set={setExpires}
-          fault={fault('expires')}
-        />
+        <TextField label="Name" value={name} set={setName} required fault={faultOf(refusal, 'name')} />
+        <NarrowingFields token={token} holder="The source" fields={fields} set={setFields} refusal={refusal} />
         <TextField label="Reason" hint="For the record" value={reason} set={setReason} />
         {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row end">

@@ -47,7 +47,15 @@ export function PropagationNote({
   )
 }
 
-const Done = ({ title, close, children }: { title: string; close(): void; children: preact.ComponentChildren }) => (
+export const Done = ({
+  title,
+  close,
+  children,
+}: {
+  title: string
+  close(): void
+  children: preact.ComponentChildren
+}) => (
   <Dialog title={title} close={close}>
     {children}
     <div class="row end">

@@ -8,11 +8,13 @@ import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts, Id, Time, UsedBar } from '../../parts/small.tsx'
 import { caller, hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
+import { ChangeDialog } from './token-change.tsx'
 import { CloneDialog } from './token-clone.tsx'
 import { EmergencyDialog, RevokeDialog, RotateDialog } from './token-end.tsx'
 import { TokenStatus } from './token-status.tsx'
+import { TokenUsage } from './token-usage.tsx'
 
-type Asked = 'rotate' | 'clone' | 'revoke' | 'emergency' | null
+type Asked = 'change' | 'rotate' | 'clone' | 'revoke' | 'emergency' | null
 
 export function TokenScreen({ id }: { id: string }) {
   const found = useLoaded(id, (signal) => api('GET /v1/tokens/{id}', { params: { id }, signal }))
@@ -28,8 +30,14 @@ export function TokenScreen({ id }: { id: string }) {
         {token !== undefined && <Actions token={token} ask={setAsked} />}
       </PageHeader>
       <Show of={found} rows={8}>
-        {(record) => <Record token={record} />}
+        {(record) => (
+          <div class="stack">
+            <Record token={record} />
+            {hasPermission('events:read') && record.purpose !== 'gateway_runtime' && <TokenUsage id={id} />}
+          </div>
+        )}
       </Show>
+      {token !== undefined && asked === 'change' && <ChangeDialog token={token} close={close} />}
       {token !== undefined && asked === 'rotate' && <RotateDialog token={token} close={close} />}
       {token !== undefined && asked === 'clone' && <CloneDialog token={token} close={close} />}
       {token !== undefined && asked === 'revoke' && <RevokeDialog token={token} close={close} />}
@@ -47,6 +55,9 @@ function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void })
     <>
       {hasPermission('tokens:write') && mayRenew && active && (
         <>
+          <button type="button" onClick={() => ask('change')}>
+            Change
+          </button>
           <button type="button" onClick={() => ask('clone')}>
             Clone
           </button>

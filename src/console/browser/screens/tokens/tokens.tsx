@@ -1,6 +1,7 @@
+import { useState } from 'preact/hooks'
 import { hasQuery, href, queryValue } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
-import { humanize, money, number } from '../../formats.ts'
+import { countNoun, humanize, money, number } from '../../formats.ts'
 import { Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
@@ -10,6 +11,7 @@ import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { tokenWords } from '../overview/standing.ts'
 import { teamName, useTeams } from '../team-names.ts'
+import { RevokeMany } from './revoke-many.tsx'
 import { TokenStatus } from './token-status.tsx'
 
 const statuses = ['active', 'revoked', 'expired', 'rotated', 'budget_exhausted', 'request_exhausted']
@@ -23,9 +25,17 @@ export function Tokens() {
     api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
   )
   const teams = useTeams()
+  const [chosen, setChosen] = useState<readonly string[]>([])
+  const [revoking, setRevoking] = useState<readonly TokenRecord[] | null>(null)
+  const picked = (found.value?.tokens ?? []).filter((token) => chosen.includes(token.id) && !isOver(token))
   return (
     <>
       <PageHeader title="Tokens">
+        {picked.length > 0 && (
+          <button type="button" class="danger" onClick={() => setRevoking(picked)}>
+            Revoke {countNoun(picked.length, 'token')}
+          </button>
+        )}
         {hasPermission('tokens:write') && (
           <a class="button primary" href={href('/tokens/new')}>
             <Icon name="plus" />
@@ -50,7 +60,12 @@ export function Tokens() {
         next={found.value?.next_cursor}
         keyOf={({ id }) => id}
         linkOf={({ id }) => href(`/tokens/${id}`)}
-        mutedWhen={({ status }) => status === 'revoked' || status === 'rotated' || status === 'expired'}
+        mutedWhen={(token) => isOver(token) || token.status === 'rotated' || token.status === 'expired'}
+        choice={
+          hasPermission('tokens:revoke')
+            ? { chosen, set: setChosen, nameOf: ({ name }) => name, mayChoose: (token) => !isOver(token) }
+            : undefined
+        }
         columns={[
           { title: 'Name', cell: ({ name }) => name },
           { title: 'Status', cell: (token) => <TokenStatus token={token} />, nowrap: true },
@@ -73,9 +88,21 @@ export function Tokens() {
           </Empty>
         }
       />
+      {revoking !== null && (
+        <RevokeMany
+          tokens={revoking}
+          close={() => {
+            setRevoking(null)
+            setChosen([])
+            found.reload()
+          }}
+        />
+      )}
     </>
   )
 }
+
+const isOver = ({ status }: TokenRecord): boolean => status === 'revoked'
 
 function Limits({ token: { depletion: used, rate_limit_rpm: rpm } }: { token: TokenRecord }) {
   const { max_budget: budget, max_requests: requests } = used

@@ -7,7 +7,8 @@ import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { RecordName } from '../record-name.tsx'
 import { teamName, useTeams } from '../team-names.ts'
-import { detail, eventTitle, gatewayReasons, numberDetail, policyResults } from './exchange-story.ts'
+import { detail, numberDetail, policyResults } from './exchange/event-details.ts'
+import { eventTitle, gatewayReasons } from './exchange/exchange-story.ts'
 
 const TeamOf = ({ id }: { id: string | null | undefined }) => (
   <span class="name">{userText(teamName(useTeams(), id))}</span>

@@ -5,7 +5,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { api, type Series, type SeriesBy, type SeriesPoint } from '../../api/routes.ts'
 import { Chart, type ChartSeries, chartLibrary } from '../../parts/chart.tsx'
 import { type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
-import { timeRange } from '../../time-range.ts'
+import { chooseInstants, timeRange } from '../../time-range.ts'
 
 const liveMilliseconds = 15_000
 
@@ -74,5 +74,16 @@ function Drawn({
   const times = useMemo(() => bucketsOf(series), [series])
   const lines = useMemo(() => draw(series, times), [draw, series, times])
   if (lines.length === 0) return <p class="quiet">{empty}</p>
-  return <Chart label={title} times={times} series={lines} stacked={stacked ?? false} format={format} />
+  return <Chart label={title} times={times} series={lines} stacked={stacked ?? false} format={format} zoom={zoomTo} />
+}
+
+/** The least that is zoomed to: sums are kept by the minute. */
+const leastSeconds = 60
+
+/** Makes what was dragged over the time range of everything that is shown. */
+export function zoomTo(from: number, to: number): void {
+  const middle = (from + to) / 2
+  const half = Math.max(to - from, leastSeconds) / 2
+  const instant = (seconds: number) => new Date(Math.round(seconds) * 1000).toISOString()
+  chooseInstants(instant(middle - half), instant(middle + half))
 }

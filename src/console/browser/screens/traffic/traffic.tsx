@@ -18,9 +18,15 @@ import { ColumnChoice } from './column-choice.tsx'
 import { eventColumns, exchangeColumns, exportedColumns } from './event-columns.tsx'
 import { LiveEvents, readEvents } from './event-pages.ts'
 import { useHeldPage } from './held-page.ts'
+import { TrafficChart } from './traffic-chart.tsx'
+import { refusedVerdicts } from './verdict-lines.ts'
+import { ViewsDialog } from './views-dialog.tsx'
 
 const exchanges = 'gateway.request.outcome'
-const verdicts = ['allow', 'block', 'deny', 'redact', 'rewrite', 'escalate', 'rate_limit', 'error']
+const verdicts = [
+  [refusedVerdicts.join(), 'Refused'] as const,
+  ...['allow', 'block', 'deny', 'redact', 'rewrite', 'escalate', 'rate_limit', 'error'],
+]
 const statuses = ['2xx', '3xx', '4xx', '5xx'].map((status) => [status, status] as const)
 const liveMilliseconds = 3000
 
@@ -41,6 +47,8 @@ export function Traffic() {
   const key = JSON.stringify(query)
   const events = useRef(new LiveEvents())
   const [choosing, setChoosing] = useState(false)
+  const [viewing, setViewing] = useState(false)
+  const charted = queryValue('chart') !== null
   const found = useLoaded(
     key,
     async (signal) => ({ key, page: await (live ? events.current.read(query, signal) : readEvents(query, signal)) }),
@@ -53,6 +61,18 @@ export function Traffic() {
         {newer > 0 && (
           <button type="button" onClick={showNewer}>
             Show {countNoun(newer, 'newer event')}
+          </button>
+        )}
+        <button type="button" onClick={() => setViewing(true)}>
+          Views
+        </button>
+        {type === exchanges && (
+          <button
+            type="button"
+            aria-pressed={charted}
+            onClick={() => setQuery({ chart: charted ? null : 'on' }, { keepPage: true, replace: true })}
+          >
+            Chart
           </button>
         )}
         {type === exchanges && (
@@ -79,6 +99,7 @@ export function Traffic() {
         </button>
       </div>
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {charted && type === exchanges && <TrafficChart filterNames={filterNames} />}
       <div class="tall" {...reading}>
         <TableCard
           label={type === exchanges ? 'Requests' : 'Events'}
@@ -91,6 +112,7 @@ export function Traffic() {
         />
       </div>
       {choosing && <ColumnChoice close={() => setChoosing(false)} />}
+      {viewing && <ViewsDialog close={() => setViewing(false)} />}
     </>
   )
 }
@@ -146,6 +168,7 @@ const furtherFilters: readonly Filter[] = [
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },
   { name: 'reason_code', label: 'Reason' },
+  { name: 'limit_id', label: 'Limit id' },
   { name: 'client', label: 'Client' },
   { name: 'session_id', label: 'Session id' },
   { name: 'token_id', label: 'Token id' },

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Event, noAttribution } from '../../../../events/event.ts'
+import { type Event, noAttribution } from '../../../../../events/event.ts'
 import { curlOf } from './curl.ts'
 
 const outcome = (route: string, prompt?: string): Event => ({

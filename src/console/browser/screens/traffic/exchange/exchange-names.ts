@@ -1,9 +1,9 @@
 /** What the token, team and person of an event are called; null where one has no name or the caller may not know it. */
-import { request } from '../../api/request.ts'
-import { api, type Event } from '../../api/routes.ts'
-import { useLoaded } from '../../parts/loaded.tsx'
-import { hasPermission } from '../../session.ts'
-import { teamName, useTeams } from '../team-names.ts'
+import { request } from '../../../api/request.ts'
+import { api, type Event } from '../../../api/routes.ts'
+import { useLoaded } from '../../../parts/loaded.tsx'
+import { hasPermission } from '../../../session.ts'
+import { teamName, useTeams } from '../../team-names.ts'
 
 interface Names {
   token: string | null

@@ -1,10 +1,10 @@
 /** The requests of the same session before and after one. */
-import { href } from '../../address.ts'
-import type { Event } from '../../api/routes.ts'
-import { useLoaded } from '../../parts/loaded.tsx'
-import { Time } from '../../parts/small.tsx'
-import { userText } from '../../parts/user-text.tsx'
-import { readEvents } from './event-pages.ts'
+import { href } from '../../../address.ts'
+import type { Event } from '../../../api/routes.ts'
+import { useLoaded } from '../../../parts/loaded.tsx'
+import { Time } from '../../../parts/small.tsx'
+import { userText } from '../../../parts/user-text.tsx'
+import { readEvents } from '../event-pages.ts'
 import { eventTitle } from './exchange-story.ts'
 
 const everything = '3650d'

@@ -1,37 +1,8 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
-import type { Event } from '../../api/routes.ts'
-import { fullTime, humanize, money } from '../../formats.ts'
-import { isObject } from '../../parts/schema-form.tsx'
-
-export interface PolicyResult {
-  policy_id: string
-  kind: string
-  stage: string
-  mode: string
-  verdict: Event['verdict']
-  reason_code: string
-  latency_ms: number
-  targets: readonly string[]
-}
-
-/** A member of the details as text, or null. */
-export function detail(event: Event, name: string): string | null {
-  const value = event.details?.[name]
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : null
-}
-
-export const numberDetail = (event: Event, name: string): number | null => {
-  const value = event.details?.[name]
-  return typeof value === 'number' ? value : null
-}
-
-export function policyResults(event: Event): PolicyResult[] {
-  const results = event.details?.policy_results
-  return Array.isArray(results) ? results.filter(isResult) : []
-}
-
-const isResult = (value: unknown): value is PolicyResult =>
-  isObject(value) && typeof value.policy_id === 'string' && typeof value.verdict === 'string'
+import type { Event } from '../../../api/routes.ts'
+import { fullTime, humanize, money } from '../../../formats.ts'
+import { isObject } from '../../../parts/schema-form.tsx'
+import { detail, type PolicyResult, policyResults } from './event-details.ts'
 
 /** Why, for the reason codes that the gateway itself gives; others are a policy's own. */
 export const gatewayReasons: Readonly<Record<string, string>> = {

@@ -1,0 +1,69 @@
+/** The saved views: goes to one, saves what is shown, or forgets one. */
+import { useState } from 'preact/hooks'
+import { address, navigate } from '../../address.ts'
+import { installation } from '../../installation.ts'
+import { Dialog } from '../../parts/dialog.tsx'
+import { TextField } from '../../parts/field.tsx'
+import { Icon } from '../../parts/icon.tsx'
+import { showToast } from '../../parts/toast.tsx'
+import { userText } from '../../parts/user-text.tsx'
+import { forgetView, savedViews, saveView } from './saved-views.ts'
+
+export function ViewsDialog({ close }: { close(): void }) {
+  const [name, setName] = useState('')
+  const views = savedViews()
+  const open = (query: string) => {
+    navigate(`${installation.path}/traffic${query === '' ? '' : `?${query}`}`)
+    close()
+  }
+  return (
+    <Dialog title="Views" close={close}>
+      {views.length === 0 ? (
+        <p class="quiet">No view is saved in this browser yet.</p>
+      ) : (
+        <ul class="stack close" aria-label="Saved views">
+          {views.map((view) => (
+            <li class="row between" key={view.name}>
+              <button type="button" class="plain" onClick={() => open(view.query)}>
+                {userText(view.name)}
+              </button>
+              <button
+                type="button"
+                class="plain icon"
+                aria-label={`Forget ${view.name}`}
+                onClick={() => forgetView(view.name)}
+              >
+                <Icon name="close" />
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      <form
+        class="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          saveView(name.trim(), address.value.query)
+          showToast('View saved')
+          close()
+        }}
+      >
+        <TextField
+          label="Save what is shown as"
+          hint="Filters, columns and time range, kept in this browser. To share a view, send its address."
+          value={name}
+          set={setName}
+          required
+        />
+        <div class="row end">
+          <button type="button" onClick={close}>
+            Close
+          </button>
+          <button type="submit" class="primary" disabled={name.trim() === ''}>
+            Save
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
