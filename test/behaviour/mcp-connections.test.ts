@@ -224,6 +224,18 @@ test('an account that is connected again leaves no old token behind at its autho
   await client.close()
 })
 
+test('where a revocation ends the new approval too, the person is told, and connects once more', async () => {
+  const vic = await person(gatehouse, 'vic')
+  tracker.oneApproval.add('vic-there')
+  const pages = []
+  for (const _ of [1, 2, 3]) pages.push(await connectAccount(gatehouse, vic, serverId, 'vic-there'))
+  expect(pages.map((page) => page.searchParams.get('refused'))).toEqual([null, 'provider_denied', null])
+  expect((await connectionsOf(vic)).body).toMatchObject({ connections: [{ status: 'connected' }] })
+  const client = await callerOf(await tokenOf(vic))
+  await eventually(async () => expect(JSON.stringify(await echo(client, 'works'))).toContain('works'))
+  await client.close()
+})
+
 test('a disabled person’s connections end with the person', async () => {
   const hal = await person(gatehouse, 'hal')
   await connectAccount(gatehouse, hal, serverId, 'hal-there')

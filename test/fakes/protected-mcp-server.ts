@@ -24,6 +24,8 @@ export interface ProtectedMcpServer extends AsyncDisposable {
   readonly asked: string[]
   /** Accounts that need the scope issues:write. */
   readonly readers: Set<string>
+  /** Accounts of which a revocation ends all approvals. */
+  readonly oneApproval: Set<string>
   /** Accounts that may do nothing there. */
   readonly forbidden: Set<string>
   /** From now on all access tokens that were issued before are refused. */
@@ -55,6 +57,7 @@ export async function startProtectedMcpServer(
   const asked: string[] = []
   const forbidden = new Set<string>()
   const readers = new Set<string>()
+  const oneApproval = new Set<string>()
   const grants = new Map<string, string[]>()
   let refusedUntil = 0
   let refreshes = 0
@@ -146,6 +149,10 @@ export async function startProtectedMcpServer(
     else await pipeline(Readable.fromWeb(answer.body), response).catch(() => undefined)
   }
 
+  async function withdraw(name: string): Promise<void> {
+    for (const grantId of grants.get(name) ?? []) await (await provider.Grant.find(grantId))?.destroy()
+  }
+
   const answer = provider.callback()
   const server = createServer((request, response) => {
     const path = request.url ?? ''
@@ -155,6 +162,7 @@ export async function startProtectedMcpServer(
       return
     }
     if (path === '/reg' || path === '/token/revocation') asked.push(path)
+    if (path === '/token/revocation') for (const name of oneApproval) void withdraw(name)
     const isOwn = path === '/mcp' || path.startsWith('/interaction/')
     if (!isOwn) return answer(request, response)
     const own = path === '/mcp' ? answerMcp : interact
@@ -167,7 +175,7 @@ export async function startProtectedMcpServer(
     server.listen(port, '127.0.0.1', listening)
   })
   return {
-    ...{ issuer, url, mcp, callers, asked, forbidden, readers },
+    ...{ issuer, url, mcp, callers, asked, forbidden, readers, oneApproval },
     get refreshes() {
       return refreshes
     },
@@ -175,9 +183,7 @@ export async function startProtectedMcpServer(
       // Tokens are dated to the second.
       refusedUntil = Math.floor(Date.now() / 1000) + 1
     },
-    async withdraw(name) {
-      for (const grantId of grants.get(name) ?? []) await (await provider.Grant.find(grantId))?.destroy()
-    },
+    withdraw,
     async [Symbol.asyncDispose]() {
       await mcp.stop()
       server.closeAllConnections()

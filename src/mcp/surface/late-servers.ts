@@ -1,5 +1,5 @@
 /**
- * The servers that did not answer a list in time, in this process. A list asks such a server without waiting for it, so
+ * The servers that did not answer a list in time, in this process. A list asks such a server and hardly waits for it, so
  * that it delays one list and not each. The first answer ends that, and tells the sessions whose lists lack it.
  */
 import type { McpServerRecord } from '../connection.ts'

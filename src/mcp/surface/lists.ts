@@ -6,7 +6,7 @@
  * 2. Only approved offers that this caller may use are listed.
  * 3. A server that is unreachable or breaks the protocol is left out and logged; the rest of the list stands.
  * 4. All servers are asked at once, and none is awaited longer than `longestMilliseconds`. A server that is late is left
- *    out, and not waited for again before it has answered. The caller is then told to list again (`late-servers.ts`).
+ *    out, and hardly waited for again before it has answered. The caller is then told to list again (`late-servers.ts`).
  * 5. A server whose pages never end is left after a number of pages, or at a cursor that it gave before.
  * 6. Of an offer that appears twice on a merged page the first is listed.
  */
@@ -26,6 +26,8 @@ import type { ShownNames } from './shown-offers.ts'
 const enough = 500
 const mostPages = 100
 const longestMilliseconds = 5000
+/** How long a list waits for a server that was late before. */
+const graceMilliseconds = 200
 
 export interface ListKind {
   readonly method: string
@@ -183,14 +185,17 @@ async function pageOrMissing(listing: Listing, server: McpServerRecord, asked: P
   }
 }
 
-/** The page before the signal is aborted; of a server that was late, whatever it answers now comes with the next list. */
+/** The page before the signal is aborted; of a server that was late, before the list has waited `graceMilliseconds`. */
 async function pageInTime(listing: Listing, signal: AbortSignal, position: Position): Promise<Page> {
   const { late, list, session, timeoutMilliseconds = longestMilliseconds } = listing
   const { server } = position
   if (late.has(server)) {
+    const signal = AbortSignal.timeout(timeoutMilliseconds)
+    const asked = pageOf({ list, session, late, signal }, position)
+    asked.then(() => late.answered(server), ignored)
+    const page = await Promise.race([asked, Bun.sleep(graceMilliseconds).then(() => null)])
+    if (page !== null) return page
     late.missed(session, server)
-    const asked = { list, session, late, signal: AbortSignal.timeout(timeoutMilliseconds) }
-    pageOf(asked, position).then(() => late.answered(server), ignored)
     throw new Failure('mcp.server_timeout', { message: 'The MCP server was late before and has not answered since' })
   }
   try {
