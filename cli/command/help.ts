@@ -19,7 +19,7 @@ const settingGroups: readonly (readonly [title: string, names: RegExp])[] = [
   ['PROVIDERS AND CACHE', /^(connect|first_byte|idle|total|plain_http|path|retry|circuit|cache)_/],
   ['MCP', /^mcp_/],
   ['REALTIME', /^realtime_/],
-  ['ESCALATIONS, ALERTS AND DOCTOR', /^(escalation|alert|doctor)_/],
+  ['ESCALATIONS, ALERTS AND CHECKS', /^(escalation|alert|doctor|verify)_/],
   ['LOGS AND TRACES', /^(otlp|trace|log)_/],
 ]
 
