@@ -1,7 +1,7 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
 import { href } from '../../address.ts'
 import { humanize, money, number } from '../../formats.ts'
-import { isObject } from '../../parts/schema-form.tsx'
+import { isObject } from '../../json-object.ts'
 import { Id, Time, UsedBar } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { McpOffers } from './mcp-offers.tsx'

@@ -1,7 +1,7 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
 import type { Event } from '../../api/routes.ts'
 import { fullTime, humanize, money } from '../../formats.ts'
-import { isObject } from '../../parts/schema-form.tsx'
+import { isObject } from '../../json-object.ts'
 
 export interface PolicyResult {
   policy_id: string
