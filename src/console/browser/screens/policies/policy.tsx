@@ -238,8 +238,8 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
         )}
       </form>
       <div class="stack">
-        <DryRun record={record} body={body} chain={forms.chain} />
         {record !== null && <ActivityCard policyId={record.id} name={record.name} />}
+        <DryRun record={record} body={body} chain={forms.chain} />
         {record !== null && hasPermission('events:read') && <Versions record={record} take={take} />}
       </div>
     </div>
