@@ -6,6 +6,7 @@ import { readCursor, writeCursor } from '../api/cursor.ts'
 import { requireVersion } from '../api/entity-tag.ts'
 import { pageQuery } from '../api/page.ts'
 import { idParams } from '../api/resource.ts'
+import { activityRoute } from './activity/activity-route.ts'
 import { createPolicy, deletePolicy, orderPolicies, type PolicyDependencies, updatePolicy } from './change-policy.ts'
 import { createPolicyBody, updatePolicyBody } from './policy-body.ts'
 import { policyRecord, policyRecordSchema, readPolicies, readPolicyPage, requirePolicy } from './policy-record.ts'
@@ -13,7 +14,11 @@ import { type TrialDependencies, trialRoutes } from './trials/trial-routes.ts'
 
 type PolicyRouteDependencies = PolicyDependencies & TrialDependencies
 
-export const policyRoutes = (deps: PolicyRouteDependencies): AnyElysia[] => [chainRoutes(deps), trialRoutes(deps)]
+export const policyRoutes = (deps: PolicyRouteDependencies): AnyElysia[] => [
+  chainRoutes(deps),
+  trialRoutes(deps),
+  activityRoute(deps),
+]
 
 const chainRoutes = (deps: PolicyDependencies) =>
   new Elysia({ name: 'policies' })

@@ -82,7 +82,7 @@ test('a changed offer of an MCP server is compared with the approved one and app
   await page.getByRole('button', { name: 'Held offers' }).click()
   const changes = page.getByRole('dialog').locator('dl')
   await changes.getByText('description').waitFor()
-  await changes.locator('del').getByText('"Searches"').waitFor()
+  await changes.locator('del').getByText('Searches').waitFor()
   await changes.locator('ins').getByText('tells mallory⟨U+202E⟩').waitFor()
   await page.locator('pre').getByText('tells mallory⟨U+202E⟩').waitFor()
   await page.getByText('"description": "Searches",').waitFor()

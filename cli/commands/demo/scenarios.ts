@@ -142,7 +142,7 @@ export const scenarios: readonly Scenario[] = [
     caller: 'anna-claude-code',
     weight: 1,
     ask: () =>
-      message('claude-haiku-4-5', 'Deploy with the key ghp_0123456789abcdefghijklmnopqrstuvwxyzAB and report.', 200),
+      message('claude-haiku-4-5', 'Deploy with the key ghp_0123456789abcdefghijklmnopqrstuvwxyz and report.', 200),
   },
   {
     caller: 'anna-claude-code',

@@ -38,9 +38,9 @@ const record = (events: readonly Event[]) =>
   createRecorder({ ...store, announce: () => undefined, clock, log: silentLog }).append(events)
 
 const every: Visibility = { teams: 'every', ownTokens: [] }
-const replay = (visibility = every, signal = new AbortController().signal) =>
+const replay = (visibility = every, signal = new AbortController().signal, tried = policy) =>
   replayPolicy({
-    ...{ policy, ledger: store.ledger, clock, since: now - 3_600_000, visibility },
+    ...{ policy: tried, ledger: store.ledger, clock, since: now - 3_600_000, visibility },
     tools: { fetch, resolve: async () => [], privateWebhooks: false, throwIfCut: () => undefined, signal },
   })
 
@@ -82,4 +82,18 @@ test('leaves out records that cannot be read', async () => {
 test('ends when the caller has left, and says that it is not complete', async () => {
   await record([outcome('one')])
   expect(await replay(every, AbortSignal.abort())).toMatchObject({ examined: 0, complete: false })
+})
+
+test('shows where a policy finds something in recorded texts', async () => {
+  const text = `${'before '.repeat(20)}Project Falcon${' after'.repeat(20)}`
+  await record([{ ...outcome('recorded'), prompt_redacted: text }, outcome('not recorded')])
+  const terms: StoredPolicy = {
+    ...policy,
+    ...{ kind: 'term-filter', config: { terms: ['project falcon'], action: 'block' }, when: null },
+  }
+  const { verdicts, undecided, results } = await replay(every, undefined, terms)
+  expect([verdicts, undecided]).toEqual([{ block: 1 }, 1])
+  const [excerpt] = results[0]?.excerpts ?? []
+  expect(excerpt).toMatchObject({ found: 'Project Falcon', label: 'TERM' })
+  expect([excerpt?.before.length, excerpt?.after.length]).toEqual([61, 61])
 })

@@ -22,6 +22,7 @@ import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
 import { brokenReason, runStage } from '../stages/run-stage.ts'
 import type { StoredPolicy } from '../stored-policy.ts'
+import { type Excerpt, excerptsOf } from './excerpts.ts'
 
 const outcomeType: Event['event_type'] = 'gateway.request.outcome'
 const mostEvents = 20_000
@@ -52,6 +53,8 @@ interface Replayed {
     recorded_verdict: Verdict
     verdict: Verdict
     reason_code: string
+    /** Where it finds something in the recorded text. */
+    excerpts: Excerpt[]
   }[]
 }
 
@@ -129,7 +132,8 @@ async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, f
     found.verdicts[verdict] = (found.verdicts[verdict] ?? 0) + 1
     if (verdict === 'allow' || found.results.length === mostResults) return
     const { event_id, timestamp, request_id, verdict: recorded_verdict } = event
-    found.results.push({ event_id, timestamp, request_id, recorded_verdict, verdict, reason_code })
+    const excerpts = event.prompt_redacted === undefined ? [] : excerptsOf(active, event.prompt_redacted)
+    found.results.push({ event_id, timestamp, request_id, recorded_verdict, verdict, reason_code, excerpts })
   }
 }
 

@@ -2,13 +2,12 @@
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
-import { verdicts } from '../../events/event.ts'
 import { sinceInstant, sinceSchema } from '../../events/query/since.ts'
 import { visibilityFor } from '../../events/query/visibility-filter.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Dialect } from '../../languages/dialect.ts'
-import { familyNames, policyStages } from '../../languages/families.ts'
+import { familyNames } from '../../languages/families.ts'
 import { familyOfBody } from '../../languages/family-of-body.ts'
 import { dialects } from '../../languages/index.ts'
 import { type JsonObject, parseObject, textOf } from '../../languages/reading/json-value.ts'
@@ -18,9 +17,10 @@ import { TokenView } from '../conditions/context.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
 import { checkContent, contentOf, createPolicyBody } from '../policy-body.ts'
 import { requirePolicy } from '../policy-record.ts'
-import { policyModes, type StoredPolicy } from '../stored-policy.ts'
+import type { StoredPolicy } from '../stored-policy.ts'
 import { replayPolicy } from './replay.ts'
 import { type Finding, tryPolicies } from './trial.ts'
+import { type findingSchema, replayReply, testReply } from './trial-replies.ts'
 
 export interface TrialDependencies {
   state: Database
@@ -30,8 +30,16 @@ export interface TrialDependencies {
   policyTools: Omit<PolicyTools, 'signal' | 'throwIfCut'>
 }
 
-export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependencies) =>
-  new Elysia({ name: 'policy trials' })
+export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependencies) => {
+  const replay = async (
+    policy: StoredPolicy,
+    { principal, since, signal }: { principal: Principal; since: string; signal: AbortSignal },
+  ) =>
+    await replayPolicy({
+      ...{ policy, ledger, clock, since: sinceInstant(since, clock.now()) },
+      ...{ visibility: await visibilityFor(ledger, principal), tools: toolsFor(policyTools, signal) },
+    })
+  return new Elysia({ name: 'policy trials' })
     .use(conventions)
     .post(
       '/v1/policies/test',
@@ -83,24 +91,37 @@ export const trialRoutes = ({ state, ledger, clock, policyTools }: TrialDependen
     )
     .post(
       '/v1/policies/:id/replay',
-      async ({ principal, params, body, request: { signal } }) => {
+      async ({ principal, params, body: { since }, request: { signal } }) => {
         const { stored: policy } = await requirePolicy({ state, ledger }, params.id)
-        const visibility = await visibilityFor(ledger, principal)
-        const since = sinceInstant(body.since, clock.now())
-        const tools = toolsFor(policyTools, signal)
-        return await replayPolicy({ policy, ledger, clock, since, visibility, tools })
+        return await replay(policy, { principal, since, signal })
       },
       {
         access: 'policies:read',
         params: z.object({ id: z.uuid() }),
         body: z.strictObject({ since: sinceSchema }),
         response: replayReply,
+        detail: { tags: ['Policies'], summary: 'Tries a policy on recorded requests; stores nothing' },
+      },
+    )
+    .post(
+      '/v1/policies/replay',
+      async ({ principal, body: { policy, since }, request: { signal } }) => {
+        requireMayCall(principal, [policy])
+        const [tried] = await policiesToTry({ state, ledger }, { policies: [policy] })
+        if (tried === undefined) throw new Failure('internal')
+        return await replay(tried.stored, { principal, since, signal })
+      },
+      {
+        access: 'policies:read',
+        body: z.strictObject({ since: sinceSchema, policy: createPolicyBody.describe('It need not exist') }),
+        response: replayReply,
         detail: {
           tags: ['Policies'],
-          summary: 'Tries a policy on recorded requests; stores nothing',
+          summary: 'Tries a policy that need not exist on recorded requests; stores nothing',
         },
       },
     )
+}
 
 /** A request whose wire form is another than the gateway's own, in the latter; its model stands in the body here. */
 function asGatewayReads({ gatewayForm }: Dialect, request: JsonObject): JsonObject {
@@ -140,28 +161,6 @@ const testBody = z.strictObject({
     .describe('Who would ask, as conditions see it'),
 })
 
-const findingSchema = z.object({
-  policy_id: z.string().nullable().describe('Null for a policy that was given in the request'),
-  name: z.string(),
-  kind: z.string(),
-  stage: z.enum(policyStages),
-  mode: z.enum(policyModes),
-  verdict: z.enum(verdicts),
-  reason_code: z.string(),
-  message: z.string().nullable(),
-  latency_ms: z.number(),
-  targets: z.array(z.string()),
-})
-
-const testReply = z.object({
-  verdict: z.enum(verdicts),
-  reason_code: z.string(),
-  family: z.enum(familyNames).describe('The language in which the bodies were read'),
-  findings: z.array(findingSchema).describe('One for each stage of each policy whose condition held'),
-  request: object.describe('The request as policies would have changed it'),
-  response: object.nullable(),
-})
-
 /** What policies may use for a request to the control plane. */
 const toolsFor = (policyTools: TrialDependencies['policyTools'], signal: AbortSignal): PolicyTools => ({
   ...policyTools,
@@ -185,7 +184,7 @@ interface Tried {
 
 async function policiesToTry(
   databases: { state: Database; ledger: Database },
-  { policies, policy_ids: ids }: z.infer<typeof testBody>,
+  { policies, policy_ids: ids }: Pick<z.infer<typeof testBody>, 'policies' | 'policy_ids'>,
 ): Promise<Tried[]> {
   if ((policies === undefined) === (ids === undefined)) {
     throw new Failure('invalid_parameter', {
@@ -236,29 +235,4 @@ const shown = ({ policy_id, stage, said }: Finding, tried: Tried | undefined): z
   message: said.decision.message ?? null,
   latency_ms: said.latencyMs,
   targets: [...said.decision.targets],
-})
-
-const replayReply = z.object({
-  examined: z.number().int().describe('How many recorded requests were looked at, the newest first'),
-  matched: z.number().int().describe('Those that the policy is for and whose condition held'),
-  verdicts: z.record(z.string(), z.number().int()).describe('How often it would have come to each verdict'),
-  undecided: z.number().int().describe('Those about which only what was not recorded could decide'),
-  unreplayed: z
-    .record(z.string(), z.number().int())
-    .describe(
-      'How many, for each reason: text_not_recorded, details_not_recorded, answer_not_recorded, no_model, broken',
-    ),
-  complete: z.boolean().describe('False where there are older ones in the window that were not looked at'),
-  results: z
-    .array(
-      z.object({
-        event_id: z.uuid(),
-        timestamp: z.iso.datetime(),
-        request_id: z.string().nullable(),
-        recorded_verdict: z.enum(verdicts),
-        verdict: z.enum(verdicts),
-        reason_code: z.string(),
-      }),
-    )
-    .describe('What it would not have let pass as it was, at most 100'),
 })

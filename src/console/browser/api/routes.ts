@@ -15,8 +15,10 @@ import type { SignInWays } from '../../../members/identity-providers/provider-si
 import type { User } from '../../../members/people/user-resource.ts'
 import type { ProgramDecision, ProgramPreview } from '../../../members/programs/program-routes.ts'
 import type { FoundByDoctor } from '../../../operation/findings-routes.ts'
+import type { activityReply } from '../../../policies/activity/activity-reply.ts'
 import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/policy-body.ts'
 import type { PolicyRecord } from '../../../policies/policy-record.ts'
+import type { findingSchema, replayReply, testReply } from '../../../policies/trials/trial-replies.ts'
 import type { shownPriceSchema } from '../../../providers/prices/price-record.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
@@ -85,42 +87,10 @@ export interface Team {
   version: number
 }
 
-export interface Finding {
-  policy_id: string | null
-  name: string
-  kind: string
-  stage: string
-  mode: string
-  verdict: Verdict
-  reason_code: string
-  message: string | null
-  latency_ms: number
-  targets: string[]
-}
-
-export interface Trial {
-  verdict: Verdict
-  reason_code: string
-  findings: Finding[]
-  request: Record<string, unknown>
-  response: Record<string, unknown> | null
-}
-
-export interface Replay {
-  examined: number
-  matched: number
-  verdicts: Record<string, number>
-  undecided: number
-  complete: boolean
-  results: {
-    event_id: string
-    timestamp: string
-    request_id: string | null
-    recorded_verdict: Verdict
-    verdict: Verdict
-    reason_code: string
-  }[]
-}
+export type Finding = z.infer<typeof findingSchema>
+export type Trial = z.infer<typeof testReply>
+export type Replay = z.infer<typeof replayReply>
+export type PolicyActivity = z.infer<typeof activityReply>['policies'][number]
 
 export interface TrialBody {
   policies?: unknown[]
@@ -298,7 +268,11 @@ interface Routes {
   'DELETE /v1/policies/{id}': { params: Id; reply: PolicyRecord }
   'PUT /v1/policies/order': { body: { policy_ids: string[] }; reply: { policy_ids: string[] } }
   'POST /v1/policies/test': { body: TrialBody; reply: Trial }
-  'POST /v1/policies/{id}/replay': { params: Id; body: { since: string }; reply: Replay }
+  'POST /v1/policies/replay': { body: { since: string; policy: unknown }; reply: Replay }
+  'GET /v1/policies/activity': {
+    query: { since: string; until?: string | null; policy_id?: string }
+    reply: z.infer<typeof activityReply>
+  }
   'GET /v1/access-review': {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', ReviewedToken>

@@ -9,6 +9,7 @@ import { useState } from 'preact/hooks'
 import type { JsonSchema } from '../api/description.ts'
 import type { Refusal } from '../api/request.ts'
 import { humanize } from '../formats.ts'
+import { isObject } from '../json-object.ts'
 import { linesOf } from '../lines.ts'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
 import { explained } from './small.tsx'
@@ -313,6 +314,3 @@ function JsonField({ value, set, common, required }: WithCommon) {
   const fault = unreadable ? 'This is not valid JSON' : common.fault
   return <TextArea {...common} hint={hint} fault={fault} value={text} set={take} rows={4} mono required={required} />
 }
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

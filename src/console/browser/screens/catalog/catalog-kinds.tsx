@@ -1,14 +1,17 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
 import { href } from '../../address.ts'
 import { humanize, money, number } from '../../formats.ts'
-import { isObject } from '../../parts/schema-form.tsx'
+import { isObject } from '../../json-object.ts'
 import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
+import { userText } from '../../parts/user-text.tsx'
 import { BudgetUse } from '../budgets/budget-use.tsx'
 import { McpOffers } from './mcp-offers.tsx'
+import { PresetNote } from './preset-note.tsx'
 import { ProviderTest } from './provider-test.tsx'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
 import { SinkState, SinkTest } from './sink-test.tsx'
+import { ProviderHealth } from './target-health.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
@@ -47,7 +50,12 @@ export const catalogKinds: readonly RecordKind[] = [
       name,
       { title: 'Kind', cell: (record) => humanize(text(record, 'kind')) },
       { title: 'Address', cell: (record) => text(record, 'base_url'), from: 'wide' },
-      { title: 'Credential', cell: ({ has_api_key }) => (has_api_key === true ? 'Stored, encrypted' : 'None') },
+      { title: 'Health', cell: (record) => <ProviderHealth name={called(record)} /> },
+      {
+        title: 'Credential',
+        cell: ({ has_api_key }) => (has_api_key === true ? 'Stored, encrypted' : 'None'),
+        from: 'wide',
+      },
       {
         title: 'Unlisted models',
         cell: ({ allow_unlisted_models }) => (allow_unlisted_models === true ? 'Served' : 'No'),
@@ -56,6 +64,7 @@ export const catalogKinds: readonly RecordKind[] = [
       made,
     ],
     action: (record) => <ProviderTest provider={record} name={called(record)} />,
+    note: ({ preset }) => <PresetNote name={preset} />,
   },
   {
     name: 'models',
@@ -70,7 +79,7 @@ export const catalogKinds: readonly RecordKind[] = [
     command: 'gatehouse model create gpt-4o --provider openai --fallback spare/gpt',
     columns: [
       { title: 'Model', cell: ({ id }) => id },
-      { title: 'Provider’s model name', cell: (record) => text(record, 'upstream_model'), from: 'wide' },
+      { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide' },
       { title: 'Families', cell: ({ families }) => list(families), from: 'wider' },
       { title: 'Price', cell: ({ price }) => priceOf(price), right: true },
       { title: 'Fallbacks', cell: ({ fallbacks }) => list(fallbacks), from: 'wide' },
@@ -94,7 +103,7 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'In use', cell: ({ enabled, quarantined }) => serverUse(enabled === true, quarantined === true) },
       made,
     ],
-    action: (record) => <McpOffers server={record} name={called(record)} />,
+    action: (record, again) => <McpOffers server={record} name={called(record)} again={again} />,
   },
   {
     name: 'sinks',
@@ -252,6 +261,22 @@ const serverUse = (enabled: boolean, quarantined: boolean): string =>
 
 const reachOf = ({ url, command }: ListedRecord): string =>
   typeof url === 'string' ? url : isObject(command) ? String(command.program) : '–'
+
+/** Each target of a model, as its provider and its name there; of several also how one is chosen. */
+function Targets({ record: { id, targets, strategy } }: { record: ListedRecord }) {
+  const all = Array.isArray(targets) ? targets.filter(isObject) : []
+  return (
+    <>
+      {all.map(({ provider, upstream_model: name, weight, tier }) => (
+        <div key={`${provider} ${name} ${tier}`}>
+          {userText(`${String(provider)}/${String(name ?? id)}`)}
+          {strategy === 'weighted' && all.length > 1 && <span class="quiet"> {String(weight)} parts</span>}
+        </div>
+      ))}
+      {all.length > 1 && <span class="tag">{humanize(String(strategy))}</span>}
+    </>
+  )
+}
 
 function priceOf(price: unknown): string {
   if (!isObject(price)) return 'From the table'

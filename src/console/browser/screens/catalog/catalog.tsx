@@ -3,7 +3,7 @@ import { PageHeader } from '../../parts/frame.tsx'
 import { Tabs } from '../../parts/tabs.tsx'
 import { catalogKinds } from './catalog-kinds.tsx'
 import { Records } from './records.tsx'
-import { TargetHealth } from './target-health.tsx'
+import { TargetsInUse } from './target-health.tsx'
 
 const tabs = catalogKinds.map(({ name, title }) => [name, title] as const)
 
@@ -16,7 +16,7 @@ export function Catalog() {
       <PageHeader title="Catalog" />
       <Tabs label="Kinds of records" path="/catalog" name="kind" tabs={tabs} shown={kind.name} />
       <Records key={kind.name} kind={kind} />
-      {kind.name === 'providers' && <TargetHealth />}
+      {kind.name === 'providers' && <TargetsInUse />}
     </>
   )
 }

@@ -13,25 +13,33 @@ import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { showToast } from '../../parts/toast.tsx'
 import { showInvisible, UserText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
+import { changedWords, readable } from './changed-words.ts'
 import type { ListedRecord } from './records.tsx'
 
 type Offer = z.infer<typeof offerSchema>
 
 const path = ({ id }: ListedRecord): string => `/v1/catalog/mcp-servers/${encodeURIComponent(id)}/offers`
 
-export function McpOffers({ server, name }: { server: ListedRecord; name: string }) {
+interface OffersProps {
+  server: ListedRecord
+  name: string
+  /** Reads the list of servers anew. */
+  again(): void
+}
+
+export function McpOffers({ server, name, again }: OffersProps) {
   const [open, setOpen] = useState(false)
   return (
     <>
       <button type="button" onClick={() => setOpen(true)}>
         Held offers
       </button>
-      {open && <Held server={server} name={name} close={() => setOpen(false)} />}
+      {open && <Held {...{ server, name, again }} close={() => setOpen(false)} />}
     </>
   )
 }
 
-function Held({ server, name, close }: { server: ListedRecord; name: string; close(): void }) {
+function Held({ server, name, again, close }: OffersProps & { close(): void }) {
   const found = useLoaded(`offers ${server.id}`, (signal) => allOffers(server, signal))
   return (
     <Dialog title={`What ${name} offers without approval`} broad close={close}>
@@ -61,12 +69,44 @@ function Held({ server, name, close }: { server: ListedRecord; name: string; clo
           )
         }}
       </Show>
-      <div class="row end">
+      <div class="row between">
+        <Quarantine
+          server={server}
+          done={() => {
+            again()
+            close()
+          }}
+        />
         <button type="button" onClick={close}>
           Close
         </button>
       </div>
     </Dialog>
+  )
+}
+
+/** Takes the server out of use at every gateway, or back. */
+function Quarantine({ server, done }: { server: ListedRecord; done(): void }) {
+  const quarantined = server.quarantined !== true
+  const { run, busy, refusal } = useAction(
+    () =>
+      request('PATCH', `/v1/catalog/mcp-servers/${encodeURIComponent(server.id)}`, {
+        body: { quarantined },
+        headers: { 'if-match': `"${server.version}"` },
+      }),
+    () => {
+      showToast(quarantined ? 'Under quarantine: every call of it is refused' : 'In use again')
+      done()
+    },
+  )
+  if (!hasPermission('catalog:write')) return <span />
+  return (
+    <div class="stack close">
+      <button type="button" class={quarantined ? 'danger' : ''} disabled={busy} onClick={run}>
+        {quarantined ? 'Put under quarantine' : 'End the quarantine'}
+      </button>
+      {refusal !== null && <ErrorNote refusal={refusal} />}
+    </div>
   )
 }
 
@@ -92,10 +132,13 @@ function Compared({ server, offer, approved, done }: ComparedProps) {
         {humanize(kind)} <UserText>{name}</UserText>
       </h3>
       {offer.changes !== null && <Changes of={offer.changes} />}
-      <div class="pair">
-        <Definition title="Approved" of={approved} none="No definition of this name was approved." />
-        <Definition title="Offered" of={offer} />
-      </div>
+      <details open>
+        <summary>Whole definitions</summary>
+        <div class="pair">
+          <Definition title="Approved" of={approved} none="No definition of this name was approved." />
+          <Definition title="Offered" of={offer} />
+        </div>
+      </details>
       {misfit !== null && <p class="note warn">It cannot be approved: {misfit}</p>}
       {refusal !== null && <ErrorNote refusal={refusal} />}
       {misfit === null && hasPermission('catalog:write') && (
@@ -120,20 +163,27 @@ function Changes({ of }: { of: NonNullable<Offer['changes']> }) {
             <dt>
               <UserText>{place}</UserText>
             </dt>
-            {before !== null && (
-              <dd>
-                <del>{showInvisible(before)}</del>
-              </dd>
-            )}
-            {after !== null && (
-              <dd>
-                <ins>{showInvisible(after)}</ins>
-              </dd>
-            )}
+            <dd>
+              <Difference before={before} after={after} />
+            </dd>
           </div>
         ))}
       </dl>
     </div>
+  )
+}
+
+/** What was taken out and what came in, within the words that stayed. */
+function Difference({ before, after }: { before: string | null; after: string | null }) {
+  const [old, now] = [before, after].map((json) => (json === null ? '' : readable(json)))
+  const { start, before: removed, after: added, end } = changedWords(old ?? '', now ?? '')
+  return (
+    <p class="said">
+      {showInvisible(start)}
+      {removed !== '' && <del>{showInvisible(removed)}</del>}
+      {added !== '' && <ins>{showInvisible(added)}</ins>}
+      {showInvisible(end)}
+    </p>
   )
 }
 

@@ -45,6 +45,8 @@ export interface RecordKind {
   fixed?: readonly string[]
   about: string
   command: string
+  /** What is said below the fields of a new one, by what they hold. */
+  note?(value: JsonObject): ComponentChildren
   /** What can be done with one from the list; `again` reads the list anew. */
   action?(record: ListedRecord, again: () => void): ComponentChildren
 }
@@ -293,6 +295,7 @@ function RecordForm({ kind, record, schema, choices, whole, rest, close, askDele
         {...{ value, set: setValue, choices, refusal }}
       />
       {rest}
+      {record === null && kind.note?.(value)}
       {refusal !== null && record === null && <ErrorNote refusal={refusal} />}
       {refusal !== null && record !== null && (
         <Conflict<ListedRecord>

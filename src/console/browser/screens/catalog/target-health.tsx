@@ -1,30 +1,48 @@
+/** How providers and their targets are, as each gateway process measured it in the last seconds. */
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { TargetHealth } from '../../../../fleet/protocol/wire.ts'
 import { request } from '../../api/request.ts'
 import { ago, milliseconds, number, percent } from '../../formats.ts'
+import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 
-/** A target as one gateway process measured it; the API's description explains each member. */
-interface Target {
-  provider: string
-  model: string
-  upstream_model: string
-  worker: string
-  calls: number
-  error_ratio: number
-  in_flight: number
-  first_byte_p50_ms: number | null
-  first_byte_p95_ms: number | null
-  circuit_open: boolean
-  keys: number
-  keys_resting: number
-  last_error: { at: string; reason: string; status: number | null } | null
+/** A target as one gateway process measured it. */
+type Target = TargetHealth & { worker: string }
+
+/** What was read last, for the column of providers too. */
+const known = signal<readonly Target[]>([])
+
+/** How a provider is, over all its targets: the worst of what was measured. */
+export function ProviderHealth({ name }: { name: string }) {
+  const targets = known.value.filter(({ provider }) => provider === name)
+  if (targets.length === 0) return <span class="quiet">Not called yet</span>
+  const open = targets.some(({ circuit_open }) => circuit_open)
+  const errors = Math.max(...targets.map(({ error_ratio }) => error_ratio))
+  const [verdict, icon] = open
+    ? (['block', 'block'] as const)
+    : errors >= 0.1
+      ? (['rate_limit', 'error'] as const)
+      : (['allow', 'allow'] as const)
+  return (
+    <span class="badge" data-verdict={verdict}>
+      <Icon name={icon} />
+      {open ? 'Circuit open' : errors >= 0.1 ? `${percent(errors)} fail` : 'Healthy'}
+    </span>
+  )
 }
 
 /** How each target is, as each gateway process measured it in the last seconds. */
-export function TargetHealth() {
-  const found = useLoaded('targets', (signal) =>
-    request<{ targets: Target[] }>('GET', '/v1/catalog/targets', { signal }),
+export function TargetsInUse() {
+  const found = useLoaded(
+    'targets',
+    (signal) => request<{ targets: Target[] }>('GET', '/v1/catalog/targets', { signal }),
+    { everyMs: 10_000 },
   )
+  useEffect(() => {
+    known.value = found.value?.targets ?? []
+  }, [found.value])
   return (
     <section class="stack close">
       <h2>Targets in use</h2>

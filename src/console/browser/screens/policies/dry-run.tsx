@@ -1,18 +1,15 @@
 /** What the chain says of a request before and after a change, and what a policy would have said to recorded ones. */
 import { useState } from 'preact/hooks'
-import { href } from '../../address.ts'
-import { api, type Finding, type PolicyRecord, type Replay, type Trial } from '../../api/routes.ts'
+import { api, type Finding, type PolicyRecord, type Trial } from '../../api/routes.ts'
 import { triedFamilies } from '../../families.ts'
-import { countNoun, humanize, milliseconds, number } from '../../formats.ts'
+import { humanize, milliseconds } from '../../formats.ts'
 import { useAction } from '../../parts/dialog.tsx'
 import { SelectField, TextArea } from '../../parts/field.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import type { JsonObject } from '../../parts/schema-form.tsx'
-import { Time } from '../../parts/small.tsx'
-import { Table } from '../../parts/table.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
-import { timeRange } from '../../time-range.ts'
 import { bodyOf } from './policy-body.ts'
+import { Recorded } from './recorded.tsx'
 
 const sample = JSON.stringify(
   { model: 'simulator/echo', messages: [{ role: 'user', content: 'Write to ann@example.com about the transfer' }] },
@@ -97,7 +94,7 @@ export function DryRun(props: Props) {
           <Said title="After" trial={said.after} />
         </div>
       )}
-      {props.record !== null && <Recorded policy={props.record} />}
+      <Recorded body={props.body} />
     </section>
   )
 }
@@ -134,58 +131,3 @@ const FoundBy = ({ finding }: { finding: Finding }) => (
     </span>
   </li>
 )
-
-function Recorded({ policy }: { policy: PolicyRecord }) {
-  const [replay, setReplay] = useState<Replay | null>(null)
-  const { since } = timeRange()
-  const { run, busy, refusal } = useAction(
-    () => api('POST /v1/policies/{id}/replay', { params: { id: policy.id }, body: { since } }),
-    setReplay,
-  )
-  return (
-    <div class="stack close">
-      <h3>Recorded requests</h3>
-      <p class="quiet">The result of the saved policy for the requests of the time range above.</p>
-      <div class="row">
-        <button type="button" disabled={busy} onClick={run}>
-          {busy ? 'Looking…' : 'Replay'}
-        </button>
-      </div>
-      {refusal !== null && <ErrorNote refusal={refusal} />}
-      {replay !== null && (
-        <>
-          <p>
-            Of {countNoun(replay.examined, 'request')} it is for {number(replay.matched)}
-            {replay.undecided > 0 && `; about ${number(replay.undecided)} need their text, which is not stored`}.
-            {!replay.complete && ' Older requests were not examined.'}
-          </p>
-          <div class="row">
-            {Object.entries(replay.verdicts).map(([verdict, count]) => (
-              <span key={verdict} class="tag">
-                {humanize(verdict)} {number(count)}
-              </span>
-            ))}
-          </div>
-          <Table
-            label="Requests it would have changed or refused"
-            rows={replay.results.slice(0, 20)}
-            keyOf={({ event_id }) => event_id}
-            columns={[
-              {
-                title: 'Time',
-                cell: ({ event_id, timestamp }) => (
-                  <a href={href(`/traffic/${event_id}`)}>
-                    <Time at={timestamp} />
-                  </a>
-                ),
-              },
-              { title: 'Was', cell: ({ recorded_verdict }) => <VerdictBadge verdict={recorded_verdict} /> },
-              { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
-            ]}
-            empty={<p class="quiet">It would have allowed every request that can be decided.</p>}
-          />
-        </>
-      )}
-    </div>
-  )
-}

@@ -3,9 +3,9 @@ import { useRef, useState } from 'preact/hooks'
 import { hasQuery, href, queryValue } from '../../address.ts'
 import { everyPage } from '../../api/every-page.ts'
 import type { Refusal } from '../../api/request.ts'
-import { api, type PolicyRecord } from '../../api/routes.ts'
+import { api, type PolicyActivity, type PolicyRecord } from '../../api/routes.ts'
 import { families } from '../../families.ts'
-import { humanize } from '../../formats.ts'
+import { humanize, milliseconds, number } from '../../formats.ts'
 import { Filters } from '../../parts/filters.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
@@ -16,6 +16,7 @@ import { showToast } from '../../parts/toast.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
+import { Bars, foundIn, partOnly, usePolicyActivity } from './activity.tsx'
 
 /** Every policy, in the order of the chain. */
 export const readChain = (signal?: AbortSignal): Promise<PolicyRecord[]> =>
@@ -29,6 +30,7 @@ const isFor = (list: readonly string[] | undefined, wanted: string | null): bool
 
 export function Policies() {
   const found = useLoaded('chain', readChain)
+  const activity = usePolicyActivity()
   const [refusal, setRefusal] = useState<Refusal | null>(null)
   const teams = useTeams()
   const [family, team] = [queryValue('family'), queryValue('team')]
@@ -82,9 +84,11 @@ export function Policies() {
         {shown === undefined ? (
           found.refusal === null && <Skeleton rows={6} />
         ) : (
-          <Chain chain={shown} move={movable ? move : null} />
+          <Chain chain={shown} move={movable ? move : null} activity={activity} />
         )}
       </div>
+      {activity.refusal !== null && <ErrorNote refusal={activity.refusal} retry={activity.reload} />}
+      {activity.value?.complete === false && <p class="small quiet">{partOnly(activity.value.examined)}</p>}
       {hasPermission('policies:write') && !movable && shown !== undefined && (
         <p class="small quiet">Clear the filters to change the order.</p>
       )}
@@ -100,7 +104,13 @@ export function moveItem<Item>(list: readonly Item[], from: number, to: number):
 
 type Move = (from: number, to: number) => Promise<void>
 
-function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | null }) {
+interface ChainProps {
+  chain: readonly PolicyRecord[]
+  move: Move | null
+  activity: ReturnType<typeof usePolicyActivity>
+}
+
+function Chain({ chain, move, activity }: ChainProps) {
   const [dragged, setDragged] = useState<number | null>(null)
   const teams = useTeams()
   if (chain.length === 0) return <NoPolicies />
@@ -122,6 +132,15 @@ function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | n
             </th>
             <th scope="col" class="wide">
               For
+            </th>
+            <th scope="col" class="right">
+              Found
+            </th>
+            <th scope="col" class="right wide">
+              Stopped
+            </th>
+            <th scope="col" class="right wider">
+              Time each
             </th>
             <th scope="col">State</th>
           </tr>
@@ -153,6 +172,7 @@ function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | n
               <td class="wide">{humanize(policy.kind)}</td>
               <td class="wider">{policy.stages.map(humanize).join(', ')}</td>
               <td class="wide">{userText(targetsOf(policy, (id) => teamName(teams, id)))}</td>
+              <ActivityCells activity={activity.value?.byId.get(policy.id)} known={activity.value !== undefined} />
               <td class="nowrap">
                 <PolicyState policy={policy} />
               </td>
@@ -161,6 +181,23 @@ function Chain({ chain, move }: { chain: readonly PolicyRecord[]; move: Move | n
         </tbody>
       </table>
     </section>
+  )
+}
+
+/** Nothing is said until it is known. */
+function ActivityCells({ activity, known }: { activity: PolicyActivity | undefined; known: boolean }) {
+  const none = known ? '0' : '…'
+  return (
+    <>
+      <td class="right">
+        <span class="row tight end">
+          {activity !== undefined && foundIn(activity) > 0 && <Bars activity={activity} />}
+          {activity === undefined ? none : number(foundIn(activity))}
+        </span>
+      </td>
+      <td class="right wide">{activity === undefined ? none : number(activity.stopped)}</td>
+      <td class="right wider">{activity === undefined ? '–' : milliseconds(activity.mean_ms)}</td>
+    </>
   )
 }
 

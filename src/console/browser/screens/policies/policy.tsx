@@ -5,19 +5,24 @@ import { href, navigate, queryValue } from '../../address.ts'
 import { bodySchema, type JsonSchema } from '../../api/description.ts'
 import { api, type PolicyRecord } from '../../api/routes.ts'
 import { humanize } from '../../formats.ts'
+import { isObject } from '../../json-object.ts'
 import { Conflict } from '../../parts/conflict.tsx'
 import { Confirm, useAction } from '../../parts/dialog.tsx'
 import { CheckField, RadioField, TextField } from '../../parts/field.tsx'
 import { PageHeader } from '../../parts/frame.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
-import { type Choices, isObject, type JsonObject, SchemaFields } from '../../parts/schema-form.tsx'
+import { type Choices, type JsonObject, SchemaFields } from '../../parts/schema-form.tsx'
 import { showToast } from '../../parts/toast.tsx'
 import { hasPermission } from '../../session.ts'
 import { recordOptions } from '../catalog/record-options.ts'
 import { onlyChanges } from '../catalog/records.tsx'
+import { ActivityCard } from './activity.tsx'
+import { ChooseKind } from './choose-kind.tsx'
 import { DryRun } from './dry-run.tsx'
 import { PolicyState, readChain } from './policies.tsx'
 import { bodyOf } from './policy-body.ts'
+import { startingPoints } from './starting-points.ts'
+import { Versions } from './versions.tsx'
 import { WhenField } from './when-field.tsx'
 
 interface Forms {
@@ -42,7 +47,8 @@ async function readForms(signal: AbortSignal): Promise<Forms> {
 
 export function NewPolicy() {
   const found = useLoaded('forms', readForms)
-  const kind = queryValue('kind')
+  const start = startingPoints.find(({ name }) => name === queryValue('start'))
+  const kind = start?.body.kind ?? queryValue('kind')
   return (
     <>
       <PageHeader title="New policy" back={['/policies', 'Policies']} />
@@ -51,27 +57,13 @@ export function NewPolicy() {
           kind === null || !forms.kinds.has(kind) ? (
             <ChooseKind kinds={forms.kinds} />
           ) : (
-            <Editor key={kind} kind={kind} record={null} forms={forms} />
+            <Editor key={`${kind} ${start?.name}`} kind={kind} record={null} start={start?.body} forms={forms} />
           )
         }
       </Show>
     </>
   )
 }
-
-const ChooseKind = ({ kinds }: Pick<Forms, 'kinds'>) => (
-  <section class="card stack" aria-label="Policy kind">
-    <h2>Policy kind</h2>
-    <ul class="cards">
-      {[...kinds].map(([kind, { description }]) => (
-        <li key={kind}>
-          <a href={href('/policies/new', { kind })}>{humanize(kind)}</a>
-          <p class="small quiet">{description}</p>
-        </li>
-      ))}
-    </ul>
-  </section>
-)
 
 export function PolicyScreen({ id }: { id: string }) {
   const found = useLoaded(id, (signal) => api('GET /v1/policies/{id}', { params: { id }, signal }))
@@ -130,23 +122,26 @@ export function PolicyScreen({ id }: { id: string }) {
 
 interface EditorProps {
   kind: string
+  /** What a new one begins with; absent: nothing. */
+  start?: JsonObject | undefined
   record: PolicyRecord | null
   forms: Forms
   saved?(record: PolicyRecord): void
   takeTheirs?(record: PolicyRecord): void
 }
 
-function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
+function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) {
   const schema = forms.kinds.get(kind)
   const stages = schema?.properties?.stages?.items?.enum?.map(String) ?? []
   const before = record === null ? {} : bodyOf(record)
   const [body, setBody] = useState<JsonObject>(
-    record === null ? { name: '', kind, stages: stages.slice(0, 1), config: {} } : before,
+    record === null ? (start ?? { name: '', kind, stages: stages.slice(0, 1), config: {} }) : before,
   )
   const set = (name: string) => (value: unknown) => setBody((now) => ({ ...now, [name]: value }))
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version ?? 0)
   const sent = useRef(body)
+  const [taken, setTaken] = useState(0)
   const { run, busy, refusal } = useAction(
     () => {
       sent.current = body
@@ -165,12 +160,19 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
       saved?.(made)
     },
   )
+  /** Puts another version into the form; its fields are made anew, for some keep what is typed. */
+  const take = (version: JsonObject) => {
+    setBody(version)
+    setTaken((times) => times + 1)
+    showToast('The version is in the form. Save it to apply it')
+  }
   if (schema === undefined) return <p class="note warn">This version has no policy kind {kind}.</p>
   const fault = (param: string) => (refusal?.param?.startsWith(param) ? refusal.message : null)
   const chosen = Array.isArray(body.stages) ? body.stages.map(String) : []
   return (
     <div class="sides">
       <form
+        key={taken}
         class="card form"
         onSubmit={(event) => {
           event.preventDefault()
@@ -235,7 +237,11 @@ function Editor({ kind, record, forms, saved, takeTheirs }: EditorProps) {
           </div>
         )}
       </form>
-      <DryRun record={record} body={body} chain={forms.chain} />
+      <div class="stack">
+        {record !== null && <ActivityCard policyId={record.id} name={record.name} />}
+        <DryRun record={record} body={body} chain={forms.chain} />
+        {record !== null && hasPermission('events:read') && <Versions record={record} take={take} />}
+      </div>
     </div>
   )
 }

@@ -1,7 +1,7 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
 import type { Event } from '../../../api/routes.ts'
 import { fullTime, humanize, money } from '../../../formats.ts'
-import { isObject } from '../../../parts/schema-form.tsx'
+import { isObject } from '../../../json-object.ts'
 import { detail, type PolicyResult, policyResults } from './event-details.ts'
 
 /** Why, for the reason codes that the gateway itself gives; others are a policy's own. */
