@@ -103,7 +103,7 @@ function missing({ name, source }: Dimension, { token }: AttributedRequest): Fai
   const ofCaller = source.kind === 'header' || source.kind === 'body_metadata'
   const untrusted = ofCaller && token.metadataTrust !== 'caller'
   const message = untrusted
-    ? `A request must have a value of ${name}, and the token may not name one: set metadata_trust of the token to caller, then send ${sourceWords(source)}`
+    ? `A request must have a value of ${name}, and the token may not name one: use a token that was made with metadata_trust caller, and send ${sourceWords(source)}`
     : `A request must have a value of ${name}: set ${sourceWords(source)}`
   return new Failure('attribution_refused', { message, param: name })
 }
