@@ -101,7 +101,7 @@ function prints(printed: string, expected: string): boolean {
 
 test('the README, the first pages and each policy page have snippets to run', () => {
   const paths = pages.map(({ path }) => path)
-  for (const path of ['README.md', 'first-hour', 'tokens', 'limits-and-budgets', 'policies']) {
+  for (const path of ['README.md', 'first-hour', 'tokens', 'limits-and-budgets', 'attribution', 'policies']) {
     expect(paths).toContain(path)
   }
   expect(paths.filter((path) => path.startsWith('policies/')).length).toBe(16)

@@ -93,3 +93,13 @@ test('creates a consumer group with rates and members, and an access policy with
     { name: 'p', ...both, scope: 'shared', models: ['gpt-*', 'o3'], providers: ['openai'] },
   ])
 })
+
+test('lists the values of a budget, or asks for one', async () => {
+  const shown = { value: 'acme', account: 'budget/b1/0', spend: 1.5, remaining: 3.5, resets_at: null }
+  const answering = recordingControlPlane(() => ({ values: [shown], next_cursor: null }))
+  const terminal = recordingTerminal({ environment: answering.environment })
+  await runCommandLine(budget(terminal), ['values', 'b1', '--value', 'acme & co', '--limit', '5'], terminal)
+  await answering.stop()
+  expect(answering.requests.map(({ target }) => target)).toEqual(['/v1/budgets/b1/values?value=acme+%26+co&limit=5'])
+  expect(terminal.written()).toMatch(/VALUE +SPEND +REMAINING +RESETS AT\nacme +1\.5 +3\.5/)
+})

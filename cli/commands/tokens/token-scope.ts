@@ -50,7 +50,7 @@ export const scopeFlags = {
   'metadata-trust': {
     type: 'enum',
     options: metadataTrusts,
-    description: 'Whether events take metadata from the caller',
+    description: 'Whether what the caller says of itself counts, in headers and metadata of the body',
   },
   'mcp-tools': {
     type: 'enum',

@@ -10,7 +10,7 @@ export function attributeSpend(exchange: Exchange, { worker }: Gateway): void {
   const { request, parsed, workload } = exchange
   exchange.attributed = attribute(dimensions, {
     headers: request.headers,
-    bodyMetadata: parsed?.metadata,
+    body: parsed,
     token: required(exchange.token),
     claims: workload === null ? null : workload.claims,
   })

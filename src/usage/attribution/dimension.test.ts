@@ -15,7 +15,7 @@ const dimension = (members: Partial<Dimension> = {}): Dimension => ({
 })
 const request = (members: Partial<AttributedRequest> = {}): AttributedRequest => ({
   headers: new Headers(),
-  bodyMetadata: undefined,
+  body: null,
   token: { metadata: {}, metadataTrust: 'caller' },
   claims: null,
   ...members,
@@ -39,7 +39,7 @@ test('reads a value from a header, metadata of the body or the token, and a clai
   ]
   const said = request({
     headers: new Headers({ 'X-Customer-Id': 'acme' }),
-    bodyMetadata: { customer: 'globex' },
+    body: { metadata: { customer: 'globex' } },
     token: { metadata: { product: 'search' }, metadataTrust: 'caller' },
     claims: { tenant: 'initech' },
   })
@@ -50,6 +50,15 @@ test('reads a value from a header, metadata of the body or the token, and a clai
     jwt_claim: 'initech',
   })
   expect(attribute(dimensions, request())).toBeNull()
+  const ofForm = request({ body: { 'metadata[customer]': 'globex', model: 'whisper-1' } })
+  expect(attribute(dimensions, ofForm)).toEqual({ body_metadata: 'globex' })
+})
+
+test('reads a header as UTF-8, or as ISO 8859-1 where it is none', () => {
+  const of = (bytes: Buffer) =>
+    attribute([dimension()], request({ headers: new Headers([['x-customer-id', bytes.toString('latin1')]]) }))
+  expect(of(Buffer.from('café ✓'))).toEqual({ customer: 'café ✓' })
+  expect(of(Buffer.from('caf\u00e9', 'latin1'))).toEqual({ customer: 'café' })
 })
 
 test('reads nothing that the caller says for a token that does not trust its caller', () => {
@@ -67,9 +76,14 @@ test('refuses a missing value that is required, and one that is not allowed, too
   expect(refusal([dimension({ required: true })], request()).message).toContain('the header x-customer-id')
   expect(refusal([dimension({ values: new Set(['acme']) })], of('globex')).param).toBe('customer')
   expect(attribute([dimension({ values: new Set(['acme']) })], of('acme'))).toEqual({ customer: 'acme' })
-  const bodyMetadata = { customer: 'a\u0000b' }
   const inBody = dimension({ source: { kind: 'body_metadata', key: 'customer' } })
-  expect(refusal([inBody], request({ bodyMetadata })).message).toContain('control character')
+  for (const customer of ['a\u0000b', 'a\nb', 'a\u0085b', 'a\ud800', '\udc00a']) {
+    expect(refusal([inBody], request({ body: { metadata: { customer } } })).message).toContain('control character')
+  }
+  for (const customer of [['acme'], { id: 'acme' }, null, '']) {
+    expect(attribute([inBody], request({ body: { metadata: { customer } } }))).toBeNull()
+  }
+  expect(attribute([inBody], request({ body: { metadata: { customer: 7 } } }))).toEqual({ customer: '7' })
   expect(refusal([dimension()], of('a'.repeat(201))).message).toContain('longer than 200')
 })
 

@@ -26,8 +26,8 @@ export const mostDimensions = 8
 /** What the values of a request are read from. */
 export interface AttributedRequest {
   readonly headers: { get(name: string): string | null }
-  /** `metadata` of the body, if it has any. */
-  readonly bodyMetadata: unknown
+  /** The body as an object, if it is one. */
+  readonly body: Readonly<Record<string, unknown>> | null
   readonly token: {
     readonly metadata: Readonly<Record<string, string>>
     readonly metadataTrust: 'none' | 'caller'
@@ -53,17 +53,34 @@ export function attribute(dimensions: readonly Dimension[], request: AttributedR
 }
 
 function foundValue({ source: { kind, key } }: Dimension, request: AttributedRequest): string | null {
-  const { headers, bodyMetadata, token, claims } = request
+  const { headers, body, token, claims } = request
   if (kind === 'token_metadata') return textOf(token.metadata, key)
   if (kind === 'jwt_claim') return textOf(claims, key)
   // These are the caller's own words.
   if (token.metadataTrust !== 'caller') return null
-  return kind === 'header' ? headers.get(key) || null : textOf(bodyMetadata, key)
+  if (kind === 'header') return headerText(headers.get(key))
+  // A form writes a member of an object with brackets.
+  return textOf(body?.metadata, key) ?? textOf(body, `metadata[${key}]`)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** A header comes as one character a byte (RFC 9110, 5.5). Bytes that are UTF-8 are read as such. */
+function headerText(value: string | null): string | null {
+  if (value === null || value === '') return null
+  if (!/[\u0080-\u00ff]/.test(value)) return value
+  try {
+    return utf8.decode(Buffer.from(value, 'latin1'))
+  } catch {
+    // It is ISO 8859-1, as older clients write it.
+    return value
+  }
 }
 
 function textOf(object: unknown, key: string): string | null {
   if (typeof object !== 'object' || object === null || !Object.hasOwn(object, key)) return null
   const value: unknown = Reflect.get(object, key)
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   return typeof value === 'string' && value !== '' ? value : null
 }
 
@@ -72,8 +89,9 @@ function requireAllowed({ name, source, values }: Dimension, value: string): voi
     const message = `The value of ${name} is longer than ${longestValue} characters: shorten ${sourceWords(source)}`
     throw new Failure('attribution_refused', { message, param: name })
   }
-  if (/\p{Cc}/u.test(value)) {
-    const message = `The value of ${name} holds a control character: take it out of ${sourceWords(source)}`
+  // Halves of surrogate pairs have no UTF-8: different values would have one digest.
+  if (/\p{Cc}/u.test(value) || !value.isWellFormed()) {
+    const message = `The value of ${name} holds a control character or an incomplete one: take it out of ${sourceWords(source)}`
     throw new Failure('attribution_refused', { message, param: name })
   }
   if (values === null || values.has(value)) return
@@ -85,7 +103,7 @@ function missing({ name, source }: Dimension, { token }: AttributedRequest): Fai
   const ofCaller = source.kind === 'header' || source.kind === 'body_metadata'
   const untrusted = ofCaller && token.metadataTrust !== 'caller'
   const message = untrusted
-    ? `A request must have a value of ${name}, and the token may not name one: set metadata_trust of the token to caller, then send ${sourceWords(source)}`
+    ? `A request must have a value of ${name}, and the token may not name one: use a token that was made with metadata_trust caller, and send ${sourceWords(source)}`
     : `A request must have a value of ${name}: set ${sourceWords(source)}`
   return new Failure('attribution_refused', { message, param: name })
 }

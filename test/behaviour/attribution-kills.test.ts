@@ -1,4 +1,4 @@
-/** Rates of access policies for each value of a dimension: on several workers and hosts, and after a kill. */
+/** Rates and budgets for each value of a dimension: on several workers and hosts, and after a kill. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, createToken, expectAnswer } from '../support/client.ts'
@@ -86,6 +86,47 @@ test('each customer has exactly the rate of the policy, on two workers and anoth
   // Slots that were used are free again after a minute.
   expect(Date.now() - began).toBeLessThan(60_000)
   expect(sum).toEqual({ acme: limit, globex: limit })
+})
+
+test('each customer spends at most a budget for each value, on two workers and another host, through kill -9', async () => {
+  const max_budget = 0.0004
+  const body = { name: 'each', max_budget, window: 'month', scope: { kind: 'token' }, per: 'customer' }
+  const budget = await expectAnswer(
+    await api(gatehouse, '/v1/budgets', { body }),
+    201,
+    z.looseObject({ id: z.string() }),
+  )
+  const token = (await createToken(gatehouse, { metadata_trust: 'caller', bindings: { budget_id: budget.id } }))
+    .token_value
+  const gateways = [gatehouse.gatewayUrl, other.url]
+  const customers = ['acme', 'globex', null] as const
+  const burst = (count: number) =>
+    Promise.all(
+      customers.flatMap((customer) =>
+        Array.from({ length: count }, (_, index) => ask(gateways[index % 2] ?? '', token, customer).catch(() => 0)),
+      ),
+    )
+  const first = burst(30)
+  const pid = gatehouse.gatewayPid()
+  signal(pid, 'SIGKILL')
+  await first
+  await until('the worker is gone', () => !isAlive(pid))
+  await other.restart()
+  await burst(30)
+  const valuesSchema = z.object({ values: z.array(z.looseObject({ value: z.string().nullable(), spend: z.number() })) })
+  await eventually(
+    async () => {
+      const statuses = await burst(10)
+      expect(new Set(statuses)).toEqual(new Set([402]))
+      const { values } = valuesSchema.parse((await api(gatehouse, `/v1/budgets/${budget.id}/values`)).body)
+      expect(values.map(({ value }) => value).toSorted()).toEqual(['acme', 'globex', null])
+      for (const { spend } of values) {
+        expect(spend).toBeGreaterThan(max_budget / 2)
+        expect(spend).toBeLessThanOrEqual(max_budget)
+      }
+    },
+    { withinMs: 40_000 },
+  )
 })
 
 test('with rates for each token, each token has the rate for each customer, and requests without one share it', async () => {
