@@ -57,8 +57,8 @@ async function startServer() {
   }
 }
 
-async function ask(statement: string): Promise<string> {
-  const answer = await fetch(`https://localhost:${port}/`, {
+async function ask(statement: string, database = 'audit'): Promise<string> {
+  const answer = await fetch(`https://localhost:${port}/?database=${database}`, {
     ...{ method: 'POST', body: statement, tls: { ca: authority } },
     headers: { authorization: `Basic ${Buffer.from(login).toString('base64')}` },
   })
@@ -68,13 +68,14 @@ async function ask(statement: string): Promise<string> {
 
 async function makeTable(): Promise<void> {
   const { stdout } = await run(['install', 'clickhouse'])
+  await ask('CREATE DATABASE audit', 'default')
   await ask(stdout)
 }
 
 const rows = async (): Promise<number> => Number(await ask('SELECT count() FROM gatehouse_events FORMAT TSV'))
 
 const environment = (): Record<string, string> => ({
-  SERVICE_EVENTS_URL: `https://localhost:${port}`,
+  SERVICE_EVENTS_URL: `https://localhost:${port}/audit`,
   SERVICE_EVENTS_USER: 'gatehouse',
   SERVICE_EVENTS_PASSWORD: password,
   SERVICE_EVENTS_MOVE_AFTER_SECONDS: '1',
