@@ -23,8 +23,11 @@ const markedSegment = /\{([^}]*)\}/
 /** The path as it is sent. */
 export const withoutMarks = (path: string): string => path.replaceAll(/[{}]/g, '')
 
-/** By the path of a field in a body or a query: where the records that it names are listed. */
-export type References = Readonly<Record<string, string | readonly string[]>>
+/** Where the records are listed that a text names; by a prefix of the text, such as `team:`, where that says which. */
+type Reference = string | readonly string[] | { readonly byPrefix: Readonly<Record<string, string>> }
+
+/** By the path of a field in a body or a query. */
+export type References = Readonly<Record<string, Reference>>
 
 interface Request {
   path: string
@@ -46,9 +49,12 @@ export async function withIds<Given extends Request>(
 ): Promise<Given | null> {
   const path = refusal.status === 404 ? await idsInPath(request.path, refusal, list) : request.path
   const found = new Map<string, string>()
-  for (const [field, collections] of Object.entries(request.references ?? {})) {
+  for (const [field, reference] of Object.entries(request.references ?? {})) {
     for (const text of textsAt(request, field)) {
-      if (!isUuid(text)) found.set(`${field} ${text}`, await idIn([collections].flat(), text, refusal, list))
+      const { prefix, collections } = meant(reference, text)
+      const name = text.slice(prefix.length)
+      if (collections.length === 0 || isUuid(name)) continue
+      found.set(`${field} ${text}`, prefix + (await idIn(collections, name, refusal, list)))
     }
   }
   if (path === request.path && found.size === 0) return null
@@ -66,6 +72,15 @@ export async function withIds<Given extends Request>(
     ...(request.body === undefined ? {} : { body: replaced(request.body, '') }),
     ...(request.query === undefined ? {} : { query: queryOf.parse(replaced(request.query, '')) }),
   }
+}
+
+function meant(reference: Reference, text: string): { prefix: string; collections: readonly string[] } {
+  if (typeof reference === 'string') return { prefix: '', collections: [reference] }
+  if (!('byPrefix' in reference)) return { prefix: '', collections: reference }
+  const [prefix, collection] = Object.entries(reference.byPrefix).find(([each]) => text.startsWith(each)) ?? []
+  return prefix === undefined || collection === undefined
+    ? { prefix: '', collections: [] }
+    : { prefix, collections: [collection] }
 }
 
 const queryOf = z.record(z.string(), z.string().optional())

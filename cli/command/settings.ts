@@ -77,10 +77,14 @@ export function readStructuredFile(path: string): unknown {
   try {
     return parse(readFileSync(path, 'utf8'))
   } catch (error) {
-    const reason =
-      error instanceof Error && 'code' in error
-        ? `${error.code}`
-        : 'not valid, or a name twice, in the format of its name'
-    throw new Failure('usage', { message: `${path} cannot be read: ${reason}`, cause: error })
+    throw new Failure('usage', { message: `${path} cannot be read: ${unreadableBecause(error)}`, cause: error })
   }
+}
+
+/** Why a file cannot be read: the system's code in words, or what its parser says. */
+export function unreadableBecause(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const words = { ENOENT: 'there is no such file', EACCES: 'this user may not read it', EISDIR: 'it is a folder' }[code]
+  if (words !== undefined) return `${code}, ${words}`
+  return code === '' && error instanceof Error ? error.message : code
 }

@@ -66,7 +66,7 @@ export async function connectParts({ settings, clock, newId, log }: ControlPlane
     isSetting: settings.master_key !== undefined,
     dataDirectory: resolve(settings.data),
     everyoneHasSettled: async (fingerprint) =>
-      masterKey.sealsNextForMs >= settlingMs && (await workers.othersHoldNextKey(fingerprint, settlingMs)),
+      masterKey.hasSealedUnder(fingerprint, settlingMs) && (await workers.othersHoldNextKey(fingerprint, settlingMs)),
   })
   const addresses = {
     base: settings.base_url ?? '',

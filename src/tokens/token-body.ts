@@ -41,7 +41,7 @@ export const tokenBindings = z.strictObject({
 
 const expiry = {
   expires_in_seconds: z.number().int().min(60).max(315_360_000).nullish(),
-  expires_at: z.iso.datetime({ offset: true }).nullish(),
+  expires_at: z.iso.datetime({ offset: true, error: 'Write a time as 2030-01-31T12:00:00Z' }).nullish(),
 }
 
 const mcpTools = z

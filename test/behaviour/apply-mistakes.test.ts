@@ -198,6 +198,13 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
     'managed_settings: [{ name: a, settings: {}, team_ids: [x] }]',
     'managed_settings[0].team_ids: is no field: did you mean teams?',
   ],
+  ['nothing in a list', 'teams: [null]', 'f.yaml:1:9: teams[0]: Write an object, not nothing'],
+  [
+    'a number that is too large',
+    budget('scope: { kind: organization }').replace('1,', '99999999999,'),
+    'f.yaml:2:28: budgets[0].max_budget: Write a number up to 9000000',
+  ],
+  ['a merge of no object', 'teams: [{ <<: 3, name: a }]', 'f.yaml: Merge sources must be maps'],
   ['an alias of nothing', 'teams: [*t]\n', 'f.yaml:1:9: No value before it is marked &t, so *t names nothing'],
   [
     'an alias within itself',

@@ -67,6 +67,19 @@ const mistakes: [line: string[], code: number, said: string[]][] = [
   [['gateway', 'delete', 'local', '--yes'], 1, ['Tokens in force are bound to this gateway: revoke them first']],
   [['cache', 'clear', '--model', 'simulator/eco'], 1, ['There is no model "simulator/eco"', 'not_found']],
   [['policy', 'get', 'none', '-o', 'yml'], 2, ['-o takes text, json, yaml: did you mean yaml?']],
+  [['gateway', 'update', 'local', '--spend-owner', 'team:reserch'], 1, ['no team "reserch": did you mean "research"?']],
+  [
+    ['model', 'update', 'simulator/echo', '--fallback', 'nope'],
+    1,
+    ['The catalog lists no model "nope"', 'fallbacks.0'],
+  ],
+  [[...make, ...general, '--expires-at', 'tomorrow'], 1, ['Write a time as 2030-01-31T12:00:00Z', 'expires_at']],
+  [['policy', 'test', '--file', 'no.yaml', '--request', 'r.json'], 2, ['no.yaml cannot be read: ENOENT, there is no']],
+  [['config', 'explain', '--config', '/'], 2, ['/: name the file .yaml, .toml or .json']],
+  [['apply', '-f', '/none.yaml'], 2, ['/none.yaml cannot be read: ENOENT, there is no such file']],
+  [['team', 'add-member', 'reserch', 'owner@localhost'], 1, ['There is no team "reserch": did you mean "research"?']],
+  [['backup', '/none/b', '--data', '/none'], 2, ['/none holds no state.db', '--data']],
+  [['restore', '/none/b', '--data', '/none', '--yes'], 2, ['There is no file /none/b']],
   [['up', '--gateway-listen', 'nowhere'], 2, ['--gateway-listen: Write HOST:PORT']],
 ]
 

@@ -50,13 +50,16 @@ test('two control planes are given the next key, rotate, and then run with it al
 
   await until('all that run have the next key', async () => (await rotate(one)).status === 200)
   for (const plane of [one, other]) {
-    await until('nothing is left under the former key', async () =>
-      JSON.stringify(await state(plane)).includes('"complete"'),
+    await until(
+      'nothing is left under the former key, and nobody has sealed under it for half a minute',
+      async () => JSON.stringify(await state(plane)).includes('"complete"'),
+      { withinMs: 90_000, everyMs: 500 },
     )
   }
   await expect(start()).rejects.toThrow('does not open the secrets')
   const alone = { SERVICE_MASTER_KEY: SERVICE_MASTER_KEY_NEXT }
   one = await replace(one, alone)
+  expect(await state(other)).toMatchObject({ rotation: 'complete' })
   other = await replace(other, alone)
   for (const plane of [one, other])
     expect(await state(plane)).toEqual({ source: 'setting', rotation: 'none', resealed: 0 })

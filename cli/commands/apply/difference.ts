@@ -52,7 +52,8 @@ function differenceOf(field: string, from: unknown, to: unknown, paint: Paint): 
 const fieldText = (field: string, value: unknown): string => (value === null ? '' : yamlOf({ [field]: value }))
 const inLine = (value: unknown): string => printable(JSON.stringify(value ?? null))
 const yamlOf = (value: unknown): string => stringify(value, { lineWidth: 0 })
-const yamlLines = (value: unknown): string[] => yamlOf(value).trimEnd().split('\n').map(printable)
+const yamlLines = (value: Entry): string[] =>
+  Object.keys(value).length === 0 ? [] : yamlOf(value).trimEnd().split('\n').map(printable)
 
 /** `2 created, 1 changed, 3 unchanged`, or what would be. */
 export function summaryOf(steps: readonly Step[], isDone: boolean): string {

@@ -76,12 +76,14 @@ function brokenAlias(document: Document.Parsed): Fault | undefined {
   return found[0]
 }
 
-/** Aliases of aliases can stand for more than memory holds: the library counts them. */
+/** Aliases of aliases can stand for more than memory holds: the library counts them. It knows no place of its errors. */
 function contentOf(document: Document.Parsed, name: string): unknown {
   try {
     return document.toJS()
   } catch (cause) {
-    const message = `${name}: its aliases stand for too much: write less of it by *name`
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const isTooMuch = /alias count/i.test(why)
+    const message = `${name}: ${isTooMuch ? 'its aliases stand for too much: write less of it by *name' : why}`
     throw new Failure('usage', { message, cause })
   }
 }

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { Failure } from '../../../src/failure.ts'
+import { unreadableBecause } from '../../command/settings.ts'
 import { type Source, yamlDocuments } from './documents.ts'
 import { tomlDocument } from './toml-document.ts'
 
@@ -36,8 +37,7 @@ function readBytes(path: string): Uint8Array {
   try {
     return readFileSync(path)
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'it is no file'
-    throw new Failure('usage', { message: `${path} cannot be read: ${reason}`, cause: error })
+    throw new Failure('usage', { message: `${path} cannot be read: ${unreadableBecause(error)}`, cause: error })
   }
 }
 

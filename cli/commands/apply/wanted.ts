@@ -225,6 +225,7 @@ function messageOf(issue: Issue, value: unknown, kind: Kind): string {
   if (issue.code === 'too_small' && issue.origin === 'number') {
     return `Write a number ${issue.inclusive === false ? 'above' : 'from'} ${issue.minimum}`
   }
+  if (issue.code === 'too_big' && issue.origin === 'number') return `Write a number up to ${issue.maximum}`
   return issue.message
 }
 
@@ -237,9 +238,11 @@ const article = (type: string): string =>
     array: 'a list',
     object: 'an object',
     record: 'an object',
+    null: 'nothing',
   })[type] ?? type
 
-const kindOf = (value: unknown): string => (Array.isArray(value) ? 'array' : typeof value)
+const kindOf = (value: unknown): string =>
+  Array.isArray(value) ? 'array' : value === null ? 'null' : value instanceof Date ? 'a date' : typeof value
 
 function choices(values: readonly string[], value: unknown): string {
   const meant = nearest(String(value), values)

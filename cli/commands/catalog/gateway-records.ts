@@ -15,7 +15,9 @@ import { readCount, readList } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 export const gatewayRecords = (terminal: Terminal) => ({
-  ...resourceCommands(gatewayResource, terminal),
+  ...resourceCommands(gatewayResource, terminal, {
+    references: { spend_owner: { byPrefix: { 'team:': '/v1/teams', 'user:': '/v1/users' } } },
+  }),
   delete: () => deleteOf(gatewayResource, terminal),
   bounds: () => bounds(terminal),
 })

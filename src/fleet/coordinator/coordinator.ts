@@ -284,9 +284,7 @@ function receiveSignal(
       registry.applyPeerAcknowledgements(signal.workers)
       break
     case 'next_master_key':
-      if (signal.fingerprint !== masterKey.nextFingerprint || masterKey.sealsNextForMs < signal.sealed_for_ms) {
-        throw new Failure('conflict')
-      }
+      if (!masterKey.hasSealedUnder(signal.fingerprint, signal.sealed_for_ms)) throw new Failure('conflict')
       break
     case 'taken':
       // If the ledger cannot be read, the next write of heartbeats finds the worker's owner.

@@ -7,7 +7,7 @@ import { insert, newStateVersion, query, statement } from '../../store/query.ts'
 import { cacheClears } from '../../store/schema/state/catalog.ts'
 import { stateHead } from '../../store/schema/state/head.ts'
 import { type CatalogDependencies, changeCatalog } from './catalog-change.ts'
-import { isKnownModel } from './known-model.ts'
+import { canBeAskedFor } from './known-model.ts'
 
 const clearBody = z.strictObject({
   model: z
@@ -27,7 +27,7 @@ export const cacheRoutes = (deps: CatalogDependencies) =>
   new Elysia({ name: 'cache' }).use(conventions).post(
     '/v1/catalog/cache/clear',
     async ({ principal, requestId, body: { model } }) => {
-      if (model !== undefined && !(await isKnownModel(deps, model))) {
+      if (model !== undefined && !(await canBeAskedFor(deps.state, model))) {
         throw new Failure('not_found', { param: 'model', message: `There is no model "${model}"` })
       }
       const row = { version: newStateVersion, deleted: 0 }

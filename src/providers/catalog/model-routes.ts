@@ -236,7 +236,7 @@ async function checkReferences(
   if (fallbacks.includes(id)) throw wrong(`fallbacks.${fallbacks.indexOf(id)}`, 'A model cannot fall back to itself')
   for (const [index, fallback] of fallbacks.entries()) {
     if (await holds(state, isThere(models, fallback))) continue
-    throw wrong(`fallbacks.${index}`, 'The catalog lists no such model')
+    throw wrong(`fallbacks.${index}`, `The catalog lists no model "${fallback}"`)
   }
   const there = [
     ...called.map(({ provider_id }) => isThere(providers, provider_id)),

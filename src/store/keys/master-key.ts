@@ -61,19 +61,19 @@ export class MasterKey {
 
   /** Says that two hold the same next key, and nothing else of it; null where there is none. */
   get nextFingerprint(): string | null {
-    if (this.#next === null) return null
-    const derived = deriveKey(Buffer.from(this.#next).toString('base64'), 'gatehouse fingerprint of a master key')
-    return Buffer.from(derived).toString('hex')
+    return this.#next === null ? null : fingerprintOf(this.#next)
+  }
+
+  /** Whether this process has sealed under the key of a fingerprint for so long, or under no other since its start. */
+  hasSealedUnder(fingerprint: string, milliseconds: number): boolean {
+    if (fingerprintOf(this.#current) === fingerprint) return true
+    const sealsNextFor = this.#begunAt === null ? 0 : performance.now() - this.#begunAt
+    return this.nextFingerprint === fingerprint && sealsNextFor >= milliseconds
   }
 
   /** Whether new values are sealed under the next key. */
   get rotationBegun(): boolean {
     return this.#begunAt !== null
-  }
-
-  /** For how many milliseconds this process has sealed under the next key. */
-  get sealsNextForMs(): number {
-    return this.#begunAt === null ? 0 : performance.now() - this.#begunAt
   }
 
   /** Whether something may still be under a former key. */
@@ -116,6 +116,11 @@ export class MasterKey {
     const others = [this.#next, this.#former].filter((key) => key !== null)
     return unseal(others.find((key) => opens(key, sealed, context)) ?? this.#current, sealed, context)
   }
+}
+
+function fingerprintOf(key: Uint8Array): string {
+  const derived = deriveKey(Buffer.from(key).toString('base64'), 'gatehouse fingerprint of a master key')
+  return Buffer.from(derived).toString('hex')
 }
 
 function opens(key: Uint8Array, sealed: string, context: string): boolean {

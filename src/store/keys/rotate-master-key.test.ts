@@ -188,8 +188,7 @@ test('with keys of settings, is complete only when every control plane has seale
   const [one, other] = [await started(keys), await started(keys)]
   const rotation = new KeyRotation({
     ...{ ledger: store.ledger, masterKey: one.masterKey, isSetting: true, dataDirectory: store.directory, randomBytes },
-    everyoneHasSettled: async (fingerprint) =>
-      other.masterKey.nextFingerprint === fingerprint && other.masterKey.sealsNextForMs > 0,
+    everyoneHasSettled: async (fingerprint) => other.masterKey.hasSealedUnder(fingerprint, 0.001),
   })
   await rotation.begin(everyone)
   for (let round = 0; round < 4; round++) await rotation.step()
@@ -201,6 +200,7 @@ test('with keys of settings, is complete only when every control plane has seale
   expect(rotation.state().state).toBe('complete')
   const next = await started({ master_key: keys.master_key_next })
   expect(await openSecret(store.ledger, next.masterKey, 'late')).toBe('by the other')
+  expect(next.masterKey.hasSealedUnder(one.masterKey.nextFingerprint ?? '', 30_000)).toBe(true)
 })
 
 test('does not end while a change is pending that may bring a value under the former key', async () => {

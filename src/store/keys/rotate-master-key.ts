@@ -117,8 +117,9 @@ export class KeyRotation {
     this.#resealed += left
     this.#cleanRounds = left === 0 && !isPending ? this.#cleanRounds + 1 : 0
     if (this.#cleanRounds < 2) return
-    if (isSetting) this.#hasSettled = await everyoneHasSettled(fingerprint)
-    else this.#replaceFile()
+    if (!isSetting) this.#replaceFile()
+    // A control plane that runs with the next key alone asks nobody any more.
+    else if (!this.#hasSettled) this.#hasSettled = await everyoneHasSettled(fingerprint)
   }
 
   async #lookForLateValues(): Promise<void> {
