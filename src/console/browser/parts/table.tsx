@@ -74,7 +74,7 @@ export function Table<Row>(props: TableProps<Row>) {
                 onClick={(event) => to !== undefined && openRow(event, to)}
               >
                 {choice !== undefined && (
-                  <td>
+                  <td style={{ minWidth: 0 }}>
                     <ChooseOne row={row} name={keyOf(row)} choice={choice} />
                   </td>
                 )}
