@@ -12,6 +12,7 @@ import { tokens as ledgerTokens, sourceAccounts } from '../store/schema/ledger/t
 import { accounts as stateAccounts } from '../store/schema/state/limits.ts'
 import { tokens as stateTokens } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
+import { keptMetadata } from '../usage/attribution/token-metadata.ts'
 import type { TokenScope } from './scope.ts'
 
 export type StoredToken = typeof ledgerTokens.$inferSelect
@@ -102,9 +103,9 @@ export function insertToken(token: Omit<StoredToken, 'version'>, only: StateOnly
     ownerId: token.ownerId,
     rotatedAt: token.rotatedAt,
     revokedAt: token.revokedAt,
-    metadata: token.metadata,
   }
-  const state = statement(insert(stateTokens).values({ ...shared, ...only, version: newStateVersion }))
+  const metadata = keptMetadata(token.metadata)
+  const state = statement(insert(stateTokens).values({ ...shared, ...only, metadata, version: newStateVersion }))
   const row = statement(insert(ledgerTokens).values({ ...token, version: ledgerVersion }))
   return { state, ledger: [row, ...drawOnSources(token.id, only.accountIds)] }
 }

@@ -8,6 +8,7 @@ import type { Propagation } from '../../store/propagation.ts'
 import { condition, hasRow, newStateVersion, statement, update } from '../../store/query.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
+import { keptMetadata } from '../../usage/attribution/token-metadata.ts'
 import { type Actor, scopeDetails, tokenEvent } from '../creation/minting.ts'
 import { scopeAsked } from '../creation/narrow-scope.ts'
 import { widenedField } from '../creation/narrowing.ts'
@@ -89,7 +90,7 @@ async function write(
     state: [
       statement(
         update(stateTokens)
-          .set({ ...columns, metadata, eventTeamId, version: newStateVersion })
+          .set({ ...columns, metadata: keptMetadata(metadata), eventTeamId, version: newStateVersion })
           .where(eq(stateTokens.id, token.id)),
       ),
       ...(limitsChanged ? limitAccount(only.accountIds[0] ?? null, scope) : []),

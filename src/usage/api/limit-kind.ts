@@ -18,6 +18,7 @@ import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import type { Row, Statement } from '../../store/statement.ts'
 import { mostDimensions } from '../attribution/dimension.ts'
 import { type dimensionFields, dimensionResource } from '../attribution/dimension-resource.ts'
+import { keepMetadataOf } from '../attribution/token-metadata.ts'
 import type { SumsOfValues } from '../attribution/value-accounts.ts'
 import { maxAmount } from '../lease/lease.ts'
 import type { BudgetWindow } from '../limits.ts'
@@ -74,6 +75,12 @@ export interface LimitKind<Fields, Shown> extends StoredKind {
   inUse: ((id: string, now: number) => InUse) | null
   /** What else gateways and control planes must read again when a record changes. */
   touches?(id: string): Statement[]
+  /** What a change writes besides: `after` are the fields of its body, null for a deletion; `before` null for a new one. */
+  follows?(
+    ledger: Database,
+    before: Row | null,
+    after: Fields | null,
+  ): Promise<{ state: Statement[]; ledger: Statement[] }>
 }
 
 const given = (columns: Record<string, string | number | null | undefined>): Columns =>
@@ -322,6 +329,12 @@ export const dimensionKind: LimitKind<z.infer<typeof dimensionFields>, z.infer<t
     },
     ofState: or(...limitsPer.map(({ table }) => hasRow(table, isPer(table, id)))) ?? sql`false`,
   }),
+  async follows(ledger, before, after) {
+    const was = before?.sourceKind === 'token_metadata' ? String(before.sourceKey) : null
+    const source = after?.source
+    const left = source === undefined && after !== null ? was : source?.kind === 'token_metadata' ? source.key : null
+    return await keepMetadataOf(ledger, was === left ? [] : [was, left].flatMap((key) => key ?? []))
+  },
   // They are read with `max_values` of their dimension (store/limit-rows.ts).
   touches: (id) =>
     limitsPer.map(({ table }) => statement(update(table).set({ version: newStateVersion }).where(isPer(table, id)))),

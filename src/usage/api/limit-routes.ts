@@ -104,11 +104,12 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
     const { name, ...fields } = body
     await kind.check(body, deps)
     const id = deps.newId()
+    const more = await kind.follows?.(deps.ledger, null, body)
     await deps.recorder.change({
       claim: claimOf(kind, name, id),
       event: eventOf(deps, kind, call, { type: 'catalog.created', id, name, details: fields }),
-      state: [addLimit(kind, id, { ...kind.columns(body), name })],
-      ledger: [addName({ id, kind: kind.kind, name, createdAt: deps.clock.now() })],
+      state: [addLimit(kind, id, { ...kind.columns(body), name }), ...(more?.state ?? [])],
+      ledger: [addName({ id, kind: kind.kind, name, createdAt: deps.clock.now() }), ...(more?.ledger ?? [])],
     })
     return await answer(deps, kind, id)
   },
@@ -121,12 +122,13 @@ const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<F
     const inUse = kind.inUse?.(id, deps.clock.now())
     const message = await inUse?.found(deps)
     if (message != null) throw new Failure('conflict', { message })
+    const more = await kind.follows?.(deps.ledger, row, null)
     await deps.recorder.change({
       event: eventOf(deps, kind, call, { type: 'catalog.deleted', id, name: named.name, details: {} }),
       // A token may have come to name it meanwhile; the state has every token, in the transaction of the change.
       guard: condition(and(isAsRead(kind, id, Number(row.version)), inUse && not(inUse.ofState))),
-      state: [changeLimit(kind, id, { deleted: 1 })],
-      ledger: [dropName(id)],
+      state: [changeLimit(kind, id, { deleted: 1 }), ...(more?.state ?? [])],
+      ledger: [dropName(id), ...(more?.ledger ?? [])],
     })
     return recordOf(kind, named, row, await readBooked(deps, kind, [row]), deps.clock.now())
   },
@@ -144,6 +146,8 @@ async function updateLimit<Fields, Shown>(
   const { named, row } = await requireLimit(deps, kind, id)
   requireVersion(call.headers, Number(row.version))
   await kind.check(body, deps)
+  const more = await kind.follows?.(deps.ledger, row, body)
+  const touched = [...(kind.touches?.(id) ?? []), ...(more?.state ?? [])]
   await deps.recorder.change({
     event: eventOf(deps, kind, call, {
       type: 'catalog.updated',
@@ -153,8 +157,8 @@ async function updateLimit<Fields, Shown>(
     }),
     claim: name === undefined || name === named.name ? undefined : claimOf(kind, name, id),
     guard: condition(isAsRead(kind, id, Number(row.version))),
-    state: [changeLimit(kind, id, { ...kind.columns(body), name: name ?? named.name }), ...(kind.touches?.(id) ?? [])],
-    ledger: name === undefined ? [] : [changeName(id, name)],
+    state: [changeLimit(kind, id, { ...kind.columns(body), name: name ?? named.name }), ...touched],
+    ledger: [...(name === undefined ? [] : [changeName(id, name)]), ...(more?.ledger ?? [])],
   })
   return { row, shown: await answer(deps, kind, id) }
 }

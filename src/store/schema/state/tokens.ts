@@ -14,7 +14,7 @@ export const tokens = sqliteTable(
     accountIds: list('account_ids').notNull(),
     ...tokenLimits,
     ...versioned,
-    /** Dimensions of attribution may take their values from it. */
+    /** The entries that dimensions of attribution read (usage/attribution/token-metadata.ts). */
     metadata: text('metadata', { mode: 'json' }).$type<Readonly<Record<string, string>>>().notNull().default({}),
   },
   (table) => [versionIndex('tokens', table.version)],

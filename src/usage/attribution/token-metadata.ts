@@ -1,0 +1,54 @@
+/**
+ * What the state keeps of the metadata of tokens. The hosts of all gateways have the state, so it holds only the
+ * entries that dimensions of attribution read. The ledger has all of them.
+ *
+ * SQL text: members of JSON objects, chosen by a table of the same transaction.
+ */
+import { inArray, type SQL, sql } from 'drizzle-orm'
+import { changeVersion } from '../../events/recorder.ts'
+import type { Database } from '../../store/open.ts'
+import { newStateVersion, query, statement, update } from '../../store/query.ts'
+import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
+import { attributionDimensions as dimensions } from '../../store/schema/state/limits.ts'
+import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
+import type { Statement } from '../../store/statement.ts'
+
+type Metadata = Readonly<Record<string, string>>
+
+const keptKeys = sql`(select ${dimensions.sourceKey} from ${dimensions}
+  where ${dimensions.sourceKind} = 'token_metadata' and ${dimensions.deleted} = 0)`
+
+/** The entries of a token's metadata that the state keeps, chosen by the dimensions that there are when it is written. */
+export const keptMetadata = (metadata: Metadata): SQL<Metadata> =>
+  sql`(select json_group_object(key, value) from json_each(${JSON.stringify(metadata)}) where key in ${keptKeys})`
+
+const tokensAtOnce = 500
+
+/**
+ * Statements behind the change of a dimension that reads one of these keys: its entries come into the state, or leave
+ * it. A token that is made while the dimension is declared has its entry from its next change on.
+ */
+export async function keepMetadataOf(ledger: Database, keys: readonly string[]) {
+  const state: Statement[] = []
+  const followed: Statement[] = []
+  if (keys.length === 0) return { state, ledger: followed }
+  const { id, metadata } = ledgerTokens
+  const rows = await query(ledger)
+    .select({ id, metadata })
+    .from(ledgerTokens)
+    .where(
+      sql`exists (select 1 from json_each(${metadata}) where key in (select value from json_each(${JSON.stringify(keys)})))`,
+    )
+  for (let from = 0; from < rows.length; from += tokensAtOnce) {
+    const some = rows.slice(from, from + tokensAtOnce)
+    const ids = some.map((row) => row.id)
+    const all = JSON.stringify(Object.fromEntries(some.map((row) => [row.id, row.metadata])))
+    const kept = sql<Metadata>`(select json_group_object(entry.key, entry.value)
+      from json_each(${all}) as token, json_each(token.value) as entry
+      where token.key = ${stateTokens.id} and entry.key in ${keptKeys})`
+    const changed = update(stateTokens).set({ metadata: kept, version: newStateVersion })
+    state.push(statement(changed.where(inArray(stateTokens.id, ids))))
+    followed.push(statement(update(ledgerTokens).set({ version: changeVersion }).where(inArray(id, ids))))
+  }
+  return { state, ledger: followed }
+}
