@@ -70,11 +70,28 @@ test('shows every verdict, touches nothing of a real installation, and ends with
     },
     { withinMs: 60_000 },
   )
+  await eventually(
+    async () => {
+      const read = expectAnswer(
+        await api(installed, '/v1/events/series?since=15m&by=reason&verdict=block'),
+        200,
+        totals,
+      )
+      const reasons = read.totals.map(({ key }) => key)
+      expect(reasons.toSorted()).toEqual(['policy.secrets', 'policy.term_filter'])
+    },
+    { withinMs: 60_000 },
+  )
   const budgets = z.looseObject({
     budgets: z.array(z.looseObject({ current_spend: z.number(), max_budget: z.number() })),
   })
-  const limits = expectAnswer(await api(installed, '/v1/budgets'), 200, budgets).budgets
-  expect(limits.some((budget) => budget.current_spend >= 0.95 * budget.max_budget)).toBe(true)
+  await eventually(
+    async () => {
+      const limits = expectAnswer(await api(installed, '/v1/budgets'), 200, budgets).budgets
+      expect(limits.some((budget) => budget.current_spend >= 0.95 * budget.max_budget)).toBe(true)
+    },
+    { withinMs: 60_000 },
+  )
   expect(stderr()).toBe('')
   child.kill('SIGINT')
   expect(await child.exited).toBe(0)

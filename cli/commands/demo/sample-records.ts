@@ -62,7 +62,7 @@ export async function makeSampleRecords(api: Api, standIn: StandIn): Promise<Sam
   return {
     secrets: await makeTokens(api, teams, users),
     tightened: [
-      { id: budgets.support, usedShare: 0.5 },
+      { id: budgets.support, usedShare: 0.42 },
       { id: budgets.research, usedShare: 1 },
     ],
   }

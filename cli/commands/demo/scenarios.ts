@@ -39,6 +39,9 @@ const message = (model: string, text: string, most: number, headers = {}): Ask =
 /** How often the team Support asks what costs money: its budget is then nearly used up, and stays so. */
 const supportAsks = 40
 
+/** In the form of a key of GitHub; in two parts, so that no scanner of sources takes it for one. */
+const inventedKey = `ghp_${'x7Kq2LmV9sTbR4wYzP1dNc8HfJ3gAeU5oZiQ'}`
+
 /** Three working sessions of a coding agent, one after the other. */
 const sessionOf = (number: number): string => `d3a0${Math.floor(number / 40) % 3}b1c-5e0f-4a7d-9c21-7f0e4b8a6d10`
 
@@ -83,7 +86,7 @@ export const scenarios: readonly Scenario[] = [
     ask: (chance) => message('claude-sonnet-4-5', chance.one(questions), chance.between(60, 300)),
   },
   {
-    // Costs nothing: the team goes on when its budget is nearly used up.
+    // Costs next to nothing: the team goes on when its budget is nearly used up.
     caller: 'support-copilot',
     weight: 6,
     ask: (chance) => chat('simulator/lorem', chance.one(questions), chance.between(30, 120)),
@@ -140,9 +143,8 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     caller: 'anna-claude-code',
-    weight: 1,
-    ask: () =>
-      message('claude-haiku-4-5', 'Deploy with the key ghp_0123456789abcdefghijklmnopqrstuvwxyz and report.', 200),
+    weight: 2,
+    ask: () => message('claude-haiku-4-5', `Deploy with the key ${inventedKey} and report.`, 200),
   },
   {
     caller: 'anna-claude-code',

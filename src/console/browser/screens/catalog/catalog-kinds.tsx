@@ -1,6 +1,6 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
 import { href } from '../../address.ts'
-import { humanize, money, number } from '../../formats.ts'
+import { humanize, money, number, percent } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
@@ -265,14 +265,20 @@ const reachOf = ({ url, command }: ListedRecord): string =>
 /** Each target of a model, as its provider and its name there; of several also how one is chosen. */
 function Targets({ record: { id, targets, strategy } }: { record: ListedRecord }) {
   const all = Array.isArray(targets) ? targets.filter(isObject) : []
+  const weights = all.reduce((sum, { weight }) => sum + (numberOf(weight) ?? 0), 0)
   return (
     <>
-      {all.map(({ provider, upstream_model: name, weight, tier }) => (
-        <div key={`${provider} ${name} ${tier}`}>
-          {userText(`${String(provider)}/${String(name ?? id)}`)}
-          {strategy === 'weighted' && all.length > 1 && <span class="quiet"> {String(weight)} parts</span>}
-        </div>
-      ))}
+      {all.map(({ provider, upstream_model, weight, tier }) => {
+        const name = String(upstream_model ?? id)
+        return (
+          <div key={`${provider} ${name} ${tier}`}>
+            {userText(name.startsWith(`${provider}/`) ? name : `${provider}/${name}`)}
+            {strategy === 'weighted' && all.length > 1 && (
+              <span class="quiet"> {percent((numberOf(weight) ?? 0) / Math.max(1, weights))}</span>
+            )}
+          </div>
+        )
+      })}
       {all.length > 1 && <span class="tag">{humanize(String(strategy))}</span>}
     </>
   )
