@@ -34,7 +34,12 @@ async function startDemo(flags: readonly string[], environment: Record<string, s
     },
     { withinMs: 60_000 },
   )
-  return { child, ready, stderr }
+  const end = async () => {
+    child.kill('SIGINT')
+    return await child.exited
+  }
+  // A test that fails ends it all the same.
+  return { ready, stderr, end, [Symbol.asyncDispose]: async () => void (await end()) }
 }
 
 const totals = z.looseObject({
@@ -44,12 +49,13 @@ const totals = z.looseObject({
 test('shows every verdict, touches nothing of a real installation, and ends without a trace', async () => {
   const real = join(temporaryDirectory(), 'real')
   mkdirSync(real)
-  const { child, ready, stderr } = await startDemo(['--requests', '400', '--rate', '20'], {
+  await using started = await startDemo(['--requests', '400', '--rate', '20'], {
     SERVICE_DATA: real,
     SERVICE_API_TOKEN: `gth_${'0'.repeat(36)}`,
     OPENAI_API_KEY: 'sk-a-real-key',
     GROQ_API_KEY: 'gsk-a-real-key',
   })
+  const { ready, stderr } = started
   const installed = { baseUrl: ready.base_url, adminToken: ready.admin_token }
   const { email, password } = ready
   expect((await api(installed, '/v1/auth/login', { token: null, body: { email, password } })).status).toBe(200)
@@ -93,8 +99,7 @@ test('shows every verdict, touches nothing of a real installation, and ends with
     { withinMs: 60_000 },
   )
   expect(stderr()).toBe('')
-  child.kill('SIGINT')
-  expect(await child.exited).toBe(0)
+  expect(await started.end()).toBe(0)
   expect(existsSync(ready.data)).toBe(false)
   expect(readdirSync(real)).toEqual([])
 })
@@ -109,8 +114,7 @@ test('refuses a directory that holds something', async () => {
 
 test('keeps a directory that was named', async () => {
   const data = join(temporaryDirectory(), 'kept')
-  const { child } = await startDemo(['--data', data, '--requests', '160'])
-  child.kill('SIGINT')
-  expect(await child.exited).toBe(0)
+  await using started = await startDemo(['--data', data, '--requests', '160'])
+  expect(await started.end()).toBe(0)
   expect(readdirSync(data)).toContain('state.db')
 })

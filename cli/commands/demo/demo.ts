@@ -168,6 +168,6 @@ async function announceDemo({ served, password, kept, json, terminal }: Announce
     ['  gateway', gatewayUrl],
   ]
   await terminal.write(
-    `A demonstration with sample data is ready. Its providers are stand-ins on this host.\n\n${columns(places)}\n\n${end}\n`,
+    `A demonstration with sample data is ready. Its providers are stand-ins on this host.\n\n${columns(places)}\n${end}\n`,
   )
 }
