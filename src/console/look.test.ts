@@ -17,7 +17,8 @@ test('every class that is given a look is one that a screen uses', async () => {
   const words = new Set(quoted.match(/[a-z][a-z0-9-]*/g))
   const named = new Set([...css.matchAll(/\.([a-z][a-z0-9-]*)(?=[^{}]*\{)/g)].map(([, name = '']) => name))
   expect(named.size).toBeGreaterThan(50)
-  expect([...named].filter((name) => !words.has(name))).toEqual([])
+  // Those of the chart library begin with u-.
+  expect([...named].filter((name) => !words.has(name) && !name.startsWith('u-'))).toEqual([])
 })
 
 test('every stylesheet is part of the look', async () => {

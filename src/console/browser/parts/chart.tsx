@@ -5,7 +5,6 @@
  */
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
-import './chart.css'
 import { isDark } from '../preferences.ts'
 import { userText } from './user-text.tsx'
 

@@ -133,7 +133,7 @@ ALTER TABLE `tokens` ADD `mcp_tools` text DEFAULT 'listed' NOT NULL;
 INSERT INTO `alerts` (`id`, `name`, `condition`, `config`, `created_at`) VALUES
 	('00000000-0000-7000-8000-000000000001', 'Many requests are refused', 'refusals', '{"severity":"critical"}', cast(unixepoch('subsec') * 1000 as integer)),
 	('00000000-0000-7000-8000-000000000002', 'A provider fails', 'error_rate', '{"severity":"critical"}', cast(unixepoch('subsec') * 1000 as integer)),
-	('00000000-0000-7000-8000-000000000003', 'A budget is used up', 'budget_share', '{}', cast(unixepoch('subsec') * 1000 as integer)),
+	('00000000-0000-7000-8000-000000000003', 'A budget is being used up', 'budget_share', '{}', cast(unixepoch('subsec') * 1000 as integer)),
 	('00000000-0000-7000-8000-000000000004', 'The spend is unusual', 'spend_rate', '{}', cast(unixepoch('subsec') * 1000 as integer)),
 	('00000000-0000-7000-8000-000000000005', 'A provider charged more than its list price allows', 'bound_violated', '{}', cast(unixepoch('subsec') * 1000 as integer)),
 	('00000000-0000-7000-8000-000000000006', 'A request waits for a person', 'escalation_waiting', '{}', cast(unixepoch('subsec') * 1000 as integer)),

@@ -6,7 +6,7 @@
  * wrong. Notices, such as a token that expires soon, are listed and change nothing.
  */
 import type { Alert, Budget, Firing, FoundByDoctor, Series } from '../../api/routes.ts'
-import { money, number, percent } from '../../formats.ts'
+import { ago, money, number, percent } from '../../formats.ts'
 
 export type Standing = 'healthy' | 'degraded' | 'refusing'
 
@@ -58,7 +58,7 @@ export function causesOf(read: Read, wordsOf: (reason: string) => string, now: n
     ...read.workers.flatMap((worker) => ofWorker(worker, read.workers, now)),
     ...read.findings.map(ofFinding),
     ...read.firings.map(ofFiring),
-    ...read.tokenAlerts.map(ofToken),
+    ...read.tokenAlerts.map((alert) => ofToken(alert, now)),
   ].toSorted((left, right) => order.indexOf(left.level) - order.indexOf(right.level))
 }
 
@@ -165,13 +165,17 @@ const ofFiring = ({ alert, about, severity, fired_at }: Firing): Cause => ({
   since: fired_at,
 })
 
-const ofToken = ({ condition, token_id, name, at }: Alert): Cause => ({
-  level: 'notice',
-  what: `The token ${name} ${tokenWords[condition]}`,
-  todo: 'Open the token',
-  to: { path: `/tokens/${token_id}` },
-  since: at,
-})
+function ofToken({ condition, token_id, name, at }: Alert, now: number): Cause {
+  const isAhead = at !== null && Date.parse(at) > now
+  const what = `The token ${name} ${condition === 'expiring' && isAhead ? `expires ${ago(at, now)}` : tokenWords[condition]}`
+  return {
+    level: 'notice',
+    what,
+    todo: 'Open the token',
+    to: { path: `/tokens/${token_id}` },
+    since: isAhead ? null : at,
+  }
+}
 
 /** What a token's own alerts say. */
 export const tokenWords: Readonly<Record<Alert['condition'], string>> = {

@@ -13,7 +13,6 @@ import { detail, numberDetail, type PolicyResult } from './event-details.ts'
 import { useNames } from './exchange-names.ts'
 import { gatewayReasons } from './exchange-story.ts'
 import { type Step, timelineOf } from './timeline.ts'
-import './steps.css'
 
 export type NameOf = (policyId: string) => string | null
 
