@@ -6,7 +6,7 @@ import { ProviderRefusal } from '../members/identity-providers/provider-refusal.
 import { recordChange } from '../members/member-event.ts'
 import { sessionPrincipal } from '../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../members/sessions/session.ts'
-import { type Attempt, beginAttempt } from './connection-attempt.ts'
+import { type Attempt, connectionAttempts } from './connection-attempt.ts'
 import { connectionEvent } from './connection-event.ts'
 import { createCurrentTokens } from './current-token.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
@@ -40,7 +40,7 @@ export async function beginConnection(
   const before = more === null ? null : await findConnection(dependencies.ledger, { userId, serverId: server.id })
   const scope = more === null ? usual : union([before?.scope ?? usual, more])
   const client = await upstreamClient(dependencies, server, authorizationServer, fetch)
-  const { attempt, cookie } = beginAttempt(dependencies, {
+  const { attempt, cookie } = connectionAttempts.begin(dependencies, {
     ...{ serverId: server.id, userId, url: server.url, issuer: authorizationServer.issuer },
     ...{ resource, scope, clientId: client.clientId },
   })

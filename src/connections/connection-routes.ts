@@ -18,7 +18,7 @@ import { ProviderRefusal, type RefusalReason } from '../members/identity-provide
 import { sessionOf, sessionPrincipal } from '../members/sessions/authenticate-session.ts'
 import type { LiveSession } from '../members/sessions/session.ts'
 import { beginConnection, finishConnection } from './connect.ts'
-import { attemptOf, forgetAttempt } from './connection-attempt.ts'
+import { connectionAttempts } from './connection-attempt.ts'
 import { connectionEvent } from './connection-event.ts'
 import type { ConnectionDependencies } from './dependencies.ts'
 import { disconnectOwner } from './end-connections.ts'
@@ -194,12 +194,17 @@ async function answerCallback(
   requestId: string,
 ): Promise<Response> {
   const headers = new Headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
-  headers.append('set-cookie', forgetAttempt(dependencies))
+  headers.append('set-cookie', connectionAttempts.forget(dependencies))
   const { search, searchParams } = new URL(request.url)
   const { session } = await sessionOf(request, dependencies)
   const server = await findPersonalServer(dependencies, serverId)
   try {
-    const attempt = attemptOf(dependencies, request, { serverId, state: searchParams.get('state') })
+    const attempt = connectionAttempts.of(
+      dependencies,
+      request,
+      searchParams.get('state'),
+      (asked) => asked.serverId === serverId,
+    )
     if (server === null) throw new ProviderRefusal('attempt_missing', 'The MCP server was changed or removed meanwhile')
     if (session?.userId !== attempt.userId || session.kind !== 'browser') {
       throw new ProviderRefusal('attempt_missing', 'Another account is signed in than the one that asked')

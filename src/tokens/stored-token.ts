@@ -11,8 +11,8 @@ import { insert, newStateVersion, query, statement, update } from '../store/quer
 import { tokens as ledgerTokens, sourceAccounts } from '../store/schema/ledger/tokens.ts'
 import { accounts as stateAccounts } from '../store/schema/state/limits.ts'
 import { tokens as stateTokens } from '../store/schema/state/tokens.ts'
+import { keptMetadata } from '../store/schema/token-metadata.ts'
 import type { Statement } from '../store/statement.ts'
-import { keptMetadata } from '../usage/attribution/token-metadata.ts'
 import type { TokenScope } from './scope.ts'
 
 export type StoredToken = typeof ledgerTokens.$inferSelect

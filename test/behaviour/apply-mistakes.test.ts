@@ -145,7 +145,7 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
   [
     'a filter of a sink with a member that no event has',
     'sinks: [{ name: a, kind: http, url: "https://a.example.com", filter: event.modle == "x" }]',
-    'sinks[0].filter: The filter names event.modle, which there never is: event has event_id',
+    'sinks[0].filter: The filter names event.modle, which does not exist: event has event_id',
   ],
   [
     'a broken pattern',

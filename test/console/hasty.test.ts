@@ -177,7 +177,7 @@ test('the first field of a new record appears before the other records load and 
     await form.getByRole('status', { name: 'Loading' }).waitFor()
     expect([path, await form.getByRole('button', { name: 'Add', exact: true }).isDisabled()]).toEqual([path, true])
     known.resolve()
-    await form.getByRole('status').waitFor({ state: 'detached' })
+    await form.getByRole('status', { name: 'Loading' }).waitFor({ state: 'detached' })
     await page.keyboard.type(' and after')
     const first = form
       .locator('input, select, textarea')

@@ -22,7 +22,7 @@ import { sessionOf } from '../sessions/authenticate-session.ts'
 import { provePassword, startBrowserSession } from '../sessions/sign-in.ts'
 import { redirectUriOf } from './identity-provider-routes.ts'
 import { ProviderRefusal, type RefusalReason } from './provider-refusal.ts'
-import { type Attempt, attemptOf, beginAttempt, forgetAttempt, returnPath } from './sign-in-attempt.ts'
+import { type Attempt, returnPath, signInAttempts } from './sign-in-attempt.ts'
 import { enabledProviders, removeIdentities, requireEnabled } from './stored-identity-provider.ts'
 import { takeIn } from './take-in.ts'
 
@@ -139,7 +139,7 @@ async function begin(
   asked: Pick<Attempt, 'providerId' | 'returnTo' | 'linkTo'>,
 ): Promise<{ redirectTo: string; cookie: string }> {
   const provider = await requireEnabled(dependencies, { id: asked.providerId })
-  const { attempt, cookie } = beginAttempt(dependencies, asked)
+  const { attempt, cookie } = signInAttempts.begin(dependencies, asked)
   try {
     const redirectUri = redirectUriOf(dependencies, provider.id)
     return { redirectTo: await dependencies.relyingParty.authorizationUrl(provider, redirectUri, attempt), cookie }
@@ -160,14 +160,19 @@ async function answerCallback(
   requestId: string,
 ): Promise<Response> {
   const headers = new Headers({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' })
-  headers.append('set-cookie', forgetAttempt(dependencies))
+  headers.append('set-cookie', signInAttempts.forget(dependencies))
   let attempt: Attempt | null = null
   const key = addressKey(dependencies.addressOf(request))
   try {
     await countAnswer(dependencies, key)
     // What the provider sent, at the address that it was told: the Host header has no say.
     const answer = new URL(redirectUriOf(dependencies, providerId) + new URL(request.url).search)
-    attempt = attemptOf(dependencies, request, { providerId, state: answer.searchParams.get('state') })
+    attempt = signInAttempts.of(
+      dependencies,
+      request,
+      answer.searchParams.get('state'),
+      (kept) => kept.providerId === providerId,
+    )
     headers.append('set-cookie', await comeIn(dependencies, attempt, { answer, request, requestId }))
     headers.set('location', consoleAddress(dependencies, attempt.returnTo, null))
     await forgiveAttempt(dependencies.ledger, { account: null, address: key })

@@ -1,26 +1,16 @@
 /**
- * What the state keeps of the metadata of tokens. The hosts of all gateways have the state, so it holds only the
- * entries that dimensions of attribution read. The ledger has all of them.
+ * Brings the metadata of tokens that a dimension reads into the state, and takes it away (store/schema/token-metadata.ts).
  *
- * SQL text: members of JSON objects, chosen by a table of the same transaction.
+ * SQL text: members of JSON objects.
  */
-import { inArray, type SQL, sql } from 'drizzle-orm'
+import { inArray, sql } from 'drizzle-orm'
 import { changeVersion } from '../../events/recorder.ts'
 import type { Database } from '../../store/open.ts'
 import { newStateVersion, query, statement, update } from '../../store/query.ts'
 import { tokens as ledgerTokens } from '../../store/schema/ledger/tokens.ts'
-import { attributionDimensions as dimensions } from '../../store/schema/state/limits.ts'
 import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
+import { keptKeys } from '../../store/schema/token-metadata.ts'
 import type { Statement } from '../../store/statement.ts'
-
-type Metadata = Readonly<Record<string, string>>
-
-const keptKeys = sql`(select ${dimensions.sourceKey} from ${dimensions}
-  where ${dimensions.sourceKind} = 'token_metadata' and ${dimensions.deleted} = 0)`
-
-/** The entries of a token's metadata that the state keeps, chosen by the dimensions that there are when it is written. */
-export const keptMetadata = (metadata: Metadata): SQL<Metadata> =>
-  sql`(select json_group_object(key, value) from json_each(${JSON.stringify(metadata)}) where key in ${keptKeys})`
 
 const tokensAtOnce = 500
 
@@ -43,7 +33,7 @@ export async function keepMetadataOf(ledger: Database, keys: readonly string[]) 
     const some = rows.slice(from, from + tokensAtOnce)
     const ids = some.map((row) => row.id)
     const all = JSON.stringify(Object.fromEntries(some.map((row) => [row.id, row.metadata])))
-    const kept = sql<Metadata>`(select json_group_object(entry.key, entry.value)
+    const kept = sql<Readonly<Record<string, string>>>`(select json_group_object(entry.key, entry.value)
       from json_each(${all}) as token, json_each(token.value) as entry
       where token.key = ${stateTokens.id} and entry.key in ${keptKeys})`
     const changed = update(stateTokens).set({ metadata: kept, version: newStateVersion })

@@ -14,7 +14,7 @@ export const tokens = sqliteTable(
     accountIds: list('account_ids').notNull(),
     ...tokenLimits,
     ...versioned,
-    /** The entries that dimensions of attribution read (usage/attribution/token-metadata.ts). */
+    /** The entries that dimensions of attribution read (store/schema/token-metadata.ts). */
     metadata: text('metadata', { mode: 'json' }).$type<Readonly<Record<string, string>>>().notNull().default({}),
   },
   (table) => [versionIndex('tokens', table.version)],
