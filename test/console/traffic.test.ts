@@ -157,7 +157,10 @@ test('a view is saved under a name, opened again and forgotten', async () => {
   await dialog.getByRole('button', { name: 'Refused today', exact: true }).click()
   await until('the view is shown', () => page.url().includes('columns=time%2Ctoken'))
   expect(await page.getByLabel('Verdict', { exact: true }).inputValue()).toBe('deny,block,rate_limit')
-  await page.getByRole('row', { name: /nightly batch/ }).waitFor()
+  await page
+    .getByRole('row', { name: /nightly batch/ })
+    .first()
+    .waitFor()
   await page.getByRole('button', { name: 'Views' }).click()
   await dialog.getByRole('button', { name: 'Forget Refused today' }).click()
   await dialog.getByText('No view is saved').waitFor()

@@ -65,6 +65,7 @@ async function shadowOf(): Promise<Event> {
 }
 const budget = {
   id: 'b',
+  per: null,
   maxBudget: 10_000_000,
   window: 'total' as const,
   scope: { kind: 'organization' as const, id: null },
