@@ -356,10 +356,13 @@ export interface LoadedSettings {
   written: Readonly<Partial<Record<SettingName, string>>>
 }
 
-/** The environment that gives another process these settings, whatever else it finds. */
-export function settingsEnvironment(settings: Settings): Record<string, string> {
+/** The environment that gives another process these settings, whatever else it finds; not those that are left out. */
+export function settingsEnvironment(
+  settings: Settings,
+  leftOut: ReadonlySet<SettingName> = new Set(),
+): Record<string, string> {
   const given = settingNames.flatMap((name) => {
-    const value = settings[name]
+    const value = leftOut.has(name) ? undefined : settings[name]
     return value === undefined ? [] : [[environmentName(name), String(value)] as const]
   })
   return Object.fromEntries(given)

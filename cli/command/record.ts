@@ -36,11 +36,13 @@ export async function readPage(
   { of, all }: { of: string; all: boolean | undefined },
 ): Promise<z.infer<typeof pageSchema>> {
   let page = await api.json(request, pageSchema)
-  while (all === true && page.next_cursor !== null) {
-    const next = await api.json({ ...request, query: { ...request.query, cursor: page.next_cursor } }, pageSchema)
-    page = { ...next, [of]: [...recordsOf(page, of), ...recordsOf(next, of)] }
+  if (all !== true || page.next_cursor === null) return page
+  const records = recordsOf(page, of)
+  while (page.next_cursor !== null) {
+    page = await api.json({ ...request, query: { ...request.query, cursor: page.next_cursor } }, pageSchema)
+    for (const record of recordsOf(page, of)) records.push(record)
   }
-  return page
+  return { ...page, [of]: records }
 }
 
 const recordsOf = (page: z.infer<typeof pageSchema>, of: string) => z.array(z.looseObject({})).parse(page[of])

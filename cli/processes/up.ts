@@ -8,7 +8,7 @@
 
 import { resolve } from 'node:path'
 import { defineCommand } from 'citty'
-import { type Settings, settingsEnvironment } from '../../src/config.ts'
+import { type SettingName, type Settings, secretSettings, settingsEnvironment } from '../../src/config.ts'
 import { Failure } from '../../src/failure.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { localUrl, reserveAddress } from '../../src/lib/http/listen.ts'
@@ -232,13 +232,7 @@ export const gatewayProcessEnvironment = (settings: Settings): Environment => ({
   ...compileLater,
   BUN_JSC_forceRAMSize: String(collectAsOnMebibytes * 1024 ** 2),
   ...withoutSecrets(withoutServiceVariables()),
-  ...settingsEnvironment({
-    ...settings,
-    master_key: undefined,
-    state_token: undefined,
-    ledger_token: undefined,
-    state_read_token: undefined,
-  }),
+  ...settingsEnvironment(settings, secretsOfControlPlanes),
   // Bun lets 256 calls to providers run at once unless told otherwise before it starts; the rest would hang.
   BUN_CONFIG_MAX_HTTP_REQUESTS: '65000',
 })
@@ -252,6 +246,10 @@ type Environment = Record<string, string | undefined>
 /** Children are given every setting by the supervisor; what else of ours stands in the environment is not for them. */
 const withoutServiceVariables = (): Environment =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('SERVICE_')))
+
+/** Of the secrets among the settings a gateway has those that it uses itself. */
+const secretsOfGateways: ReadonlySet<SettingName> = new Set(['api_token', 'otlp_headers'])
+const secretsOfControlPlanes = secretSettings.difference(secretsOfGateways)
 
 /** A gateway has its providers' credentials from the control plane. */
 const withoutSecrets = (environment: Environment): Environment =>

@@ -8,7 +8,7 @@ import type { Principal } from '../identity/principal.ts'
 import { type Clock, timestamp } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import { condition, guard, hasRow, insert, newStateVersion, statement, update } from '../store/query.ts'
+import { condition, guard, hasRow, insert, newStateVersion, query, statement, update } from '../store/query.ts'
 import { escalations } from '../store/schema/ledger/policies.ts'
 import { grants } from '../store/schema/state/tokens.ts'
 import type { Statement } from '../store/statement.ts'
@@ -69,12 +69,22 @@ export async function takeEffect(
   if (row.state !== 'applying') {
     await writeGuarded(deps.ledger, [unchanged(id, row.version), setColumns(row, { ...decided, state: 'applying' })])
   }
-  await deps.recorder.change({
+  const applied = deps.recorder.change({
     event: eventOf(deps, reviewer, row, changed),
     guard: condition(not(hasRow(grants, eq(grants.id, id)))),
     state: [statement(insert(grants).values({ id, expiresAt, tokenId, digest, version: newStateVersion }))],
     ledger: [setColumns(row, set)],
   })
+  await applied.catch(async (error: unknown) => {
+    // Another control plane may have put the same decision into effect as soon as the row was marked.
+    if (!(await isDecided(deps.ledger, id, decided))) throw error
+  })
+}
+
+async function isDecided(ledger: Database, id: string, { resolvedBy, resolvedAt }: Decided): Promise<boolean> {
+  const { state, resolvedBy: by, resolvedAt: at } = escalations
+  const found = await query(ledger).select({ state, by, at }).from(escalations).where(eq(escalations.id, id)).get()
+  return found?.state === 'resolved' && found.by === resolvedBy && found.at === resolvedAt
 }
 
 function eventOf({ clock, newId }: QueueDependencies, reviewer: Reviewer, row: EscalationRow, changed: Changed) {

@@ -128,9 +128,9 @@ const instantOf = (milliseconds: number | null): string | null =>
 
 /** What a person or token is called that is named as the actor of an event is: `user:<id>`. */
 const actorName = (actor: typeof escalations.claimedBy | typeof escalations.resolvedBy) =>
-  sql<string | null>`coalesce(
-    (select name from users where 'user:' || users.id = ${actor}),
-    (select name from tokens where 'token:' || tokens.id = ${actor}))`
+  sql<string | null>`case
+    when ${actor} like 'user:%' then (select name from users where users.id = substr(${actor}, 6))
+    when ${actor} like 'token:%' then (select name from tokens where tokens.id = substr(${actor}, 7)) end`
 
 const columns = {
   ...getTableColumns(escalations),

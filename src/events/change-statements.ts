@@ -27,7 +27,10 @@ export interface Pending {
 export const isGuarded = (statements: readonly Statement[]): boolean =>
   statements.some(({ sql }) => /^insert into "?guards"?/i.test(sql))
 
-const listPending = "select 1 from pending_changes where statements ->> 'together' = 1"
+/** A list that is older than this cannot be made: nothing waits for it any more. */
+const oldestListMilliseconds = 300_000
+const listPending = `select 1 from pending_changes where statements ->> 'together' = 1
+  and created_at > ${databaseTime} - ${oldestListMilliseconds}`
 
 /** Undoes a guarded change while a list of changes is being made: it might break a guard of the list. */
 export const noListPending: Statement = {

@@ -135,10 +135,13 @@ async function changeLedger({ state }: RecorderOptions, append: Append, change: 
 async function writePending({ ledger }: RecorderOptions, change: Change): Promise<void> {
   const { claim } = change
   await ledger.write(pendingStatements(change)).catch(async (error: unknown) => {
-    const isTaken = claim !== undefined && brokenConstraint(error) === 'check' && !(await isListPending(ledger))
+    const isTaken = claim !== undefined && brokenConstraint(error) === 'check' && !(await waitsForList(change, ledger))
     throw isTaken ? claim.refusal : error
   })
 }
+
+const waitsForList = async (change: Change, ledger: Database): Promise<boolean> =>
+  isGuarded(change.ledger) && (await isListPending(ledger))
 
 /** The new head, and the rows that the change made or altered, as `<kind>/<id>`; null if not known. */
 interface Made {

@@ -130,7 +130,7 @@ export function usageFailure(
     const message = `A part of ${words} cannot be reached: retry shortly. The limit is of ${resource}`
     return new Failure('usage_authority_unavailable', { message, limit, retryAfter: retryAfter ?? 1 })
   }
-  if (reason === 'crowded') {
+  if (reason === 'too_many_values') {
     const most = known.limits.dimensions.find(({ name }) => name === per)?.maxValues
     const until = limit.resets_at === null ? '' : ` before ${limit.resets_at}`
     const message = `${asSentence(limitWords(limit))} is for each ${per}, and takes no more values of ${per}${until}: as many as the dimension allows have used it (max_values: ${most ?? 0}). Send one of those, or have max_values of the dimension ${per} raised. The limit is of ${resource}`

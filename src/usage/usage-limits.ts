@@ -23,7 +23,7 @@ export interface ReservedAmount {
  * Why a limit refuses: used up; too little is left for this request, but enough for others; the rest is held by
  * running requests; part of it is unreachable; or it is a limit for each value, and there are too many values.
  */
-export type RefusalCause = 'exhausted' | 'short' | 'held' | 'unknown' | 'crowded'
+export type RefusalCause = 'exhausted' | 'short' | 'held' | 'unknown' | 'too_many_values'
 
 export class UsageRefused extends Error {
   override readonly name = 'UsageRefused'

@@ -1,6 +1,6 @@
 import { defineCommand } from 'citty'
 import { budgetResource } from '../../../src/usage/api/budget-resource.ts'
-import { connect, pageFlags, pageQuery, pageSchema, recordFlags, showPage } from '../../command/record.ts'
+import { connect, pageFlags, pageQuery, readPage, recordFlags, showPage } from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
@@ -28,7 +28,8 @@ const values = (terminal: Terminal) =>
     async run({ args }) {
       const { id, value, json } = args
       const path = `${recordPath(budgetResource, id)}/values`
-      const page = await connect(args, terminal).json({ path, query: { value, ...pageQuery(args) } }, pageSchema)
+      const request = { path, query: { value, ...pageQuery(args) } }
+      const page = await readPage(connect(args, terminal), request, { of: 'values', all: args.all })
       await showPage(page, { of: 'values', fields: ['value', 'spend', 'remaining', 'resets_at'], json, terminal })
     },
   })

@@ -65,48 +65,60 @@ export async function readVerifyReport(ledger: Reader): Promise<VerifyReport> {
 interface Kept {
   /** Whether the whole log was verified. */
   whole: boolean
-  /** Milliseconds since the epoch. */
+  /** When it began, in milliseconds since the epoch. */
   now: number
-  /** Whether the findings are those of the record, once all are known. */
-  counts?(findings: readonly Finding[]): boolean
 }
 
 /** Passes the lines of a verification on, and keeps what it found once it has come to its end. */
 export async function* keeping(
   ledger: Database,
   lines: AsyncIterable<VerifyLine>,
-  { whole, now, counts = () => true }: Kept,
+  kept: Kept,
 ): AsyncGenerator<VerifyLine, void, undefined> {
   const found: Finding[] = []
   for await (const line of lines) {
     if (line.kind === 'finding' && found.length < 10 * mostKept) found.push(line)
-    if (line.kind === 'summary' && counts(found)) await keep(ledger, found, { whole, now })
+    if (line.kind === 'summary') await keep(ledger, found, kept)
     yield line
   }
 }
 
-async function keep(ledger: Database, found: readonly Finding[], { whole, now }: Omit<Kept, 'counts'>): Promise<void> {
-  const { findings: known } = await readVerifyReport(ledger)
-  const kept = new Map(known.map((each) => [subjectOf(each), each]))
-  const fresh = new Map<string, KeptFinding>(whole ? [] : kept)
+const tries = 5
+
+/** Adds what was found to what is known. What another verification keeps at the same time is not lost. */
+async function keep(ledger: Database, found: readonly Finding[], kept: Kept): Promise<void> {
+  for (let attempt = 0; attempt < tries; attempt += 1) {
+    const { findings: known } = await readVerifyReport(ledger)
+    const findings = JSON.stringify(withFound(known, found, kept).slice(0, mostKept))
+    const written = await ledger.writeAndRead([
+      {
+        sql: `insert into verify_report (id, claimed_at, examined_at, findings) values (1, 0, ?1, ?2)
+          on conflict (id) do update set examined_at = excluded.examined_at, findings = excluded.findings
+          where verify_report.findings = ?3 returning 1`,
+        args: [kept.now, findings, JSON.stringify(known)],
+      },
+    ])
+    if (written.length === 1) return
+  }
+  throw new Error('Other verifications kept their findings at the same time, again and again')
+}
+
+/** Of what was known, the verification of the whole log leaves only what was found after it began. */
+function withFound(known: readonly KeptFinding[], found: readonly Finding[], { whole, now }: Kept): KeptFinding[] {
+  const before = new Map(known.map((each) => [subjectOf(each), each]))
+  const fresh = new Map([...before].filter(([, { since }]) => !whole || since > now))
   for (const { what, message, chain, from, to } of found) {
     const one = { what, message, chain, from, to, since: now }
     const subject = subjectOf(one)
-    const before = fresh.get(subject)
+    const same = fresh.get(subject)
     fresh.set(subject, {
       ...one,
-      from: least(before?.from ?? null, from),
-      to: most(before?.to ?? null, to),
-      since: kept.get(subject)?.since ?? now,
+      from: least(same?.from ?? null, from),
+      to: most(same?.to ?? null, to),
+      since: before.get(subject)?.since ?? now,
     })
   }
-  await ledger.write([
-    {
-      sql: `insert into verify_report (id, claimed_at, examined_at, findings) values (1, 0, ?1, ?2)
-        on conflict (id) do update set examined_at = excluded.examined_at, findings = excluded.findings`,
-      args: [now, JSON.stringify([...fresh.values()].slice(0, mostKept))],
-    },
-  ])
+  return [...fresh.values()]
 }
 
 /** The same for as long as it is the same finding. */

@@ -15,7 +15,6 @@ import { lineStreams } from '../query/line-stream.ts'
 import { sinceInstant, sinceSchema } from '../query/since.ts'
 import { visibilityOf } from '../visibility.ts'
 import { keeping } from './background.ts'
-import type { Finding } from './finding.ts'
 import { verifyEvents, verifyLineSchema } from './verify.ts'
 
 const keyId = z
@@ -63,10 +62,9 @@ export function verifyRoutes({
       retention: settings.event_retention_days * 86_400_000,
       signal,
     })
-    // Whether a key is known is a matter of the caller's own keys, and what is not covered by them is not verified.
-    const counts = (found: readonly Finding[]) =>
-      keys.length === 0 || !found.some(({ what }) => what.startsWith('key.'))
-    return stream(signal, keeping(ledger, lines, { whole: instant === null, now: clock.now(), counts }))
+    // What does not fit the caller's own keys or witnesses may be wrong there, and is no finding about the record.
+    const isOwnAlone = keys.length === 0 && witnesses.length === 0
+    return stream(signal, isOwnAlone ? keeping(ledger, lines, { whole: instant === null, now: clock.now() }) : lines)
   }
   return new Elysia({ name: 'verify' })
     .use(conventions)

@@ -302,7 +302,7 @@ export const leasesReplySchema = z.object({
     .array(
       z.object({
         account: z.string(),
-        reason: z.enum(['exhausted', 'short', 'held', 'unknown', 'crowded']),
+        reason: z.enum(['exhausted', 'short', 'held', 'unknown', 'too_many_values']),
         retry_after: z.number().nullable(),
         left: z.number().nullable(),
         until: z.number().nullable(),

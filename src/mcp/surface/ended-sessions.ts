@@ -22,7 +22,7 @@ export interface EndedSessionFiles {
 
 interface Read {
   readonly state: string
-  readonly text: string
+  readonly digests: ReadonlySet<string>
 }
 
 export class EndedSessions {
@@ -39,7 +39,7 @@ export class EndedSessions {
   has(id: string): boolean {
     if (this.#inMemory.has(id)) return true
     const digest = digestOf(id)
-    return this.#files.some((file) => this.#textOf(file).includes(digest))
+    return this.#files.some((file) => this.#digestsOf(file).has(digest))
   }
 
   /** It has ended in this process. */
@@ -56,18 +56,19 @@ export class EndedSessions {
   }
 
   /** A file is read again when it has changed. */
-  #textOf(file: string): string {
+  #digestsOf(file: string): ReadonlySet<string> {
     const found = statSync(file, { throwIfNoEntry: false })
-    if (found === undefined) return ''
+    if (found === undefined) return none
     const state = `${found.ino} ${found.size}`
     const known = this.#read.get(file)
-    if (known?.state === state) return known.text
-    const text = readFileSync(file, 'latin1')
-    this.#read.set(file, { state, text })
-    return text
+    if (known?.state === state) return known.digests
+    const digests = new Set(readFileSync(file, 'latin1').split('\n'))
+    this.#read.set(file, { state, digests })
+    return digests
   }
 }
 
+const none: ReadonlySet<string> = new Set()
 const oldName = `${fileName}.old`
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0

@@ -41,9 +41,9 @@ export function sqlLimits(rows: LimitRows, clock: Pick<Clock, 'now'>, ledger: Re
           return [[name, { ...plain, limit, gatewayId: row?.gateway_id ?? null }]]
         }),
       )
-      for (const name of await valueLimits.crowded(valued)) {
+      for (const name of await valueLimits.tooManyValues(valued)) {
         const limit = limits.get(name)
-        if (limit !== undefined) limits.set(name, { ...limit, crowded: true })
+        if (limit !== undefined) limits.set(name, { ...limit, tooManyValues: true })
       }
       return limits
     },

@@ -12,7 +12,7 @@ import { tokens as stateTokens } from '../../store/schema/state/tokens.ts'
 import { keptKeys } from '../../store/schema/token-metadata.ts'
 import type { Statement } from '../../store/statement.ts'
 
-const tokensAtOnce = 500
+const tokensAtOnce = 100
 
 /**
  * Statements behind the change of a dimension that reads one of these keys: its entries come into the state, or leave
@@ -34,8 +34,7 @@ export async function keepMetadataOf(ledger: Database, keys: readonly string[]) 
     const ids = some.map((row) => row.id)
     const all = JSON.stringify(Object.fromEntries(some.map((row) => [row.id, row.metadata])))
     const kept = sql<Readonly<Record<string, string>>>`(select json_group_object(entry.key, entry.value)
-      from json_each(${all}) as token, json_each(token.value) as entry
-      where token.key = ${stateTokens.id} and entry.key in ${keptKeys})`
+      from json_each(json_extract(${all}, '$."' || ${stateTokens.id} || '"')) as entry where entry.key in ${keptKeys})`
     const changed = update(stateTokens).set({ metadata: kept, version: newStateVersion })
     state.push(statement(changed.where(inArray(stateTokens.id, ids))))
     followed.push(statement(update(ledgerTokens).set({ version: changeVersion }).where(inArray(id, ids))))

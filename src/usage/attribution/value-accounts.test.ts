@@ -27,27 +27,27 @@ const use = (account: string, granted: number, settled: number, worker = 'w') =>
   },
 ]
 
-test('one value more than a dimension allows is crowded, in its window and of its budget only', async () => {
+test('one value more than a dimension allows is too many, in its window and of its budget only', async () => {
   const { ledger } = store
   let now = 0
   const limits = new ValueLimits(ledger, { now: () => now })
   // Each question is asked long after the one before, so that values are counted anew.
-  const crowded = (...accounts: ReturnType<typeof asked>[]) => {
+  const tooManyValues = (...accounts: ReturnType<typeof asked>[]) => {
     now += 10_000
-    return limits.crowded(accounts)
+    return limits.tooManyValues(accounts)
   }
-  expect(await crowded(asked('a'), asked('b'), asked('c'))).toEqual([name('c')])
+  expect(await tooManyValues(asked('a'), asked('b'), asked('c'))).toEqual([name('c')])
   await ledger.write([
     ...use(asked('a').booked, 5, 5),
     ...use(asked('a').booked, 5, 5, 'another worker'),
     ...use(asked('other', '@2026-10-01').booked, 1, 1),
     ...use(asked('other', '', 'b2').booked, 1, 1),
   ])
-  expect(await crowded(asked('b'))).toEqual([])
+  expect(await tooManyValues(asked('b'))).toEqual([])
   await ledger.write(use(asked('b').booked, 5, 0))
-  expect(await crowded(asked('a'), asked('b'), asked('c'))).toEqual([name('c')])
-  expect(await crowded(asked('c', '@2026-12-01'), asked('c', '', 'b2'))).toEqual([])
-  expect(await crowded()).toEqual([])
+  expect(await tooManyValues(asked('a'), asked('b'), asked('c'))).toEqual([name('c')])
+  expect(await tooManyValues(asked('c', '@2026-12-01'), asked('c', '', 'b2'))).toEqual([])
+  expect(await tooManyValues()).toEqual([])
 })
 
 test('counts the values of a window once a second, and adds up those that it lets in meanwhile', async () => {
@@ -58,16 +58,16 @@ test('counts the values of a window once a second, and adds up those that it let
   }
   let now = 1_000_000
   const limits = new ValueLimits({ ...store.ledger, read }, { now: () => now })
-  const isCrowded = async (value: string) => (await limits.crowded([asked(value)])).length === 1
-  expect([await isCrowded('a'), await isCrowded('a'), await isCrowded('b'), await isCrowded('a')]).toEqual([
+  const hasTooMany = async (value: string) => (await limits.tooManyValues([asked(value)])).length === 1
+  expect([await hasTooMany('a'), await hasTooMany('a'), await hasTooMany('b'), await hasTooMany('a')]).toEqual([
     ...[false, false, false, false],
   ])
-  const many = await Promise.all(Array.from({ length: 50 }, (_, index) => isCrowded(`more ${index}`)))
+  const many = await Promise.all(Array.from({ length: 50 }, (_, index) => hasTooMany(`more ${index}`)))
   expect(many).not.toContain(false)
   expect(reads).toBe(1)
   // What was let in and never granted is no value.
   now += 2000
-  expect(await isCrowded('c')).toBe(false)
+  expect(await hasTooMany('c')).toBe(false)
   expect(reads).toBe(2)
 })
 

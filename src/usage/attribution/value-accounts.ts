@@ -52,10 +52,10 @@ export class ValueLimits {
   }
 
   /**
-   * The names of these accounts that are crowded: no worker was granted any of them in this window, and as many others
+   * The names of these accounts of too many values: no worker was granted any of them in this window, and as many others
    * have been used in it as the dimension allows.
    */
-  async crowded(accounts: readonly ValueAccount[]): Promise<string[]> {
+  async tooManyValues(accounts: readonly ValueAccount[]): Promise<string[]> {
     if (accounts.length === 0) return []
     const rows = await this.#ledger.read<{ account: string }>(
       `select asked.value as account from json_each(?) asked
@@ -63,16 +63,16 @@ export class ValueLimits {
       [JSON.stringify(accounts.map(({ booked }) => booked))],
     )
     const fresh = new Set(rows.map(({ account }) => account))
-    const crowded: string[] = []
+    const tooManyValues: string[] = []
     for (const { name, booked, budget, most } of accounts) {
       if (!fresh.has(booked)) continue
       const { used, added } = this.#count(budget, windowOf(booked))
       const before = await used
       if (added.has(booked)) continue
-      if (before + added.size >= most) crowded.push(name)
+      if (before + added.size >= most) tooManyValues.push(name)
       else added.add(booked)
     }
-    return crowded
+    return tooManyValues
   }
 
   #count(budget: string, window: string): Counted {

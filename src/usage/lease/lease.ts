@@ -101,8 +101,8 @@ export interface Grant {
 
 export interface LeaseRefusal {
   account: string
-  /** `crowded`: a limit for each value of a dimension, and there are too many values. */
-  reason: 'exhausted' | 'short' | 'held' | 'unknown' | 'crowded'
+  /** `too_many_values`: a limit for each value of a dimension, and there are too many values. */
+  reason: 'exhausted' | 'short' | 'held' | 'unknown' | 'too_many_values'
   /** Seconds; null if waiting does not help. */
   retry_after: number | null
   /** What is left, including what running requests hold; null if unknown. */

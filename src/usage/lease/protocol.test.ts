@@ -226,7 +226,7 @@ test('many concurrent requests over several workers and control planes are serve
       short: 0,
       held: 0,
       unknown: 0,
-      crowded: 0,
+      too_many_values: 0,
     })
   }
 })
@@ -249,7 +249,7 @@ test('a request that waits at the end of a window is served from the next window
     await world.scheduler.run(20_000)
     expect({ seed, served: await Promise.all(results), ...world.refusals }).toEqual({
       ...{ seed, served: [true, true, true, true, true] },
-      ...{ exhausted: 0, short: 0, held: 0, unknown: 0, crowded: 0 },
+      ...{ exhausted: 0, short: 0, held: 0, unknown: 0, too_many_values: 0 },
     })
     expect(world.ledger.problems).toEqual([])
   }

@@ -515,7 +515,7 @@ export class World {
   readonly dispatched = new Set<string>()
   /** By exchange and account, what a provider charged beyond what was held. */
   readonly excesses = new Map<string, number>()
-  readonly refusals = { exhausted: 0, short: 0, held: 0, unknown: 0, crowded: 0 }
+  readonly refusals = { exhausted: 0, short: 0, held: 0, unknown: 0, too_many_values: 0 }
   served = 0
   readonly #controlPlanes: ControlPlane[] = []
   #cut = new Set<number>()

@@ -144,9 +144,15 @@ export class Allocation {
       reply.refusals.push({ ...unknown, account: grantRequest.account })
       return 'answered'
     }
-    if (limit.crowded) {
+    if (limit.tooManyValues) {
       const { until } = limit
-      reply.refusals.push({ account: grantRequest.account, reason: 'crowded', retry_after: null, left: null, until })
+      reply.refusals.push({
+        account: grantRequest.account,
+        reason: 'too_many_values',
+        retry_after: null,
+        left: null,
+        until,
+      })
       return 'answered'
     }
     if (

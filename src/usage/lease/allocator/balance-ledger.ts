@@ -101,7 +101,7 @@ export interface AccountLimit {
   /** The gateway that the account's token is bound to. */
   gatewayId: string | null
   /** The account is of one more value than its dimension allows. */
-  crowded?: true
+  tooManyValues?: true
 }
 
 export interface AccountLimits {

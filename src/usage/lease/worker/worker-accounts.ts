@@ -30,7 +30,7 @@ export interface CachedRefusal {
   min: number
   /** Monotonic. */
   until: number
-  reason: 'exhausted' | 'short' | 'crowded'
+  reason: 'exhausted' | 'short' | 'too_many_values'
   retryAfter: number | null
   left: number | null
 }

@@ -492,7 +492,7 @@ export class WorkerUsage implements UsageLimits {
     const { clock, usageWaitMs } = this.#options
     const account = this.#accounts.get(name)
     account.nearLimit = true
-    const isFinal = reason === 'exhausted' || reason === 'short' || reason === 'crowded'
+    const isFinal = reason === 'exhausted' || reason === 'short' || reason === 'too_many_values'
     if (isFinal && until !== null && clock.now() >= until) {
       // The refused window has ended: ask for the next one.
       account.askAt = clock.monotonic() + retryMs
@@ -501,7 +501,7 @@ export class WorkerUsage implements UsageLimits {
     }
     const min = sent.grantRequests.find((grantRequest) => grantRequest.account === name)?.min ?? 1
     if (reason === 'held') account.shortAt = this.#options.clock.monotonic()
-    if (reason === 'exhausted' || reason === 'short' || reason === 'crowded') {
+    if (reason === 'exhausted' || reason === 'short' || reason === 'too_many_values') {
       this.#accounts.refuse(account, min, { ...refusal, reason })
     }
     if (reason === 'unknown' && retryAfter !== null) {

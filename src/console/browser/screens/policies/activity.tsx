@@ -63,7 +63,7 @@ export function ActivityCard({ policyId, name }: { policyId: string; name: strin
       <Show of={found} rows={3}>
         {({ examined, complete, byId }) => {
           const activity = byId.get(policyId)
-          if (activity === undefined) return <p class="quiet">It was for no request in this time range.</p>
+          if (activity === undefined) return <p class="quiet">It applied to no request in this time range.</p>
           return (
             <>
               <Bars activity={activity} wide />

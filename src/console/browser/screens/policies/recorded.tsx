@@ -40,7 +40,7 @@ const Replayed = ({ replay }: { replay: Replay }) => (
   <>
     <p role="status">
       Of {countNoun(replay.examined, 'request')} it is for {number(replay.matched)}
-      {replay.undecided > 0 && `; about ${number(replay.undecided)} need their text, which is not stored`}.
+      {replay.undecided > 0 && `; ${number(replay.undecided)} could not be decided: their text is not stored`}.
       {!replay.complete && ' Older requests were not examined.'}
     </p>
     <div class="row">
