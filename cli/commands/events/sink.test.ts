@@ -86,6 +86,30 @@ test('proves lines in a file without a control plane, and names what was altered
   expect((await verify('')).code).toBe(1)
 })
 
+test('says which records have only a digest, and which chains begin late', async () => {
+  const sinks = await SinkFixture.start()
+  undo.push(() => sinks.remove())
+  await sinks.proof.shipEvents(1, 20)
+  await sinks.add({ kind: 'http', filter: 'event.event_type == "auth.token_refused"' })
+  await sinks.deliver()
+  await sinks.proof.shipEvents(1, 5)
+  await sinks.proof.sign()
+  await sinks.deliver()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-sink-'))
+  undo.push(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'lines.ndjson')
+  const noted = async (lines: readonly string[]) => {
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    const screen = recordingTerminal({ environment: { HOME: '/nonexistent' } })
+    await main(['sink', 'verify', '--from', file], screen)
+    return screen.noted()
+  }
+  expect(await noted(sinks.lines)).toContain('25 records have only a digest here')
+  const proofs = sinks.lines.flatMap((line, index) => (line.includes('"left_out"') ? index : []))
+  const later = await noted(sinks.lines.slice((proofs[0] ?? 0) + 1))
+  expect(later).toContain(`Chains begin late (${sinks.proof.worker(1)} with 21)`)
+})
+
 test('asks for either a sink or files', async () => {
   const screen = recordingTerminal({ environment: { HOME: '/nonexistent' } })
   expect(await main(['sink', 'verify'], screen)).toBe(2)

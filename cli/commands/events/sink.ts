@@ -73,8 +73,11 @@ const verify = (terminal: Terminal) =>
               }),
             )
           : linesOfFiles(from, keys)
-      const { summary } = await printReport(lines, terminal, args.json === true)
-      if (args.json !== true) await conclude(summary, keys.length > 0, terminal, younger)
+      const { summary, begun } = await printReport(lines, terminal, args.json === true)
+      if (args.json !== true) {
+        await conclude(summary, keys.length > 0, terminal, younger)
+        for (const note of limitsOf(summary, begun)) terminal.note(note)
+      }
       if (summary.records === 0) throw new Failure('not_found', { message: 'No records of an archive are there' })
       if (summary.findings > 0) {
         throw new Failure('events_tampered', {
@@ -83,6 +86,23 @@ const verify = (terminal: Terminal) =>
       }
     },
   })
+
+const chainsNamed = 5
+
+/** What the archive alone cannot prove, where there is something of it. */
+function limitsOf({ records, events }: { records: number; events: number }, begun: readonly string[]): string[] {
+  const without = records - events
+  const named = begun.slice(0, chainsNamed).join(', ')
+  const more = begun.length > chainsNamed ? `, and ${begun.length - chainsNamed} more` : ''
+  return [
+    ...(without > 0
+      ? [`${without} records have only a digest here: the sink's filter left them out, or somebody took them out`]
+      : []),
+    ...(begun.length > 0
+      ? [`Chains begin late (${named}${more}): the sink began there, or somebody took older parts away`]
+      : []),
+  ]
+}
 
 async function* linesOfFiles(path: string, pinned: readonly string[]): AsyncGenerator<string, void, undefined> {
   if (!existsSync(path)) throw new Failure('usage', { message: `${path} is not there` })

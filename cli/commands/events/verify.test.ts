@@ -36,7 +36,11 @@ function terminal(...lines: object[]) {
 }
 
 test('prints findings and exits with 1', async () => {
-  const screen = terminal(found, { kind: 'chain', chain: 'worker', to: 6, covered_to: 5 }, { ...summary, findings: 1 })
+  const screen = terminal(
+    found,
+    { kind: 'chain', chain: 'worker', from: 0, to: 6, covered_to: 5 },
+    { ...summary, findings: 1 },
+  )
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.written()).toBe(
     'worker 2–4: These events are missing (events.missing)\n3 events in 2 records of 1 chains, 1 findings\n',
@@ -75,7 +79,7 @@ test('makes control characters from the databases visible', async () => {
   const sly = '\u001b[2K\u001b]0;owned\u0007'
   const screen = terminal(
     { ...found, chain: sly, event_id: sly },
-    { kind: 'chain', chain: sly, to: 2, covered_to: 1 },
+    { kind: 'chain', chain: sly, from: 0, to: 2, covered_to: 1 },
     { ...summary, findings: 1, checkpoint: { number: 1, at: '2026-01-01T00:00:00.000Z', key_id: sly }, keys: [sly] },
   )
   expect(await main(['events', 'verify'], screen)).toBe(1)
@@ -113,7 +117,7 @@ test('exits with 0 without findings, and prints the lines with --json', async ()
 })
 
 test('fails when the answer breaks off', async () => {
-  const screen = terminal({ kind: 'chain', chain: 'worker', to: 6, covered_to: 6 })
+  const screen = terminal({ kind: 'chain', chain: 'worker', from: 0, to: 6, covered_to: 6 })
   expect(await main(['events', 'verify'], screen)).toBe(1)
   expect(screen.noted()).toContain('broke off')
 })

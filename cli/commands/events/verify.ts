@@ -19,7 +19,10 @@ const findingLine = z.object({
   column: z.string().nullable(),
 })
 const progressLine = z.object({ kind: z.literal('progress'), done: z.number(), of: z.number() })
-const chainLine = z.object({ kind: z.literal('chain'), chain: z.string(), to: z.number(), covered_to: z.number() })
+const chainLine = z.object({
+  ...{ kind: z.literal('chain'), chain: z.string() },
+  ...{ from: z.number(), to: z.number(), covered_to: z.number() },
+})
 const summaryLine = z.object({
   kind: z.literal('summary'),
   chains: z.number(),
@@ -96,6 +99,8 @@ interface Printed {
   summary: Summary
   /** Whether what was found is of the events themselves, not of sums only. */
   altered: boolean
+  /** The chains that do not begin with their first record, with the number of the one that they begin with. */
+  begun: readonly string[]
 }
 
 /**
@@ -117,6 +122,7 @@ function progressOn(terminal: Terminal): (line: z.infer<typeof progressLine>) =>
 export async function printReport(lines: AsyncIterable<string>, terminal: Terminal, json: boolean): Promise<Printed> {
   let summary: Summary | null = null
   let [altered, sums] = [false, false]
+  const begun: string[] = []
   const show = progressOn(terminal)
   for await (const text of lines) {
     const parsed = line.safeParse(JSON.parse(text))
@@ -125,6 +131,9 @@ export async function printReport(lines: AsyncIterable<string>, terminal: Termin
     if (parsed.data.kind === 'finding') {
       sums ||= isOfSums(parsed.data.what)
       altered ||= !isOfSums(parsed.data.what)
+    }
+    if (parsed.data.kind === 'chain' && parsed.data.from > 0) {
+      begun.push(`${printable(parsed.data.chain)} with ${parsed.data.from + 1}`)
     }
     if (json) await terminal.write(`${text}\n`)
     else if (parsed.data.kind === 'progress') show(parsed.data)
@@ -136,7 +145,7 @@ export async function printReport(lines: AsyncIterable<string>, terminal: Termin
   }
   if (!json) terminal.progress?.('')
   if (sums) terminal.note('The sums can be made anew of the events: gatehouse events rebuild-rollups')
-  if (summary !== null) return { summary, altered }
+  if (summary !== null) return { summary, altered, begun }
   throw new Failure('api_unreachable', { message: 'The answer broke off: what was printed is not all there is' })
 }
 

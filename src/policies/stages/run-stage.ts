@@ -200,17 +200,20 @@ class StageWalk implements Subject {
   }
 
   #apply(changes: readonly Change[]): void {
-    const { body, context } = this.#run.subject
+    const { subject } = this.#run
+    const { context } = subject
     this.#changed ??= new Set()
     for (const change of changes) {
       if ('slot' in change) {
         change.slot.replace(change.text)
         this.#changed.add(change.slot.member)
-      } else if (body !== null) {
-        if (change.value === undefined) delete body[change.member]
-        else body[change.member] = change.value
-        this.#changed.add(change.member)
+        continue
       }
+      const { body } = subject
+      if (body === null) continue
+      if (change.value === undefined) delete body[change.member]
+      else body[change.member] = change.value
+      this.#changed.add(change.member)
     }
     this.#texts = null
     context.request.textsChanged()

@@ -97,3 +97,13 @@ test('shows where a policy finds something in recorded texts', async () => {
   expect(excerpt).toMatchObject({ found: 'Project Falcon', label: 'TERM' })
   expect([excerpt?.before.length, excerpt?.after.length]).toEqual([61, 61])
 })
+
+test('replays a policy that redacts, and leaves undecided what is taken out before a text is recorded', async () => {
+  await record([{ ...outcome('recorded'), prompt_redacted: 'about Project Falcon' }])
+  const terms = { kind: 'term-filter', config: { terms: ['project falcon'], action: 'redact' }, when: null } as const
+  const { verdicts, results } = await replay(every, undefined, { ...policy, ...terms })
+  expect([verdicts, results[0]?.excerpts[0]?.found]).toEqual([{ redact: 1 }, 'Project Falcon'])
+  const personal = { kind: 'pii', config: { action: 'block' }, when: null } as const
+  const unknown = await replay(every, undefined, { ...policy, ...personal })
+  expect(unknown).toMatchObject({ matched: 1, undecided: 1, unreplayed: { text_not_recorded: 1 }, verdicts: {} })
+})

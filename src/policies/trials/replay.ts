@@ -20,7 +20,7 @@ import type { Database } from '../../store/open.ts'
 import { type ActivePolicy, compilePolicy, matches } from '../chain.ts'
 import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
-import { brokenReason, runStage } from '../stages/run-stage.ts'
+import { brokenReason, runStage, type StageOutcome, type StageRun } from '../stages/run-stage.ts'
 import type { StoredPolicy } from '../stored-policy.ts'
 import { type Excerpt, excerptsOf } from './excerpts.ts'
 
@@ -70,6 +70,9 @@ const unreplayedReasons = [
   'broken',
 ] as const
 type SkippedReason = (typeof unreplayedReasons)[number]
+
+/** What they look for is taken out of a text before it is recorded. */
+const findsUnrecorded: ReadonlySet<string> = new Set(['pii', 'secrets'])
 
 /** A value was needed that the event does not hold. */
 class Unrecorded extends Error {
@@ -170,7 +173,7 @@ async function ask(
     throw new Unrecorded('The event does not hold this')
   }
   const texts = (): readonly TextSlot[] => {
-    if (event.prompt_redacted === undefined) return missing('text_not_recorded')
+    if (event.prompt_redacted === undefined || findsUnrecorded.has(active.kind)) return missing('text_not_recorded')
     return [{ member: 'prompt', kind: 'content', role: null, text: event.prompt_redacted, replace: () => undefined }]
   }
   const sessionId = event.event_attribution.session_id
@@ -181,7 +184,7 @@ async function ask(
     model: new ModelView(model, provider),
     now: new Date(event.timestamp),
   }
-  const outcome = await runStage({
+  const run: StageRun = {
     policies: [active],
     subject: {
       stage: 'pre_request',
@@ -201,12 +204,23 @@ async function ask(
     tools,
     now: () => clock.monotonic(),
     broken: () => undefined,
-  })
-  if (unrecorded !== null) return unrecorded
+  }
+  const outcome = await runRecorded(run)
+  if (unrecorded !== null || outcome === null) return unrecorded ?? 'details_not_recorded'
   const [said] = outcome.evaluations
   if (said === undefined) return null
   if (said.decision.reasonCode === brokenReason) return 'broken'
   return said.decision
+}
+
+/** Null where a policy would change what the event does not hold. */
+async function runRecorded(run: StageRun): Promise<StageOutcome | null> {
+  try {
+    return await runStage(run)
+  } catch (error) {
+    if (error instanceof Unrecorded) return null
+    throw error
+  }
 }
 
 /** Events hold no roles and no metadata. */

@@ -67,7 +67,13 @@ const Replayed = ({ replay }: { replay: Replay }) => (
         { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
         { title: 'Found in the text', cell: ({ excerpts }) => <Excerpts of={excerpts} /> },
       ]}
-      empty={<p class="quiet">It would have allowed every request that can be decided.</p>}
+      empty={
+        <p class="quiet">
+          {replay.undecided < replay.matched
+            ? 'It would have allowed every request that can be decided.'
+            : 'None of these requests can be decided by what is recorded.'}
+        </p>
+      }
     />
   </>
 )

@@ -29,7 +29,7 @@ export function ChangeDialog({ token, close }: { token: TokenRecord; close(): vo
   if (reached !== null) {
     return (
       <Done title="Narrowed" close={close}>
-        <PropagationNote propagation={reached} />
+        <PropagationNote propagation={reached} ends={false} />
       </Done>
     )
   }

@@ -17,24 +17,30 @@ interface Props {
   close(): void
 }
 
-/** How many gateways have heard, and from when on none accepts the token. */
+/** How many gateways have heard of a change, and from when on none goes by what was before. */
 export function PropagationNote({
   propagation: { connected, acknowledged, unreachable, effective_by },
+  ends = true,
 }: {
   propagation: Propagation
+  /** Whether the token has ended; otherwise it was narrowed. */
+  ends?: boolean
 }) {
+  const [none, after] = ends
+    ? ['none accepts it any more', 'No gateway accepts it after']
+    : ['all go by the change', 'No gateway goes by the former limits after']
   const all = acknowledged === connected && unreachable.length === 0
   return (
     <div class={`note ${all ? '' : 'warn'}`}>
       {all ? (
         <p>
           {connected === 0
-            ? 'No gateway is connected: none accepts it.'
-            : `${acknowledged} of ${countNoun(connected, 'gateway')} acknowledged: none accepts it any more.`}
+            ? 'No gateway is connected.'
+            : `${acknowledged} of ${countNoun(connected, 'gateway')} acknowledged: ${none}.`}
         </p>
       ) : (
         <p>
-          {acknowledged} of {countNoun(connected, 'gateway')} acknowledged. No gateway accepts it after{' '}
+          {acknowledged} of {countNoun(connected, 'gateway')} acknowledged. {after}{' '}
           <strong>{fullTime(effective_by)}</strong>.
         </p>
       )}
