@@ -32,11 +32,15 @@ export const backup = (terminal: Terminal) =>
       requireFiles(settings, 'sqld and its peers make their own')
       const { makeBackup } = await import('../../src/backup/make-backup.ts')
       const passphrase = passphraseOf(args['passphrase-env'], terminal)
-      const manifest = await makeBackup({ data: settings.data, file: args.file, passphrase, now: Date.now }).catch(
-        (thrown: unknown) => {
-          throw backupFailure(thrown, args.file)
-        },
-      )
+      const manifest = await makeBackup({
+        data: settings.data,
+        file: args.file,
+        passphrase,
+        settings,
+        now: Date.now,
+      }).catch((thrown: unknown) => {
+        throw backupFailure(thrown, args.file)
+      })
       try {
         noteBackup(settings.data, { made_at: manifest.made_at, file: resolve(args.file) })
       } catch (thrown) {
@@ -75,6 +79,11 @@ export const restore = (terminal: Terminal) =>
       await terminal.write(`Restored ${data} as of ${manifest.made_at}\n`)
       if (endedAgain > 0) await terminal.write(`${endedAgain} tokens that ended since then stay ended\n`)
       if (keys.length > 0) await terminal.write(`Wrote ${keys.join(' and ')}\n`)
+      if (keys.includes('master-key-former')) {
+        terminal.note(
+          'A former master key opens this backup, and is the master key again: rotate it once Gatehouse runs',
+        )
+      }
       if (kept !== null) terminal.note(`The former files are in ${kept}`)
       terminal.note('Start Gatehouse again. It grants from limits once its gateways have said what they hold')
     },

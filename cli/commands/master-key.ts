@@ -76,6 +76,6 @@ async function show(terminal: Terminal, json: boolean, state: State): Promise<vo
   await terminal.write(`${said[state.rotation]}\n`)
   if (state.resealed > 0) await terminal.write(`${state.resealed} secrets were sealed anew\n`)
   if (state.rotation === 'none' && state.resealed > 0 && state.source === 'file') {
-    terminal.note('The former key is in the file master-key-former: older backups need it. Make a new backup now')
+    terminal.note('Former keys are in the file master-key-former: older backups need them. Make a new backup now')
   }
 }

@@ -2,6 +2,7 @@
  * Makes a backup of an installation on local files while it runs: one file, a tar archive compressed by zstd, of a
  * manifest, both databases as of one moment, and the keys where a passphrase seals them.
  */
+import { Database } from 'bun:sqlite'
 import { createReadStream, createWriteStream, existsSync, mkdtempSync, readFileSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -9,9 +10,11 @@ import { pipeline } from 'node:stream/promises'
 import { createZstdCompress } from 'node:zlib'
 import { pack } from 'tar-stream'
 import { Failure } from '../failure.ts'
+import { fingerprintOfLedger } from '../store/keys/load-master-key.ts'
 import { version } from '../version.ts'
 import { copyPair, databaseFiles } from './copy-pair.ts'
 import { keysName, type Manifest, manifestName } from './manifest.ts'
+import { readerOf } from './reader.ts'
 import { type Keys, keyFiles, sealKeys } from './sealed-keys.ts'
 
 export interface BackupOptions {
@@ -21,11 +24,13 @@ export interface BackupOptions {
   file: string
   /** Seals the keys; null leaves them out. */
   passphrase: string | null
+  /** Where the master key is, unless it is in the data directory. */
+  settings: { master_key?: string | undefined; master_key_next?: string | undefined }
   now(): number
 }
 
 /** Gives the manifest of the backup that was made. A backup that fails leaves nothing behind. */
-export async function makeBackup({ data, file, passphrase, now }: BackupOptions): Promise<Manifest> {
+export async function makeBackup({ data, file, passphrase, settings, now }: BackupOptions): Promise<Manifest> {
   for (const name of databaseFiles) {
     if (!existsSync(join(data, name))) {
       throw new Failure('invalid_parameter', {
@@ -42,10 +47,12 @@ export async function makeBackup({ data, file, passphrase, now }: BackupOptions)
   try {
     copyPair(resolve(data), made)
     const files = [...databaseFiles.map((name) => ({ name, path: join(made, name) }))]
+    const masterKey = await neededKey(made, { settings, dataDirectory: data })
     const manifest: Manifest = {
       format: 1,
       version,
       made_at: new Date(now()).toISOString(),
+      ...(masterKey === null ? {} : { master_key: masterKey }),
       files: [
         ...(await Promise.all(files.map(async ({ name, path }) => ({ name, ...(await digestOf(path)) })))),
         ...(keys === null ? [] : [{ name: keysName, bytes: Buffer.byteLength(keys), sha256: sha256(keys) } as const]),
@@ -58,6 +65,11 @@ export async function makeBackup({ data, file, passphrase, now }: BackupOptions)
   } finally {
     await rm(made, { recursive: true, force: true })
   }
+}
+
+async function neededKey(made: string, keys: Pick<BackupOptions, 'settings'> & { dataDirectory: string }) {
+  using ledger = new Database(join(made, 'ledger.db'), { readonly: true })
+  return await fingerprintOfLedger({ ...keys, ledger: readerOf(ledger) })
 }
 
 const readKeys = (data: string): Keys =>

@@ -10,6 +10,11 @@ export const manifestSchema = z.object({
   /** Of the executable that made it. */
   version: z.string(),
   made_at: z.iso.datetime(),
+  /** The fingerprint of the master key that it needs, where that was known. */
+  master_key: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
   files: z.array(
     z.object({
       name: z.enum([...databaseFiles, keysName]),

@@ -6,13 +6,13 @@ import { Database } from 'bun:sqlite'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../failure.ts'
-import { requireMasterKey } from '../store/keys/load-master-key.ts'
-import type { Reader } from '../store/open.ts'
+import { formerKeyOf, keysLookedAt, requireMasterKey } from '../store/keys/load-master-key.ts'
 import { ledgerMigrations, requireReadable, stateMigrations } from '../store/schema/migrate.ts'
 import { databaseFiles } from './copy-pair.ts'
 import { keysName, type Manifest } from './manifest.ts'
 import { markRestored } from './mark-restored.ts'
 import { readBackup } from './read-backup.ts'
+import { readerOf } from './reader.ts'
 import { type Keys, keyFiles, openKeys } from './sealed-keys.ts'
 
 export interface RestoreOptions {
@@ -48,9 +48,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<Restored> 
   const prepared = mkdtempSync(join(data, '.restore-'))
   try {
     const manifest = await readBackup(file, prepared)
-    const keys = keysOf(prepared, manifest, options)
+    const brought = keysOf(prepared, manifest, options)
     await requireSound(prepared)
-    if (Object.keys(keys).length === 0) await requireKeyOf(prepared, options)
+    const keys = Object.keys(brought).length > 0 ? brought : await keysHere(prepared, manifest, options)
     const { endedAgain } = markRestored(join(prepared, 'ledger.db'), join(data, 'ledger.db'), now())
     const keyNames = Object.keys(keys)
     for (const [name, content] of Object.entries(keys)) writeFileSync(join(prepared, name), content, { mode: 0o600 })
@@ -91,16 +91,31 @@ async function requireSound(prepared: string): Promise<void> {
   }
 }
 
-/** Throws `invalid_parameter` where the key of this host does not open what the backup holds. */
-async function requireKeyOf(prepared: string, { data, settings }: RestoreOptions): Promise<void> {
-  using ledger = new Database(join(prepared, 'ledger.db'), { readonly: true })
-  await requireMasterKey({ settings, dataDirectory: data, ledger: readerOf(ledger) })
+/**
+ * The key files to write so that the keys of this host open what the backup holds: none where the present key does.
+ * Throws `invalid_parameter` where no former key does either.
+ */
+async function keysHere(
+  prepared: string,
+  manifest: Manifest,
+  options: RestoreOptions,
+): Promise<Record<string, string>> {
+  using database = new Database(join(prepared, 'ledger.db'), { readonly: true })
+  const where = { settings: options.settings, dataDirectory: options.data, ledger: readerOf(database) }
+  try {
+    await requireMasterKey(where)
+    return {}
+  } catch (cause) {
+    const former = await formerKeyOf(where)
+    if (former !== null) return { ...former }
+    const needed = manifest.master_key === undefined ? '' : ` It needs the key ${manifest.master_key}.`
+    throw new Failure('invalid_parameter', {
+      param: 'master_key',
+      message: `No master key here opens this backup.${needed} Looked at: ${keysLookedAt(where)}. Put the key that it was made with into ${join(options.data, keyFiles[0])}, or into SERVICE_MASTER_KEY`,
+      cause,
+    })
+  }
 }
-
-const readerOf = (database: Database): Reader => ({
-  read: async <Shape>(sql: string) => database.query(sql).all() as Shape[],
-  readValues: async (sql: string) => database.query(sql).values(),
-})
 
 /**
  * Moves what is there into a folder of its own, whose path it gives, and the named files into its place. What fails is

@@ -16,7 +16,10 @@ const stateSchema = z.object({
     .describe(
       'none: there is no next key. ready: there is one, and nothing uses it yet. running: values are sealed anew. complete: nothing is left under the former key, which is still the setting `master_key`',
     ),
-  resealed: z.number().int().describe('Values that this control plane has sealed anew since its start'),
+  resealed: z
+    .number()
+    .int()
+    .describe('Values that this control plane has sealed anew in the last rotation, since its start'),
 })
 
 interface Dependencies {

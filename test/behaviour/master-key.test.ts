@@ -1,7 +1,7 @@
 /** The master key is rotated while everything runs, and after the control plane was killed meanwhile. */
 import { Database } from 'bun:sqlite'
 import { afterEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type FakeUpstream, startFakeUpstream } from '../fakes/upstream.ts'
 import { api, chat, createToken } from '../support/client.ts'
@@ -59,7 +59,7 @@ async function killControlPlane(gatehouse: Gatehouse): Promise<void> {
   })
 }
 
-test('rotates the master key under load and after a kill, and refuses an older backup without its key', async () => {
+test('rotates the master key under load and after a kill, and restores an older backup only with its former key', async () => {
   let gatehouse = await start()
   const before = { key: file('master-key'), sealed: sealedSecrets() }
   expect(before.sealed.length).toBeGreaterThan(2)
@@ -86,6 +86,12 @@ test('rotates the master key under load and after a kill, and refuses an older b
   gatehouse = await start()
   expect((await chat(gatehouse, { token })).status).toBe(200)
   await gatehouse.end('SIGTERM')
+  const former = file('master-key-former')
+  rmSync(join(data, 'master-key-former'))
   const refusedRestore = await run(['restore', backup, '--data', data])
   expect([refusedRestore.code, refusedRestore.stderr]).toEqual([2, expect.stringContaining('master-key-former')])
+  writeFileSync(join(data, 'master-key-former'), former, { mode: 0o600 })
+  expect(await run(['restore', backup, '--data', data])).toMatchObject({ code: 0 })
+  expect(file('master-key')).toBe(before.key)
+  await start()
 })

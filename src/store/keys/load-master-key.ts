@@ -2,16 +2,18 @@
  * Finds the master key, or makes it at a first start. Keys that do not open what is sealed are an error at start:
  * otherwise new secrets could not be read together with the old ones.
  */
+import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Failure } from '../../failure.ts'
 import { readIfThere, readOrMake } from '../../lib/made-once.ts'
 import type { Database, Reader } from '../open.ts'
 import { insert, statement } from '../query.ts'
 import { secrets } from '../schema/ledger/changes.ts'
-import { installationKeyName, type Keys, MasterKey } from './master-key.ts'
+import { fingerprintOf, installationKeyName, type Keys, MasterKey } from './master-key.ts'
 
 export const masterKeyFile = 'master-key'
 export const nextMasterKeyFile = 'master-key-next'
+/** Every former key of a file, one in a line, the newest first. */
 export const formerMasterKeyFile = 'master-key-former'
 const keyLength = 32
 
@@ -54,11 +56,85 @@ export async function loadMasterKey(options: MasterKeyOptions): Promise<MasterKe
 export async function requireMasterKey(
   options: Pick<MasterKeyOptions, 'settings' | 'dataDirectory'> & { ledger: Reader },
 ): Promise<void> {
-  const table = await options.ledger.read("select 1 from sqlite_master where name = 'secrets'")
-  const sealed = table.length === 0 ? [] : await sealedSecrets(options.ledger)
+  const sealed = await secretsIfThere(options.ledger)
   const path = join(options.dataDirectory, masterKeyFile)
   if (options.settings.master_key === undefined && sealed.length === 0 && readIfThere(path) === null) return
   assertOpen(ofLedger(readKeys(options, null), sealed), sealed, options)
+}
+
+/**
+ * Which of the former keys opens a ledger that the present key does not open, as the texts of the key files that open it:
+ * the present key is then a former one. Null where none does. Throws what `requireMasterKey` does where keys are not read.
+ */
+export async function formerKeyOf({
+  settings,
+  dataDirectory,
+  ledger,
+}: Pick<MasterKeyOptions, 'settings' | 'dataDirectory'> & { ledger: Reader }): Promise<{
+  [masterKeyFile]: string
+  [formerMasterKeyFile]: string
+} | null> {
+  if (settings.master_key !== undefined) return null
+  const sealed = await secretsIfThere(ledger)
+  const { current, former } = readKeys({ settings, dataDirectory }, null)
+  const found = former.find((key) => {
+    const others = former.filter((each) => each !== key)
+    return opensAll(ofLedger({ current: key, next: null, former: others }, sealed), sealed)
+  })
+  if (found === undefined) return null
+  const others = [current, ...former.filter((each) => each !== found)]
+  return { [masterKeyFile]: linesOf([found]), [formerMasterKeyFile]: linesOf(others) }
+}
+
+/** The fingerprint of the key that a ledger is under; null where that key is not here, or nothing is sealed. */
+export async function fingerprintOfLedger({
+  settings,
+  dataDirectory,
+  ledger,
+}: Pick<MasterKeyOptions, 'settings' | 'dataDirectory'> & { ledger: Reader }): Promise<string | null> {
+  const kept = (await secretsIfThere(ledger)).filter(({ name }) => name === installationKeyName)
+  if (kept.length === 0) return null
+  try {
+    const { current, next } = readKeys({ settings, dataDirectory }, null)
+    const keys = next === null ? [current] : [current, next]
+    const found = keys.find((key) => opensAll({ current: key, next: null, former: [] }, kept))
+    return found === undefined ? null : fingerprintOf(found)
+  } catch (error) {
+    if (error instanceof Failure) return null
+    throw error
+  }
+}
+
+/** Where keys were looked for, with the fingerprints of those that are there. */
+export function keysLookedAt({
+  settings,
+  dataDirectory,
+}: Pick<MasterKeyOptions, 'settings' | 'dataDirectory'>): string {
+  const said = (origin: string, keys: readonly Uint8Array[]) =>
+    `${origin} (${keys.length === 0 ? 'no key' : keys.map(fingerprintOf).join(', ')})`
+  const { current, next, former } = readKeys({ settings, dataDirectory }, null)
+  if (settings.master_key !== undefined) {
+    const set = said('SERVICE_MASTER_KEY', [current])
+    return next === null ? set : `${set} and ${said('SERVICE_MASTER_KEY_NEXT', [next])}`
+  }
+  const path = (name: string) => join(dataDirectory, name)
+  return [
+    said(path(masterKeyFile), [current]),
+    ...(next === null ? [] : [said(path(nextMasterKeyFile), [next])]),
+    said(path(formerMasterKeyFile), former),
+  ].join(' and ')
+}
+
+/** Adds the key of the file to the former ones, unless it is there already. */
+export function keepFormerKey(dataDirectory: string): void {
+  const present = readIfThere(join(dataDirectory, masterKeyFile))
+  if (present === null) return
+  const key = decodeKey(present, join(dataDirectory, masterKeyFile))
+  const others = formerKeys(dataDirectory).filter((each) => fingerprintOf(each) !== fingerprintOf(key))
+  // Written whole beside it first, so that no end of the process loses a key.
+  const draft = join(dataDirectory, `${formerMasterKeyFile}.${process.pid}`)
+  writeFileSync(draft, linesOf([key, ...others]), { mode: 0o600, flush: true })
+  renameSync(draft, join(dataDirectory, formerMasterKeyFile))
 }
 
 /** Makes the next key of a key that is in a file, or finds the one that was made. */
@@ -68,6 +144,11 @@ export function makeNextKey({ dataDirectory, randomBytes }: Pick<MasterKeyOption
     readOrMake(path, () => `${encode(randomBytes(keyLength))}\n`),
     path,
   )
+}
+
+async function secretsIfThere(ledger: Reader): Promise<{ name: string; sealed: string }[]> {
+  const table = await ledger.read("select 1 from sqlite_master where name = 'secrets'")
+  return table.length === 0 ? [] : await sealedSecrets(ledger)
 }
 
 const sealedSecrets = (ledger: Reader): Promise<{ name: string; sealed: string }[]> =>
@@ -82,7 +163,7 @@ function readKeys(
     return {
       current: decodeKey(current, 'SERVICE_MASTER_KEY'),
       next: next === undefined ? null : decodeKey(next, 'SERVICE_MASTER_KEY_NEXT'),
-      former: null,
+      former: [],
     }
   }
   if (next !== undefined) {
@@ -99,23 +180,34 @@ function readKeys(
   return {
     current: keyFromFile(join(dataDirectory, masterKeyFile), randomBytes),
     next: keyOf(nextMasterKeyFile),
-    former: keyOf(formerMasterKeyFile),
+    former: formerKeys(dataDirectory),
   }
 }
 
+function formerKeys(dataDirectory: string): Uint8Array[] {
+  const path = join(dataDirectory, formerMasterKeyFile)
+  const lines = (readIfThere(path) ?? '').split('\n').filter((line) => line.trim() !== '')
+  return lines.map((line) => decodeKey(line, path))
+}
+
 /**
- * Without the former key for a ledger from before the rotation: that is an older copy, which an operator must mean. In
- * a later one a value may be under it that was sealed before the rotation and written after it.
+ * Without the former keys for a ledger from before the rotation: that is an older copy, which an operator must mean. In
+ * a later one a value may be under one that was sealed before the rotation and written after it.
  */
 function ofLedger(keys: Keys, sealed: readonly { name: string; sealed: string }[]): Keys {
   const kept = sealed.find(({ name }) => name === installationKeyName)
-  if (kept === undefined) return { ...keys, former: null }
+  if (kept === undefined) return { ...keys, former: [] }
+  // The key itself is asserted after this.
+  return opensAll({ ...keys, former: [] }, [kept]) ? keys : { ...keys, former: [] }
+}
+
+function opensAll(keys: Keys, sealed: readonly { name: string; sealed: string }[]): boolean {
+  const masterKey = new MasterKey(keys, '')
   try {
-    new MasterKey({ ...keys, former: null }, '').open('secret', kept.name, kept.sealed)
-    return keys
+    for (const secret of sealed) masterKey.open('secret', secret.name, secret.sealed)
+    return true
   } catch {
-    // The key itself is asserted after this.
-    return { ...keys, former: null }
+    return false
   }
 }
 
@@ -131,7 +223,7 @@ function assertOpen(
     } catch (cause) {
       const isSet = settings.master_key !== undefined
       const origin = isSet ? 'SERVICE_MASTER_KEY' : join(dataDirectory, masterKeyFile)
-      const former = isSet ? 'that before the last rotation' : `${origin}-former`
+      const former = isSet ? 'that before a rotation' : `a line of ${origin}-former`
       throw new Failure('invalid_parameter', {
         message: `The key of ${origin} does not open the secrets of this ledger: start with the key they were made with; for a ledger from before a rotation that is ${former}`,
         param: 'master_key',
@@ -147,6 +239,8 @@ function keyFromFile(path: string, randomBytes: MasterKeyOptions['randomBytes'] 
   const message = `The ledger has sealed secrets but ${path} is missing: restore it, or set SERVICE_MASTER_KEY`
   throw new Failure('invalid_parameter', { message, param: 'master_key' })
 }
+
+const linesOf = (keys: readonly Uint8Array[]): string => keys.map((key) => `${encode(key)}\n`).join('')
 
 const encode = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64')
 

@@ -1,8 +1,8 @@
 /**
  * The key that seals secrets of the ledger (fleet/README.md, Trust). It comes from SERVICE_MASTER_KEY, otherwise from
  * the file `master-key` of the data directory, which is created on first start. While it is rotated there is a next one
- * beside it, from SERVICE_MASTER_KEY_NEXT or the file `master-key-next`: each opens what the other does not. A former key
- * of a file opens what was sealed before a rotation and written after it.
+ * beside it, from SERVICE_MASTER_KEY_NEXT or the file `master-key-next`: each opens what the other does not. Former keys
+ * of a file open what was sealed before a rotation and written after it.
  *
  * The secret `installation-key` is drawn once. Keys of other uses derive from it, so that they outlive a rotation.
  * Which of the two keys seals it says whether the rotation has begun, to every control plane of the ledger.
@@ -16,13 +16,14 @@ export const installationKeyName = 'installation-key'
 export interface Keys {
   current: Uint8Array
   next: Uint8Array | null
-  former: Uint8Array | null
+  /** The newest first. */
+  former: readonly Uint8Array[]
 }
 
 export class MasterKey {
   #current: Uint8Array
   #next: Uint8Array | null
-  #former: Uint8Array | null
+  #former: readonly Uint8Array[]
   /** When the next key began to seal, by the process's own clock; null before. */
   #begunAt: number | null = null
   readonly #installationKey: string
@@ -78,7 +79,7 @@ export class MasterKey {
 
   /** Whether something may still be under a former key. */
   get hasFormer(): boolean {
-    return this.#former !== null
+    return this.#former.length > 0
   }
 
   /** From now on there is a next key, which seals nothing yet. */
@@ -93,7 +94,7 @@ export class MasterKey {
 
   /** The next key becomes the only one. */
   endRotation(): void {
-    this.#former = this.#current
+    this.#former = [this.#current, ...this.#former]
     this.#current = this.#sealing()
     this.#next = null
     this.#begunAt = null
@@ -113,12 +114,13 @@ export class MasterKey {
   }
 
   #open(sealed: string, context: string): string {
-    const others = [this.#next, this.#former].filter((key) => key !== null)
-    return unseal(others.find((key) => opens(key, sealed, context)) ?? this.#current, sealed, context)
+    const keys = [...(this.#next === null ? [] : [this.#next]), this.#current, ...this.#former]
+    return unseal(keys.find((key) => opens(key, sealed, context)) ?? this.#current, sealed, context)
   }
 }
 
-function fingerprintOf(key: Uint8Array): string {
+/** Says which key is meant, and nothing else of it. */
+export function fingerprintOf(key: Uint8Array): string {
   const derived = deriveKey(Buffer.from(key).toString('base64'), 'gatehouse fingerprint of a master key')
   return Buffer.from(derived).toString('hex')
 }

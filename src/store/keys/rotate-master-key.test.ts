@@ -103,6 +103,24 @@ test('seals every sealed value of the ledger anew, and keeps the former key for 
   await expect(started()).rejects.toThrow('master-key-former')
 })
 
+test('keeps the keys of several rotations, tries each, and counts the present rotation', async () => {
+  const { masterKey, rotation } = await started()
+  const late = keepSecret(masterKey, 'late', 'sealed before both', 1)
+  await store.ledger.write([keepSecret(masterKey, 'one', 'content', 1)])
+  const keys: string[] = []
+  for (const number of [1, 2]) {
+    keys.unshift(keyText())
+    await rotation.begin(everyone)
+    for (let round = 0; round < 3; round++) await rotation.step()
+    expect([number, rotation.state()]).toEqual([number, { state: 'none', resealed: 1 }])
+  }
+  expect(readFileSync(path('master-key-former'), 'utf8')).toBe(keys.join(''))
+  await store.ledger.write(late === undefined ? [] : [late])
+  for (const each of [masterKey, (await started()).masterKey]) {
+    expect(await openSecret(store.ledger, each, 'late')).toBe('sealed before both')
+  }
+})
+
 test('goes on after an end at any write, and all values open in between', async () => {
   const { masterKey } = await started()
   await fill(masterKey)

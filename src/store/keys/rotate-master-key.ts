@@ -7,7 +7,7 @@
  *  2. `installation-key` is sealed under the next key. A control plane that sees it seals under the next key from then.
  *  3. Every sealed value is sealed anew, in pages, each value only where it is still what was read.
  *  4. Two rounds in a row find none left, and no change is pending in the ledger, which could bring one.
- *  5. A key in a file gives way to the next one and stays as `master-key-former`, for older backups. A key of a setting
+ *  5. A key in a file gives way to the next one and stays in `master-key-former`, for older backups. A key of a setting
  *     stays until control planes start with the next one in its place.
  *
  * A value can be sealed before step 2 and written after step 4, by a slow request or a control plane that stood still.
@@ -15,14 +15,14 @@
  * rotation and at each start. With keys of settings, the rotation is complete only when every control plane has sealed
  * under the next key for longer than a request takes; each looks for such values until it starts with the next key alone.
  */
-import { copyFileSync, existsSync, renameSync } from 'node:fs'
+import { renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { and, asc, eq, gt, isNotNull } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import type { Database } from '../open.ts'
 import { query } from '../query.ts'
 import { pendingChanges } from '../schema/ledger/changes.ts'
-import { formerMasterKeyFile, makeNextKey, masterKeyFile, nextMasterKeyFile } from './load-master-key.ts'
+import { keepFormerKey, makeNextKey, masterKeyFile, nextMasterKeyFile } from './load-master-key.ts'
 import { installationKeyName, type MasterKey } from './master-key.ts'
 import { type SealedPlace, sealedColumns } from './sealed-columns.ts'
 import { readSecret } from './secrets.ts'
@@ -51,6 +51,7 @@ interface RotationOptions {
 
 export class KeyRotation {
   readonly #options: RotationOptions
+  /** In the last rotation, with what was found late. */
   #resealed = 0
   #cleanRounds = 0
   #hasSettled = false
@@ -125,14 +126,16 @@ export class KeyRotation {
   async #lookForLateValues(): Promise<void> {
     if (!this.#options.masterKey.hasFormer) return
     this.#rounds += 1
-    if (this.#looksIn.includes(this.#rounds)) this.#resealed += await this.#resealAll()
+    if (!this.#looksIn.includes(this.#rounds)) return
+    const late = await this.#resealAll()
+    this.#resealed += late
   }
 
   async #lookWhetherBegun(): Promise<void> {
     const { ledger, masterKey } = this.#options
     const kept = await readSecret(ledger, masterKey, installationKeyName)
     if (kept !== null && masterKey.sealedAnew('secret', installationKeyName, kept.sealed) === null) {
-      masterKey.beginRotation()
+      this.#begun()
     }
   }
 
@@ -142,7 +145,13 @@ export class KeyRotation {
     if (kept === null) throw new Error('The installation key is missing')
     const sealed = masterKey.sealedAnew('secret', installationKeyName, kept.sealed)
     if (sealed !== null) await ledger.write([resealStatement('secret', installationKeyName, kept.sealed, sealed)])
-    masterKey.beginRotation()
+    this.#begun()
+  }
+
+  #begun(): void {
+    if (this.#options.masterKey.rotationBegun) return
+    this.#options.masterKey.beginRotation()
+    this.#resealed = 0
   }
 
   /** How many values were not under the newest key. Throws `data_damaged` for one that no key opens. */
@@ -179,7 +188,7 @@ export class KeyRotation {
   #replaceFile(): void {
     const { dataDirectory, masterKey } = this.#options
     const path = (name: string) => join(dataDirectory, name)
-    if (existsSync(path(masterKeyFile))) copyFileSync(path(masterKeyFile), path(formerMasterKeyFile))
+    keepFormerKey(dataDirectory)
     renameSync(path(nextMasterKeyFile), path(masterKeyFile))
     masterKey.endRotation()
     this.#cleanRounds = 0

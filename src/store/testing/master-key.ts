@@ -2,4 +2,4 @@
 import { MasterKey } from '../keys/master-key.ts'
 
 export const testMasterKey = (fill = 1): MasterKey =>
-  new MasterKey({ current: new Uint8Array(32).fill(fill), next: null, former: null }, 'installation key of a test')
+  new MasterKey({ current: new Uint8Array(32).fill(fill), next: null, former: [] }, 'installation key of a test')
