@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { z } from 'zod'
 import { main } from '../main.ts'
 import { recordingControlPlane } from '../testing/control-plane.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
@@ -14,6 +15,8 @@ const teams = [
 ]
 const refused = (status: number, code: string, param: string | null = null) =>
   Response.json({ error: { message: 'refused', code, param }, request_id: 'r' }, { status })
+const [serverId, gatewayId, budgetId] = ['c1', 'c2', 'c3'].map((end) => `01990000-0000-7000-8000-0000000000${end}`)
+const scopeSent = z.looseObject({ scope: z.looseObject({ id: z.string() }) })
 const uuid = /^[0-9a-f-]{36}$/
 
 const control = recordingControlPlane(({ method, path, target, body }) => {
@@ -36,6 +39,14 @@ const control = recordingControlPlane(({ method, path, target, body }) => {
       ? { id: newTokenId, token_value: 'gth_x' }
       : refused(422, 'invalid_parameter')
   }
+  if (path === '/v1/catalog/mcp-servers')
+    return { mcp_servers: [{ id: serverId, name: 'research' }], next_cursor: null }
+  if (path === '/v1/gateways') return { gateways: [{ id: gatewayId, name: 'research' }], next_cursor: null }
+  if (method === 'POST' && (path === '/v1/budgets' || path === '/v1/alerts')) {
+    const { id } = scopeSent.parse(body).scope
+    return uuid.test(id) ? { id: salesId } : refused(422, 'invalid_parameter', 'scope.id')
+  }
+  if (path === '/v1/budgets') return { budgets: [{ id: budgetId, name: 'research' }], next_cursor: null }
   if (path === '/v1/policies') return refused(403, 'permission_denied')
   const [, , , id = ''] = path.split('/')
   return uuid.test(decodeURIComponent(id)) && !id.endsWith('f') ? { id } : refused(404, 'not_found')
@@ -86,6 +97,29 @@ test('flags of a token take names, and a field of the same text stays', async ()
     purpose: 'general',
     bindings: { team_id: researchId, user_id: adaId },
   })
+})
+
+test.each([
+  ['budget', 'team', 'research', researchId],
+  ['budget', 'user', 'Ada', adaId],
+  ['budget', 'mcp_server', 'research', serverId],
+  ['alert', 'team', 'research', researchId],
+  ['alert', 'gateway', 'research', gatewayId],
+  ['alert', 'budget', 'research', budgetId],
+  ['alert', 'token', 'app', newTokenId],
+])('a %s whose scope is a %s takes its name', async (command, kind, name, id) => {
+  const own = command === 'budget' ? ['--max-budget', '1'] : ['--condition', 'refusals']
+  const { code } = await run(command, 'create', '--name', 'research', ...own, '--scope', kind, '--scope-id', name)
+  expect([code, requests.at(-1)?.body]).toEqual([0, expect.objectContaining({ name: 'research', scope: { kind, id } })])
+})
+
+test('a name in a scope is one of its kind only', async () => {
+  const of = (kind: string, id: string) =>
+    run('alert', 'create', '--name', 'x', '--condition', 'refusals', '--scope', kind, '--scope-id', id)
+  expect((await of('gateway', 'sales')).notes).toContain('There is no gateway "sales"')
+  requests.length = 0
+  expect((await of('provider', 'research')).notes).toContain('refused')
+  expect(targets()).toEqual(['POST /v1/alerts'])
 })
 
 test('names the ids where a name is ambiguous, and changes nothing', async () => {

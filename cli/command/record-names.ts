@@ -23,8 +23,15 @@ const markedSegment = /\{([^}]*)\}/
 /** The path as it is sent. */
 export const withoutMarks = (path: string): string => path.replaceAll(/[{}]/g, '')
 
-/** Where the records are listed that a text names; by a prefix of the text, such as `team:`, where that says which. */
-type Reference = string | readonly string[] | { readonly byPrefix: Readonly<Record<string, string>> }
+/**
+ * Where the records are listed that a text names; by a prefix of the text, such as `team:`, or by the value of another
+ * field, where that says which.
+ */
+type Reference =
+  | string
+  | readonly string[]
+  | { readonly byPrefix: Readonly<Record<string, string>> }
+  | { readonly byField: string; readonly lists: Readonly<Record<string, string>> }
 
 /** By the path of a field in a body or a query. */
 export type References = Readonly<Record<string, Reference>>
@@ -51,7 +58,7 @@ export async function withIds<Given extends Request>(
   const found = new Map<string, string>()
   for (const [field, reference] of Object.entries(request.references ?? {})) {
     for (const text of textsAt(request, field)) {
-      const { prefix, collections } = meant(reference, text)
+      const { prefix, collections } = meant(reference, text, request)
       const name = text.slice(prefix.length)
       if (collections.length === 0 || isUuid(name)) continue
       found.set(`${field} ${text}`, prefix + (await idIn(collections, name, refusal, list)))
@@ -74,8 +81,16 @@ export async function withIds<Given extends Request>(
   }
 }
 
-function meant(reference: Reference, text: string): { prefix: string; collections: readonly string[] } {
+function meant(
+  reference: Reference,
+  text: string,
+  request: Request,
+): { prefix: string; collections: readonly string[] } {
   if (typeof reference === 'string') return { prefix: '', collections: [reference] }
+  if ('byField' in reference) {
+    const list = textsAt(request, reference.byField).map((value) => reference.lists[value])[0]
+    return { prefix: '', collections: list === undefined ? [] : [list] }
+  }
   if (!('byPrefix' in reference)) return { prefix: '', collections: reference }
   const [prefix, collection] = Object.entries(reference.byPrefix).find(([each]) => text.startsWith(each)) ?? []
   return prefix === undefined || collection === undefined

@@ -139,5 +139,5 @@ export const alertResource = resource({
     enabled: fields.enabled.optional(),
   }),
   columns: ['id', 'name', 'condition', 'severity', 'thresholds', 'enabled', 'open'],
-  flags: { 'scope.kind': { name: 'scope' } },
+  flags: { 'scope.kind': { name: 'scope' }, 'scope.id': { hint: 'NAME|UUID' } },
 })

@@ -54,6 +54,8 @@ budgets:
   - { name: all, max_budget: 1000, window: month, scope: { kind: organization } }
   - { name: research, max_budget: 12.5, window: day, scope: { kind: team, name: research } }
   - { name: ada, max_budget: 3, window: week, scope: { kind: user, name: ada@example.com } }
+  - { name: searching, max_budget: 2, window: day, scope: { kind: mcp_server, name: search } }
+  - { name: one tool, max_budget: 1, window: day, scope: { kind: mcp_server, name: search, tool: look_up } }
 consumer_groups:
   - { name: heavy, tokens_per_minute: 100000, members: { teams: [research], users: [ada@example.com] } }
   - { name: each feature, requests_per_minute: 100, members: { teams: [research] }, per: feature }
@@ -89,7 +91,7 @@ test('applies every kind of record with references by name, and changes nothing 
   const path = file('everything.yaml', everything)
   const first = await operate(gatehouse, 'apply', '-f', path)
   expect(first).toMatchObject({ code: 0, stderr: '' })
-  expect(first.stdout.match(/^\+ /gm)).toHaveLength(34)
+  expect(first.stdout.match(/^\+ /gm)).toHaveLength(36)
   const second = await operate(gatehouse, 'apply', '-f', path)
   expect(second).toMatchObject({ code: 0, stderr: '' })
   expect(second.stdout).toBe(first.stdout.replaceAll(/^\+/gm, '='))
@@ -99,6 +101,7 @@ test('writes what exists so that applying it changes nothing', async () => {
   const written = await operate(gatehouse, 'export', '-o', 'yaml')
   expect(written).toMatchObject({ code: 0 })
   expect(written.stdout).not.toContain('sk-of-the-provider')
+  expect(written.stdout).toContain('kind: mcp_server\n      name: search\n      tool: look_up\n')
   const applied = await operate(gatehouse, 'apply', '-f', file('export.yaml', written.stdout))
   expect(applied.stdout).not.toMatch(/^[+~-]/m)
   expect(applied).toMatchObject({ code: 0, stderr: '' })

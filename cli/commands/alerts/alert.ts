@@ -18,11 +18,14 @@ const history = {
   summaries: { list: 'List what alerts have found, the newest first' },
 }
 
+/** By the kind of an alert's scope, where what it names is listed; the API knows providers and models by their names. */
+const lists = { team: '/v1/teams', gateway: '/v1/gateways', budget: '/v1/budgets', token: '/v1/tokens' }
+
 export const alertCommands = (terminal: Terminal) =>
   defineCommand({
     meta: { description: alertResource.about },
     subCommands: {
-      ...resourceCommands(alertResource, terminal),
+      ...resourceCommands(alertResource, terminal, { references: { 'scope.id': { byField: 'scope.kind', lists } } }),
       history: async () => listOf(history, terminal),
       test: async () => test(terminal),
     },

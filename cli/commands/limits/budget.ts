@@ -4,14 +4,16 @@ import { connect, pageFlags, pageQuery, readPage, recordFlags, showPage } from '
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
-/** A budget's scope is a team or a person. */
-const owners = ['/v1/teams', '/v1/users']
+/** By the kind of a budget's scope, where what it names is listed. */
+const lists = { team: '/v1/teams', user: '/v1/users', mcp_server: '/v1/catalog/mcp-servers' }
 
 export const budget = (terminal: Terminal) =>
   defineCommand({
     meta: { description: budgetResource.about },
     subCommands: {
-      ...resourceCommands(budgetResource, terminal, { references: { 'scope.id': owners, scope_id: owners } }),
+      ...resourceCommands(budgetResource, terminal, {
+        references: { 'scope.id': { byField: 'scope.kind', lists } },
+      }),
       values: () => values(terminal),
     },
   })

@@ -1,14 +1,22 @@
+import { mcpServerResource } from '../../../../src/mcp/catalog/server-resource.ts'
 import { budgetResource } from '../../../../src/usage/api/budget-resource.ts'
 import { kindOf } from '../kind.ts'
 import { type Entry, entryMember } from '../places.ts'
 
-/** The scope's kind says whether it names a team or a person. */
+const paths: Readonly<Record<string, string>> = {
+  team: '/v1/teams',
+  user: '/v1/users',
+  mcp_server: mcpServerResource.path,
+}
+
+/** The scope's kind says whether it names a team, a person or an MCP server. */
 const scopeOf = (entry: Entry) => {
-  const kind = entryMember(entry.scope, 'kind')
-  return kind === 'team' ? { path: '/v1/teams' } : kind === 'user' ? { path: '/v1/users' } : null
+  const path = paths[String(entryMember(entry.scope, 'kind'))]
+  return path === undefined ? null : { path }
 }
 
 export const budgets = kindOf(budgetResource, {
   references: { 'scope.id': scopeOf },
+  referredPaths: Object.values(paths),
   names: { 'scope.id': 'name' },
 })
