@@ -148,6 +148,23 @@ test('get -o yaml writes one record as a file for apply, and a token as it is', 
   })
 })
 
+test('takes a file whose alert names a token that ended, as long as it leaves the alert as it is', async () => {
+  await operate(gatehouse, 'token', 'create', '--name', 'brief', '--purpose', 'general')
+  const alert = (name: string, quiet: number) =>
+    `alerts: [{ name: ${name}, condition: refusals, scope: { kind: token, name: brief }, quiet_minutes: ${quiet} }]\n`
+  const apply = (text: string) => operate(gatehouse, 'apply', '-f', file('brief.yaml', text))
+  expect(await apply(alert('brief', 5))).toMatchObject({ code: 0, stdout: expect.stringContaining('+ alert brief') })
+  expect(await operate(gatehouse, 'token', 'delete', 'brief', '--yes')).toMatchObject({ code: 0 })
+  expect(await apply(alert('brief', 5))).toMatchObject({ code: 0, stdout: '= alert brief\n', stderr: '' })
+  expect(await apply(alert('brief', 6))).toMatchObject({ code: 0, stdout: expect.stringContaining('~ alert brief') })
+  const written = (await operate(gatehouse, 'export', '--only', 'alerts')).stdout
+  const again = await apply(written)
+  expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('= alert brief\n')])
+  expect(again.stdout).not.toMatch(/^[+~-]/m)
+  expect((await apply(alert('other', 5))).stderr).toContain('There is no token "brief"')
+  expect(await operate(gatehouse, 'alert', 'delete', 'brief', '--yes')).toMatchObject({ code: 0 })
+})
+
 test('a list says that there is more, and --all lists all pages', async () => {
   const names = Array.from({ length: 130 }, (_, index) => `many-${index}`)
   const text = `teams:\n${names.map((name) => `  - name: ${name}\n`).join('')}`

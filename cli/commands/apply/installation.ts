@@ -24,6 +24,8 @@ const labelSchema = z.object({ path: z.string(), id: z.string(), label: z.string
 export class Installation {
   readonly #api: Api
   readonly #records = new Map<string, Shown[]>()
+  /** Those that do not count, by the path of their kind. */
+  readonly #ended = new Map<string, Shown[]>()
   readonly #labels = new Map<string, string>()
   /** Names of records that a plan makes, by the path of their kind, and what stands for their ids. */
   readonly #planned = new Map<string, Map<string, string>>()
@@ -40,7 +42,14 @@ export class Installation {
       for (const path of referredBy(kind)) paths.add(path)
     }
     for (const path of paths) {
-      if (!this.#records.has(path)) this.#records.set(path, await readAll(this.#api, referred(path)))
+      if (this.#records.has(path)) continue
+      const kind = referred(path)
+      const found = await readAll(this.#api, kind)
+      const { counted = [], ended = [] } = Object.groupBy(found, (record) =>
+        kind.isCounted?.(record) === false ? 'ended' : 'counted',
+      )
+      this.#records.set(path, counted)
+      this.#ended.set(path, ended)
     }
   }
 
@@ -96,6 +105,15 @@ export class Installation {
     const name = kind.nameOf(one)
     return this.records(kind).filter((record) => kind.nameOf(record) === name).length === 1 ? name : id
   }
+
+  /** As `nameOf`; of a token that ended, the name that it had, unless another token has it now. */
+  formerNameOf(path: string, id: string): string {
+    const kind = referred(path)
+    const one = this.#ended.get(path)?.find((record) => kind.idOf(record) === id)
+    if (one === undefined) return this.nameOf(path, id)
+    const name = kind.nameOf(one)
+    return this.records(kind).some((record) => kind.nameOf(record) === name) ? id : name
+  }
 }
 
 const referred = (path: string): Referred => {
@@ -112,10 +130,7 @@ const referredBy = ({ places, referredPaths }: Kind): readonly string[] =>
     return always === null ? referredPaths : [always.path]
   })
 
-async function readAll(
-  api: Api,
-  { path, plural, isCounted = () => true }: Pick<Referred, 'path' | 'plural' | 'isCounted'>,
-): Promise<Shown[]> {
+async function readAll(api: Api, { path, plural }: Pick<Referred, 'path' | 'plural'>): Promise<Shown[]> {
   const found: Shown[] = []
   let cursor: string | undefined
   do {
@@ -123,5 +138,5 @@ async function readAll(
     found.push(...z.array(entrySchema).parse(page[plural]))
     cursor = page.next_cursor ?? undefined
   } while (cursor !== undefined)
-  return found.filter(isCounted)
+  return found
 }

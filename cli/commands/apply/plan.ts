@@ -119,17 +119,18 @@ interface StepContext {
 function stepOf(wanted: Wanted, { installation, faults, secrets }: StepContext): Step {
   const { kind, name, entry, source, at } = wanted
   const record = presentOf(kind, name, installation)
-  requireReferences(wanted, installation, faults)
+  const desired = whole(kind, entry)
+  const present = record === undefined ? null : presentFor(desired, { kind, record, installation })
+  requireReferences(wanted, installation, faults, (field) => present === null || differs(field, desired, present))
   const refused = (param: string | null, message: string) =>
     faultLine(source, [...at, ...pathInFile(kind, pathOfParam(param))], message)
   const common = { kind, name, changes: {}, made: null, later: [], refused }
   const deferred = deferredFields(wanted, installation)
   const deferredCalls = (id: string): Call[] =>
     deferred.length === 0 ? [] : [patchOf(kind, id, bodyNames(kind, partOf(kind, entry, deferred)))]
-  const desired = whole(kind, entry)
   const further = (present: Entry | null, id: string) =>
     kind.more({ wanted: entry, present, id, idOf: (path, called) => installation.idOf(path, called) })
-  if (record === undefined) {
+  if (record === undefined || present === null) {
     return {
       ...common,
       action: 'create',
@@ -143,7 +144,6 @@ function stepOf(wanted: Wanted, { installation, faults, secrets }: StepContext):
     }
   }
   const id = kind.idOf(record)
-  const present = presentEntry(kind, record, (path, each) => installation.nameOf(path, each))
   const changes = changesOf(kind, { entry, desired, present })
   for (const [field, { from, to }] of Object.entries(changes)) {
     if (kind.changeable.has(field)) continue
@@ -176,6 +176,20 @@ function stepOf(wanted: Wanted, { installation, faults, secrets }: StepContext):
     },
   }
 }
+
+/** What is there as a file would say it. A file may go on to name a token that ended since. */
+function presentFor(
+  desired: Entry,
+  { kind, record, installation }: { kind: Kind; record: Shown; installation: Installation },
+): Entry {
+  const present = presentEntry(kind, record, (path, id) => installation.nameOf(path, id))
+  const former = presentEntry(kind, record, (path, id) => installation.formerNameOf(path, id))
+  return Object.fromEntries(
+    Object.entries(present).map(([field, value]) => [field, differs(field, desired, former) ? value : former[field]]),
+  )
+}
+
+const differs = (field: string, one: Entry, other: Entry): boolean => !Bun.deepEquals(one[field], other[field])
 
 /** An entry as its file has it, without its name. */
 function asWritten({ kind, source, at }: Wanted): Entry {
@@ -210,8 +224,7 @@ const shown = (value: unknown): string => (typeof value === 'string' ? value : J
 
 function changesOf(kind: Kind, { entry, desired, present }: { entry: Entry; desired: Entry; present: Entry }): Changes {
   const differing = kind.fields.filter(
-    (field) =>
-      !(kind.kept.includes(field) && entry[field] === undefined) && !Bun.deepEquals(desired[field], present[field]),
+    (field) => !(kind.kept.includes(field) && entry[field] === undefined) && differs(field, desired, present),
   )
   return Object.fromEntries(differing.map((field) => [field, { from: present[field], to: desired[field] }]))
 }
@@ -259,10 +272,15 @@ async function bodyOf(
   return bodyNames(kind, entrySchema.parse(body))
 }
 
-/** Every name must be that of a record that is there, or that a file makes. */
-function requireReferences({ kind, entry, source, at }: Wanted, installation: Installation, faults: Faults): void {
+/** Every name in a field that is to be sent must be that of a record that is there, or that a file makes. */
+function requireReferences(
+  { kind, entry, source, at }: Wanted,
+  installation: Installation,
+  faults: Faults,
+  isSent: (field: string) => boolean,
+): void {
   for (const { path, refersTo } of kind.places) {
-    if (refersTo === null) continue
+    if (refersTo === null || !isSent(path[0] ?? '')) continue
     replaced(entry, path, path, (found, where) => {
       const target = refersTo(entry, found)
       if (target === null || typeof found !== 'string') return found
