@@ -78,3 +78,11 @@ test('a request is API Activity with its route, status and provider; a change ha
   expect(ocsfOf(event({ event_type: 'token.updated' })).activity_id).toBe(3)
   expect(ocsfOf(event({ event_type: 'token.revoked' })).activity_id).toBe(4)
 })
+
+test('the actor of a change is who made it, not the token that was changed', () => {
+  const change = { event_type: 'token.created', event_attribution: { ...noAttribution, token_id: 'new' } } as const
+  const by = (actor: string) => ocsfOf(event({ ...change, details: { actor } })).actor
+  expect(by('user:ada')).toMatchObject({ user: { uid: 'ada', type_id: 1 } })
+  expect(by('token:operator')).toMatchObject({ user: { uid: 'operator', type_id: 3 } })
+  expect(ocsfOf(event({ ...change, details: {} })).actor).toMatchObject({ user: { uid: 'new', type_id: 3 } })
+})

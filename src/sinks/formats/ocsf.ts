@@ -107,11 +107,17 @@ function userOf({ event_attribution: { user_id: user, token_id: token }, details
   return { uid: textOf(details?.user_id) ?? textOf(details?.actor) ?? 'unknown', type_id: 0 }
 }
 
+/** Who did it: an event of the control plane names them, `user:<id>`, and its attribution is what it was done to. */
+function doerOf(event: Event) {
+  const [, kind, id] = /^(user|token):(.+)$/.exec(textOf(event.details?.actor) ?? '') ?? []
+  return id === undefined ? userOf(event) : { uid: id, type_id: kind === 'user' ? 1 : 3 }
+}
+
 function actorOf(event: Event) {
   const { session_id: session, client, oauth_client_id: application } = event.event_attribution
   const app = client ?? application ?? null
   return {
-    user: userOf(event),
+    user: doerOf(event),
     ...(session === null ? {} : { session: { uid: session } }),
     ...(app === null ? {} : { app_name: app }),
   }
