@@ -102,7 +102,9 @@ export function readInvoice(text: string): Invoice {
         throw refusal(`Line ${index + 2} has ${fields.length} fields, and the first line ${names.length}`)
       }
       try {
-        return form.line(Object.fromEntries(names.map((name, place) => [name, fields[place] ?? ''])))
+        const row = Object.fromEntries(names.map((name, place) => [name, fields[place] ?? '']))
+        requireDollars(row)
+        return form.line(row)
       } catch (error) {
         if (error instanceof Failure) throw refusal(`Line ${index + 2}: ${error.message}`)
         throw error
@@ -112,6 +114,12 @@ export function readInvoice(text: string): Invoice {
 }
 
 const refusal = (message: string): Failure => new Failure('invalid_parameter', { param: 'csv', message })
+
+/** What is booked is in US dollars, and no rate is known here. */
+function requireDollars({ amount_currency: currency = '' }: Row): void {
+  const name = currency.trim().toUpperCase()
+  if (name !== '' && name !== 'USD') throw refusal(`amount_currency is ${name}: only amounts in USD can be compared`)
+}
 
 /** The day of a row, in UTC: of a date, of a time with its zone, or of seconds since the epoch. */
 function dayOf(row: Row): string | null {

@@ -73,6 +73,7 @@ test('refuses a file that it does not know, and names the line that is wrong', (
   expect(refusal('a,b\n1,2\n')).toContain('not that of a known file')
   expect(refusal('')).toContain('not that of a known file')
   expect(refusal('model,cost_usd\ngpt-4o,1\ngpt-4o\n')).toContain('Line 3 has 1 fields')
+  expect(refusal('amount_value,amount_currency\n1,usd\n2,eur\n')).toContain('Line 3: amount_currency is EUR')
   expect(refusal('model,cost_usd\ngpt-4o,much\n')).toContain('Line 2: cost_usd is no number')
   expect(refusal('model,cost_usd,date\ngpt-4o,1,soon\n')).toContain('Line 2: the date cannot be read')
   expect(refusal('model,cost_usd\n"gpt"4o,1\n')).toContain('Line 2 is not CSV')
