@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { recipes } from '../../src/clients/index.ts'
 import { api, chat, createToken } from '../support/client.ts'
-import { until } from '../support/eventually.ts'
+import { eventually, until } from '../support/eventually.ts'
 import { repository } from '../support/executable.ts'
 import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 
@@ -96,7 +96,10 @@ test('the snippets of a new token run as pasted: curl, and the SDKs of OpenAI an
   await page.getByRole('button', { name: 'Create token' }).click()
   await shownSecret(page)
   const blocks = () => page.locator('main pre').allTextContents()
-  expect(JSON.parse(await pasted((await blocks()).join('')))).toMatchObject({ model: 'simulator/echo' })
+  // Gateways learn of the token within milliseconds.
+  await eventually(async () => {
+    expect(JSON.parse(await pasted((await blocks()).join('')))).toMatchObject({ model: 'simulator/echo' })
+  })
   for (const client of ['OpenAI SDK', 'Anthropic SDK']) {
     await page.getByLabel('Client').selectOption(client)
     const [exports = '', typescript = ''] = await blocks()
