@@ -68,7 +68,7 @@ export class Watch {
 
   async lookIfDue(): Promise<void> {
     const { ledger, clock } = this.#parts.shared
-    // A little less than the interval, so that whoever looked last is not passed over for a whole turn.
+    // A little less than the interval, so that the one that looked last does not miss a whole turn.
     if (!(await claimLook(ledger, this.#everyMs * (1 - 0.5 / turns)))) return
     const findings = (await this.#examine()).flatMap(({ check, level, what, todo = '' }) =>
       level === 'ok' ? [] : [{ check, level, what, todo }],

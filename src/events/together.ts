@@ -14,7 +14,7 @@
  * through the same steps where others are of the state.
  *
  * A guard of the ledger, such as the version of a team that is changed, would break in step 5 for good if another control
- * plane changed the team after step 2. So whoever has a guard waits until the list is made: some milliseconds, and some
+ * plane changed the team after step 2. So a change with a guard waits until the list is made: some milliseconds, and some
  * seconds where the process died that made it. Revocations of tokens have none.
  */
 import { Failure } from '../failure.ts'

@@ -173,7 +173,7 @@ export function verifyRounds(options: BackgroundOptions) {
   const everyMs = options.settings.verify_interval_seconds * 1000
   const rounds = new Rounds(everyMs / turns, async () => {
     try {
-      // A little less than the interval, so that whoever verified last is not passed over for a whole turn.
+      // A little less than the interval, so that the one that verified last does not miss a whole turn.
       await verifyIfDue(options, everyMs * (1 - 0.5 / turns), ending.signal)
     } catch (error) {
       options.log.error({ work: 'verify', error: String(error) }, 'Background work failed and will be tried again')

@@ -237,6 +237,7 @@ async function connectionUntil(
   const giveUp = () => {
     late.reject(signal.reason)
     // Then its offers count as new; a server that cannot be opened changes nothing.
+    // A server that fails stays among the late ones.
     opening.then(() => lateServers?.answered(server)).catch(() => undefined)
   }
   signal.addEventListener('abort', giveUp, { once: true })

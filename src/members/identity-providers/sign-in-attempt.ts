@@ -21,7 +21,7 @@ export const signInAttempts = sealedAttempts({
   asked: z.object({
     providerId: z.string(),
     returnTo: z.string(),
-    /** The person to whom the identity is to be linked; null: whoever it belongs to signs in. */
+    /** The person to whom the identity is to be linked; null: the person to whom it belongs signs in. */
     linkTo: z.string().nullable(),
   }),
 })

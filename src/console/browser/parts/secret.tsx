@@ -27,7 +27,7 @@ let release = (): void => undefined
 /** For what a person presses to say that the secret is where they want it: then nothing holds them back. */
 export const secretKept = (): void => release()
 
-/** Asks whoever leaves the page before `secretKept`: from the moment the secret can be seen, it can be lost. */
+/** Asks before the page is left without `secretKept`: once the secret is shown, it can be lost. */
 export function useSecretWarning(): void {
   useLayoutEffect(() => {
     release = warnBeforeLeaving('The secret is shown only here. Leave without saving it?')

@@ -38,7 +38,7 @@ export async function openSubscription(exchange: Exchange, gateway: Gateway): Pr
     for (const server of gateway.mcp.servers.list())
       if (mayUseServer(exchange, gateway, server)) void session.connection(server).catch(() => undefined)
   } catch (thrown) {
-    // There is no stream for what its servers were told to watch, or will have been told by then.
+    // No stream will tell of these resources. Where they were never watched, there is nothing to stop.
     watching.then((filter) => leave(session.subscriptions.unused(filter))).catch(() => undefined)
     if (!(thrown instanceof McpError)) throw thrown
     mcp.errorCode = thrown.code

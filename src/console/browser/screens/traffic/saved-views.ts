@@ -34,7 +34,7 @@ function read(): SavedView[] {
   }
 }
 
-/** Raised with each change, so that whoever shows the views is drawn anew. */
+/** Raised with each change, so that the parts that show the views are drawn again. */
 const changes = signal(0)
 
 export function savedViews(): SavedView[] {
