@@ -44,7 +44,7 @@ const routeLists = [
 /** A folder holds at most so many product files. */
 const filesInFolder = 16
 /** One file for each kind of policy, and for each part that screens are made of. */
-const largerFolders: Readonly<Record<string, number>> = { 'src/policies/kinds': 24, 'src/console/browser/parts': 18 }
+const largerFolders: Readonly<Record<string, number>> = { 'src/policies/kinds': 24 }
 const bannedNames = /^(utils?|helpers?|services?|managers?|types|common|misc)$/
 /**
  * The entry, interfaces (whose imports are free) with an implementation beside them that does nothing, and what writes

@@ -1,8 +1,8 @@
 /** Small pieces of text that many screens show: instants, ids that can be copied, bars of how much is used. */
 import type { ComponentChildren } from 'preact'
 import { ago, fullTime, percent, shortId } from '../formats.ts'
+import { showToast } from './frame/toast.tsx'
 import { Icon } from './icon.tsx'
-import { showToast } from './toast.tsx'
 import { userText } from './user-text.tsx'
 
 export const Time = ({ at, none = 'Never' }: { at: string | null | undefined; none?: string }) =>

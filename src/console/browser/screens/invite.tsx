@@ -1,7 +1,7 @@
 /** Invites a person: a link with which they set their own password, shown once. */
 import { useState } from 'preact/hooks'
 import { api } from '../api/routes.ts'
-import { Dialog, useAction } from '../parts/dialog.tsx'
+import { Dialog, useAction } from '../parts/frame/dialog.tsx'
 import { ErrorNote } from '../parts/loaded.tsx'
 import { SecretLine } from '../parts/secret.tsx'
 import { Time } from '../parts/small.tsx'

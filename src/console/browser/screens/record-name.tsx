@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { request } from '../api/request.ts'
 import { shortId } from '../formats.ts'
-import type { JsonObject } from '../parts/schema-form.tsx'
+import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { userText } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
 

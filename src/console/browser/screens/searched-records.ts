@@ -2,7 +2,7 @@
 import type { Permission } from '../../../identity/permissions.ts'
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
-import type { JsonObject } from '../parts/schema-form.tsx'
+import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { hasPermission } from '../session.ts'
 import { everyRecord } from './catalog/record-options.ts'
 

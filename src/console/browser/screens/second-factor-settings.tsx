@@ -1,11 +1,11 @@
 /** The person's own second factor: added with the password and a code, removed with the same. */
 import { useState } from 'preact/hooks'
 import { api } from '../api/routes.ts'
-import { useAction } from '../parts/dialog.tsx'
-import { TextField } from '../parts/field.tsx'
+import { TextField } from '../parts/forms/field.tsx'
+import { useAction } from '../parts/frame/dialog.tsx'
+import { showToast } from '../parts/frame/toast.tsx'
 import { ErrorNote } from '../parts/loaded.tsx'
 import { SecretLine } from '../parts/secret.tsx'
-import { showToast } from '../parts/toast.tsx'
 import { acceptCaller, caller } from '../session.ts'
 import { CodeField } from './sign-in/second-factor.tsx'
 

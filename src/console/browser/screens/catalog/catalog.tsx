@@ -1,6 +1,6 @@
 import { queryValue } from '../../address.ts'
-import { PageHeader } from '../../parts/frame.tsx'
-import { Tabs } from '../../parts/tabs.tsx'
+import { PageHeader } from '../../parts/frame/frame.tsx'
+import { Tabs } from '../../parts/frame/tabs.tsx'
 import { catalogKinds } from './catalog-kinds.tsx'
 import { Records } from './records.tsx'
 import { TargetsInUse } from './target-health.tsx'

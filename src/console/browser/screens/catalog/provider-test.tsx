@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { request } from '../../api/request.ts'
 import { humanize } from '../../formats.ts'
-import { Dialog } from '../../parts/dialog.tsx'
+import { Dialog } from '../../parts/frame/dialog.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts } from '../../parts/small.tsx'
 import { hasPermission } from '../../session.ts'

@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../api/description.ts'
 import { everyPage } from '../../api/every-page.ts'
 import { request } from '../../api/request.ts'
 import { isObject } from '../../json-object.ts'
-import type { JsonObject, Options } from '../../parts/schema-form.tsx'
+import type { JsonObject, Options } from '../../parts/forms/schema-form.tsx'
 
 /** For each member of a body that names records of another kind, by the member's name: reads those that there are. */
 export function recordReaders(schema: JsonSchema): Readonly<Record<string, () => Promise<Options>>> {

@@ -5,8 +5,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { api, type Escalation } from '../../api/routes.ts'
 import { clockTime } from '../../formats.ts'
-import { useAction } from '../../parts/dialog.tsx'
-import { SelectField, TextArea } from '../../parts/field.tsx'
+import { SelectField, TextArea } from '../../parts/forms/field.tsx'
+import { useAction } from '../../parts/frame/dialog.tsx'
 
 export type Decision = 'allow' | 'block'
 

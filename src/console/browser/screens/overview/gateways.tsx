@@ -1,9 +1,9 @@
 /** Every process of a gateway, and whether it serves. */
 import { request } from '../../api/request.ts'
 import { isObject } from '../../json-object.ts'
+import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
-import type { JsonObject } from '../../parts/schema-form.tsx'
 import { Id, Time } from '../../parts/small.tsx'
 import { Empty, Table } from '../../parts/table.tsx'
 

@@ -1,6 +1,6 @@
 /** A policy as the body that makes it. */
 import type { PolicyRecord } from '../../api/routes.ts'
-import type { JsonObject } from '../../parts/schema-form.tsx'
+import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 
 const ownPlaces = ['name', 'kind', 'stages', 'config', 'when', 'targets', 'mode', 'enabled', 'when_broken', 'order']
 

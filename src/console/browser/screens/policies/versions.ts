@@ -4,7 +4,7 @@
  */
 import type { Event, PolicyRecord } from '../../api/routes.ts'
 import { isObject } from '../../json-object.ts'
-import type { JsonObject } from '../../parts/schema-form.tsx'
+import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 import { bodyOf } from './policy-body.ts'
 
 export interface PolicyVersion {

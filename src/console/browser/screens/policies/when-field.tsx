@@ -6,7 +6,7 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { Refusal } from '../../api/request.ts'
 import { api } from '../../api/routes.ts'
 import { countNoun } from '../../formats.ts'
-import type { JsonObject } from '../../parts/schema-form.tsx'
+import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 import { type Completion, completionsAt, placeOf } from './condition-completions.ts'
 
 const typingMilliseconds = 250

@@ -2,7 +2,7 @@
 import { href, queryValue } from '../../address.ts'
 import { type AgentSession, api, type Event } from '../../api/routes.ts'
 import { clockTime, dateAndTime, fullTime, humanize, milliseconds, money, number } from '../../formats.ts'
-import { PageHeader } from '../../parts/frame.tsx'
+import { PageHeader } from '../../parts/frame/frame.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts, Id } from '../../parts/small.tsx'
 import { type Column, Empty, Table, TableCard } from '../../parts/table.tsx'

@@ -1,5 +1,5 @@
-import { useModal } from '../../parts/dialog.tsx'
-import { Brand, StandalonePage } from '../../parts/frame.tsx'
+import { useModal } from '../../parts/frame/dialog.tsx'
+import { Brand, StandalonePage } from '../../parts/frame/frame.tsx'
 import { caller, continueAsOtherAccount, otherAccount } from '../../session.ts'
 
 /** Over a screen with a draft in it, to which another account came: nothing is sent before the person has said so. */

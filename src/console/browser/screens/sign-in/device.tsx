@@ -5,7 +5,7 @@
 import { useState } from 'preact/hooks'
 import { address, href, navigate } from '../../address.ts'
 import { api, type DeviceQuestion } from '../../api/routes.ts'
-import { TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/forms/field.tsx'
 import { type Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
 import { ApplicationName, ScopeList } from './consent.tsx'

@@ -2,7 +2,7 @@
 import type { RefusalReason } from '../../../../members/identity-providers/provider-refusal.ts'
 import { address, queryValue, setQuery } from '../../address.ts'
 import type { SignInWays } from '../../api/routes.ts'
-import { useAction } from '../../parts/dialog.tsx'
+import { useAction } from '../../parts/frame/dialog.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { refusedSignIn } from '../../session.ts'

@@ -1,7 +1,7 @@
 /** The code of an authenticator app, for accounts that have one: asked for once the API says so. */
 import { useState } from 'preact/hooks'
 import { Refusal } from '../../api/request.ts'
-import { TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/forms/field.tsx'
 
 export function useSecondFactor() {
   const [code, setCode] = useState('')

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { recipes } from '../../../../clients/index.ts'
 import { setupBlocks, shellWord } from '../../../../clients/recipe.ts'
 import { installation } from '../../installation.ts'
-import { SelectField, TextField } from '../../parts/field.tsx'
+import { SelectField, TextField } from '../../parts/forms/field.tsx'
 import { copy } from '../../parts/small.tsx'
 
 const curl = (secret: string, model: string) => `curl ${installation.gateway_url}/v1/chat/completions \\

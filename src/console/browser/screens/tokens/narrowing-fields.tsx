@@ -4,7 +4,7 @@ import type { Refusal } from '../../api/request.ts'
 import type { TokenRecord } from '../../api/routes.ts'
 import { fullTime, money, number } from '../../formats.ts'
 import { linesOf } from '../../lines.ts'
-import { TextArea, TextField } from '../../parts/field.tsx'
+import { TextArea, TextField } from '../../parts/forms/field.tsx'
 
 const empty = { models: '', budget: '', requests: '', rpm: '', tpm: '', expires: '' }
 export type Narrowing = typeof empty

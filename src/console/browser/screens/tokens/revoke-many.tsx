@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { api, type Propagation, type TokenRecord } from '../../api/routes.ts'
 import { countNoun } from '../../formats.ts'
-import { Confirm } from '../../parts/dialog.tsx'
+import { Confirm } from '../../parts/frame/dialog.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { Done, PropagationNote } from './token-end.tsx'
 

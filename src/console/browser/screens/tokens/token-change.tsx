@@ -1,10 +1,10 @@
 /** Gives a token another name, or less: whatever is filled in narrows it, at once on every gateway. */
 import { useState } from 'preact/hooks'
 import { api, type Propagation, type TokenRecord } from '../../api/routes.ts'
-import { Dialog, useAction } from '../../parts/dialog.tsx'
-import { TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/forms/field.tsx'
+import { Dialog, useAction } from '../../parts/frame/dialog.tsx'
+import { showToast } from '../../parts/frame/toast.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
-import { showToast } from '../../parts/toast.tsx'
 import { faultOf, NarrowingFields, narrowingBody, useNarrowing } from './narrowing-fields.tsx'
 import { Done, PropagationNote } from './token-end.tsx'
 

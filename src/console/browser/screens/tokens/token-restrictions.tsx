@@ -1,4 +1,4 @@
-import { ManyOf, SelectField } from '../../parts/field.tsx'
+import { ManyOf, SelectField } from '../../parts/forms/field.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { recordOptions } from '../catalog/record-options.ts'
 

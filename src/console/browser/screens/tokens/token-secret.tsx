@@ -1,7 +1,7 @@
 /** The secret of a new token, with what connects a client by it at once. */
 import type { ComponentChildren } from 'preact'
 import type { TokenRecord } from '../../api/routes.ts'
-import { Dialog } from '../../parts/dialog.tsx'
+import { Dialog } from '../../parts/frame/dialog.tsx'
 import { Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { SecretLine, secretKept, useSecretWarning } from '../../parts/secret.tsx'
 import { everyRecord } from '../catalog/record-options.ts'

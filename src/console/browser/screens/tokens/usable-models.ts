@@ -3,7 +3,7 @@
  * again at each request, by further rules too, such as policies.
  */
 import type { TokenRecord } from '../../api/routes.ts'
-import type { JsonObject } from '../../parts/schema-form.tsx'
+import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 
 type TokenScope = Pick<TokenRecord, 'bindings' | 'access_policy_ids'>
 

@@ -1,7 +1,7 @@
 /** Chooses and orders the columns of the list of requests; the choice is in the address, so that a link shows the same. */
 import { useState } from 'preact/hooks'
 import { setQuery } from '../../address.ts'
-import { Dialog } from '../../parts/dialog.tsx'
+import { Dialog } from '../../parts/frame/dialog.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { type ColumnName, chosenColumns, columnNames, columnTitle, usualColumns } from './event-columns.tsx'
 

@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import { address, navigate } from '../../address.ts'
 import { installation } from '../../installation.ts'
-import { Dialog } from '../../parts/dialog.tsx'
-import { TextField } from '../../parts/field.tsx'
+import { TextField } from '../../parts/forms/field.tsx'
+import { Dialog } from '../../parts/frame/dialog.tsx'
+import { showToast } from '../../parts/frame/toast.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { showToast } from '../../parts/toast.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { forgetView, savedViews, saveView } from './saved-views.ts'
 

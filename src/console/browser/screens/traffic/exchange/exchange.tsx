@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { Event, PolicyRecord } from '../../../api/routes.ts'
 import { fullTime, humanize } from '../../../formats.ts'
-import { PageHeader } from '../../../parts/frame.tsx'
+import { PageHeader } from '../../../parts/frame/frame.tsx'
 import { Icon } from '../../../parts/icon.tsx'
 import { Show, useLoaded } from '../../../parts/loaded.tsx'
 import { CopyButton, copy } from '../../../parts/small.tsx'

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
-import { chooseInstants, chooseRange, days, ranges, timeRange } from '../time-range.ts'
-import { Dialog } from './dialog.tsx'
+import { chooseInstants, chooseRange, days, ranges, timeRange } from '../../time-range.ts'
+import { Dialog } from '../frame/dialog.tsx'
 import { TextField } from './field.tsx'
 
 /** The time range of everything that is shown. */

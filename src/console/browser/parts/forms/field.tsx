@@ -1,7 +1,7 @@
 /** Fields of forms: a label, what it means, what is wrong with it. */
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
-import { explained } from './small.tsx'
+import { explained } from '../small.tsx'
 
 interface Common {
   label: string

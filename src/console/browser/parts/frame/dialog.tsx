@@ -1,9 +1,9 @@
 /** Dialogs: the browser's own element keeps the focus inside and gives it back; Escape closes, unless it must stay. */
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import type { Refusal } from '../api/request.ts'
-import { asRefusal, ErrorNote } from './loaded.tsx'
-import { comparableText, showInvisible, UserText } from './user-text.tsx'
+import type { Refusal } from '../../api/request.ts'
+import { asRefusal, ErrorNote } from '../loaded.tsx'
+import { comparableText, showInvisible, UserText } from '../user-text.tsx'
 
 interface DialogProps {
   title: string

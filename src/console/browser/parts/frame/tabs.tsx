@@ -1,6 +1,6 @@
 /** Links to the parts of a screen, side by side; the one that is shown is brought into view where they do not all fit. */
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { href } from '../address.ts'
+import { href } from '../../address.ts'
 
 interface TabsProps {
   label: string

@@ -1,9 +1,9 @@
 /** Filters as chips; each is a member of the address's query. */
 import { useState } from 'preact/hooks'
-import { queryValue, setQuery } from '../address.ts'
-import { humanize } from '../formats.ts'
+import { queryValue, setQuery } from '../../address.ts'
+import { humanize } from '../../formats.ts'
+import { Icon } from '../icon.tsx'
 import { Suggestions } from './field.tsx'
-import { Icon } from './icon.tsx'
 
 export interface Filter {
   /** The query's member. */

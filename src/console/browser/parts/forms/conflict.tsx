@@ -1,9 +1,9 @@
 /** What to do where somebody changed a record while it stood in a form: what they made of it beside what one wrote. */
-import type { Refusal } from '../api/request.ts'
-import { humanize } from '../formats.ts'
-import { ErrorNote, Show, useLoaded } from './loaded.tsx'
+import type { Refusal } from '../../api/request.ts'
+import { humanize } from '../../formats.ts'
+import { ErrorNote, Show, useLoaded } from '../loaded.tsx'
+import { userText } from '../user-text.tsx'
 import type { JsonObject } from './schema-form.tsx'
-import { userText } from './user-text.tsx'
 
 interface Props<Theirs> {
   refusal: Refusal

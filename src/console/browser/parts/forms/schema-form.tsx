@@ -6,13 +6,13 @@
  * that JSON can be read.
  */
 import { useState } from 'preact/hooks'
-import type { JsonSchema } from '../api/description.ts'
-import type { Refusal } from '../api/request.ts'
-import { humanize } from '../formats.ts'
-import { isObject } from '../json-object.ts'
-import { linesOf } from '../lines.ts'
+import type { JsonSchema } from '../../api/description.ts'
+import type { Refusal } from '../../api/request.ts'
+import { humanize } from '../../formats.ts'
+import { isObject } from '../../json-object.ts'
+import { linesOf } from '../../lines.ts'
+import { explained } from '../small.tsx'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
-import { explained } from './small.tsx'
 
 export type JsonObject = { [name: string]: unknown }
 export type Options = readonly (readonly [value: string, label: string, hint?: string])[]
