@@ -103,6 +103,17 @@ test('refuses what does not fit a condition, and names the field', async () => {
   expect(await fault(path, { ...good, reasons: ['(a+)+$'] })).toEqual([422, 'reasons.0'])
   expect(await fault(path, { ...good, channel_ids: [crypto.randomUUID()] })).toEqual([422, 'channel_ids.0'])
   expect(await fault(path, { ...good, thresholds: [] })).toEqual([422, 'thresholds'])
+  for (const [condition, most] of [
+    ['refusals', 100],
+    ['error_rate', 100],
+    ['doctor_finding', 2],
+    ['verify_finding', 1],
+  ] as const) {
+    const refused = await asAdmin('POST', path, { name: 'Never', condition, thresholds: [1, most + 0.5] })
+    expect([condition, refused.status, refused.json.error?.param]).toEqual([condition, 422, 'thresholds.1'])
+    expect(refused.json.error?.message).toContain(`is never above ${most} `)
+    expect((await asAdmin('POST', path, { name: condition, condition, thresholds: [most] })).status).toBe(201)
+  }
 })
 
 test('an alert for a team that was deleted can still be changed', async () => {

@@ -1,15 +1,16 @@
 /** How alerts and their channels stand, for metrics. */
-import { count, eq, isNull, sql } from 'drizzle-orm'
+import { count, eq, sql } from 'drizzle-orm'
 import type { Reader } from '../store/open.ts'
 import { query } from '../store/query.ts'
 import { alertChannels, alertDeliveries, alertFirings } from '../store/schema/ledger/alerts.ts'
 import type { AlertReading } from '../telemetry/metrics.ts'
+import { isToldAndOpen } from './stored-alert.ts'
 
 export async function alertStanding(ledger: Reader): Promise<AlertReading> {
   const open = await query(ledger)
     .select({ severity: alertFirings.severity, count: count() })
     .from(alertFirings)
-    .where(isNull(alertFirings.resolvedAt))
+    .where(isToldAndOpen)
     .groupBy(alertFirings.severity)
   const waiting = sql<number>`(select count(*) from ${alertDeliveries}
     where ${alertDeliveries.channelId} = ${alertChannels.id} and ${alertDeliveries.state} = 'pending')`

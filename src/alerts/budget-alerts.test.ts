@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { valueDigest } from '../usage/attribution/dimension.ts'
-import { evaluateAlerts } from './evaluate.ts'
+import { evaluateAlerts, subjectsAtMost } from './evaluate.ts'
 import { type AlertInstallation, alertInstallation } from './testing/alert-installation.ts'
 
 const minute = 60_000
@@ -62,32 +62,96 @@ test('tells the highest share of a budget that is reached, each once in a window
   expect((await made.firings()).every(({ resolved_at }) => resolved_at !== null)).toBe(true)
 })
 
-test('tells of a budget for each value of a dimension what the value that used most has used', async () => {
-  await made.alert('budget_share')
-  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
-  const budget = crypto.randomUUID()
-  await made.store.state.write([
+const customers = crypto.randomUUID()
+const dollars = 1e9
+/** A budget of 5 dollars a month for each customer. */
+const budgetForEach = () =>
+  made.store.state.write([
     {
       sql: `insert into budgets (id, max_budget, window, scope_kind, scope_id, version, name, per)
         values (?, 5000000000, 'month', 'organization', null, 1, 'each', 'customer')`,
-      args: [budget],
+      args: [customers],
     },
   ])
-  const spend = (value: string, dollars: number) =>
-    made.store.ledger.write([
-      {
-        sql: "insert into usage_accounts (account, kind, settled, dimension_value) values (?, 'budget', ?, ?)",
-        args: [`budget/${budget}/${valueDigest(value)}@2026-01-01`, dollars * 1e9, value],
-      },
-    ])
-  await spend('acme', 3)
-  await spend('globex', 2)
-  await evaluate()
-  const abouts = async () => (await made.firings()).filter(({ announced }) => announced === 1).map(({ about }) => about)
-  expect((await abouts()).some((about) => String(about).startsWith('100 %'))).toBe(false)
-  await spend('initech', 5)
-  await evaluate()
-  expect((await abouts()).at(-1)).toMatch(
-    /^100 % \(\$5\.00 of \$5\.00\) of the budget .* of the customer initech are used/,
+const spendOf = (spent: Readonly<Record<string, number>>) =>
+  made.store.ledger.write(
+    Object.entries(spent).map(([value, amount]) => ({
+      sql: `insert into usage_accounts (account, kind, settled, dimension_value) values (?, 'budget', ?, ?)
+        on conflict do update set settled = excluded.settled`,
+      args: [`budget/${customers}/${valueDigest(value)}@2026-01-01`, amount * dollars, value],
+    })),
   )
+const notices = async () => (await made.firings()).filter(({ announced }) => announced === 1)
+const numbered = (count: number, amount: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`customer ${index}`, amount]))
+
+test('tells of each value of a budget with a share that it has reached, once in a window, and when it is over', async () => {
+  await made.alert('budget_share')
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  await budgetForEach()
+  await spendOf({ acme: 3, globex: 2, initech: 5 })
+  await evaluate()
+  await spendOf({ globex: 4.25 })
+  // A second control plane evaluates at the same time, and each once more after it was started again.
+  await Promise.all([evaluate(), evaluate()])
+  await evaluate()
+  expect((await notices()).map(({ about }) => about).toSorted()).toEqual(
+    [
+      ['100 % ($5.00 of $5.00)', 'initech'],
+      ['60 % ($3.00 of $5.00)', 'acme'],
+      ['85 % ($4.25 of $5.00)', 'globex'],
+    ].map(([share, name]) => `${share} of the budget ${customers} of the customer ${name} are used in this month.`),
+  )
+  made.clock.advance(31 * day)
+  await Promise.all([evaluate(), evaluate()])
+  await evaluate()
+  const kinds = (await made.deliveries()).map(({ kind }) => kind)
+  expect(kinds).toEqual(['fired', 'fired', 'fired', 'resolved', 'resolved', 'resolved'])
+})
+
+test('counts the values beyond twenty, tells again when they are twice as many, and still tells of other budgets', async () => {
+  await made.alert('budget_share', { thresholds: [80] })
+  await budgetForEach()
+  await spendOf(numbered(subjectsAtMost + 3, 4.5))
+  await evaluate()
+  const counted = async () =>
+    (await notices()).map(({ about }) => about).filter((about) => about.includes('more values of customer'))
+  expect(await notices()).toHaveLength(subjectsAtMost + 1)
+  expect(await counted()).toEqual([
+    `3 more values of customer have used 80 % or more of the budget ${customers}; "gatehouse budget values ${customers}" lists them.`,
+  ])
+  await spendOf(numbered(subjectsAtMost + 4, 4.5))
+  await evaluate()
+  expect(await counted()).toEqual([expect.stringMatching(/^3 more/), expect.stringMatching(/^4 more/)])
+  await spendOf(numbered(subjectsAtMost + 7, 4.5))
+  await evaluate()
+  expect(await counted()).toHaveLength(2)
+  await made.store.state.write([
+    {
+      sql: "insert into budgets (id, max_budget, window, scope_kind, version) values ('all', 1000000000, 'total', 'organization', 1)",
+      args: [],
+    },
+  ])
+  await made.store.ledger.write([
+    { sql: "insert into usage_accounts (account, kind, settled) values ('budget/all', 'budget', 800000000)", args: [] },
+  ])
+  await evaluate()
+  expect((await notices()).at(-1)?.subject).toBe('budget/all')
+})
+
+test('tells of the lower share that still holds when the higher one is over', async () => {
+  await made.alert('budget_share')
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  await budgetForEach()
+  await spendOf({ acme: 5 })
+  await evaluate()
+  await made.store.state.write([{ sql: 'update budgets set max_budget = 8000000000', args: [] }])
+  await Promise.all([evaluate(), evaluate()])
+  await evaluate()
+  expect((await notices()).map(({ threshold, resolved_at }) => [threshold, resolved_at !== null])).toEqual([
+    [50, false],
+    [100, true],
+  ])
+  expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved', 'fired'])
+  expect((await notices())[0]?.about).toStartWith('62 % ($5.00 of $8.00)')
 })

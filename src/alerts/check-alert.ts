@@ -5,11 +5,18 @@ import { type ConditionName, conditionRow } from './conditions/condition-table.t
 
 /** Refuses what the condition would not look at. */
 export function checkAlert(condition: ConditionName, config: AlertConfig): void {
-  const { scopes, windowMinutes, atLeast } = conditionRow(condition)
+  const { scopes, windowMinutes, atLeast, most, unit } = conditionRow(condition)
   const { kind } = config.scope
   if (kind !== 'organization' && !scopes.includes(kind)) {
     const possible = ['organization', ...scopes].join(', ')
     throw wrong('scope.kind', `The condition ${condition} is for one of: ${possible}`)
+  }
+  const beyond = config.thresholds?.findIndex((threshold) => most !== null && threshold > most) ?? -1
+  if (beyond >= 0) {
+    throw wrong(
+      `thresholds.${beyond}`,
+      `The condition ${condition} is never above ${most} (${unit}): write ${most} or less`,
+    )
   }
   if (config.window_minutes !== null && windowMinutes === null) {
     throw wrong('window_minutes', `The condition ${condition} has no window that can be chosen: leave it out`)

@@ -52,4 +52,12 @@ export interface Measured {
   about(): string | Promise<string>
   /** It fires once for this subject, whatever happens later: the subject names a window. */
   once?: true
+  /** What it is one of, where that can be very many: they are told and counted apart from the rest of the alert. */
+  among?: Among
+}
+
+export interface Among {
+  subject: string
+  /** What is told of those that are not told one by one, by their number. */
+  more(count: number): string
 }

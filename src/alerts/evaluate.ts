@@ -26,6 +26,7 @@ import {
   addDelivery,
   addFiring,
   alertOf,
+  announce,
   channelsTold,
   enabledAlerts,
   endFiring,
@@ -76,11 +77,14 @@ export async function evaluateAlerts(dependencies: AlertDependencies): Promise<v
   await ledger.write(removeOldFirings(round.now - settings.event_retention_days * day), {})
 }
 
-/** What has reached which thresholds. Of many subjects those that are open already, then those furthest beyond theirs. */
+/**
+ * What has reached which thresholds. Of many subjects those that are open already, then those furthest beyond theirs; the
+ * rest is counted in one more subject. Subjects that are `among` others are told and counted apart from the rest.
+ */
 export function reachedBy(
   alert: Alert,
   measured: readonly Measured[],
-  open: readonly Pick<FiringRow, 'subject'>[] = [],
+  open: readonly Pick<FiringRow, 'subject' | 'threshold'>[] = [],
 ): Reached[] {
   const known = new Set(open.map(({ subject }) => subject))
   const isKnown = ({ measured: { subject } }: { measured: Measured }) => Number(known.has(subject))
@@ -93,19 +97,28 @@ export function reachedBy(
     }))
     .filter(({ reached }) => reached.length > 0)
     .toSorted((left, right) => isKnown(right) - isKnown(left) || sign * (right.measured.value - left.measured.value))
-  const told = over.slice(0, subjectsAtMost)
-  const more = over.length - told.length
-  return [
-    ...told.flatMap(({ measured: each, reached }) => reached.map((threshold) => ({ measured: each, threshold }))),
-    ...(more === 0
-      ? []
-      : [
-          {
-            measured: { subject: 'more', value: more, about: () => `The same holds for ${more} more.` },
-            threshold: alert.thresholds[0] ?? 0,
-          },
-        ]),
-  ]
+  return [...Map.groupBy(over, ({ measured: { among } }) => among?.subject ?? '')].flatMap(([, all]) => [
+    ...all
+      .slice(0, subjectsAtMost)
+      .flatMap(({ measured: each, reached }) => reached.map((threshold) => ({ measured: each, threshold }))),
+    ...rest(all.map((each) => each.measured).slice(subjectsAtMost), open),
+  ])
+}
+
+/** Those that are not told one by one: how many, told when it begins and again when there are twice as many. */
+function rest(measured: readonly Measured[], open: readonly Pick<FiringRow, 'subject' | 'threshold'>[]): Reached[] {
+  const [first] = measured
+  if (first === undefined) return []
+  const { among, once } = first
+  const value = measured.length
+  const subject = among === undefined ? 'more' : `${among.subject} more`
+  const about = () => among?.more(value) ?? `The same holds for ${value} more.`
+  const told = open.filter((firing) => firing.subject === subject && firing.threshold <= value)
+  const thresholds = new Set([...told.map(({ threshold }) => threshold), 2 ** Math.floor(Math.log2(value))])
+  return [...thresholds].map((threshold) => ({
+    measured: { subject, value, about, ...(once === undefined ? {} : { once }) },
+    threshold,
+  }))
 }
 
 async function keep(
@@ -115,21 +128,48 @@ async function keep(
   reached: readonly Reached[],
   open: readonly FiringRow[],
 ): Promise<void> {
-  const isOpen = (subject: string, threshold: number) =>
-    open.some((firing) => firing.subject === subject && firing.threshold === threshold)
-  const holds = ({ subject, threshold }: FiringRow) =>
-    reached.some((each) => each.measured.subject === subject && each.threshold === threshold)
-  const begun = reached.filter(({ measured, threshold }) => !isOpen(measured.subject, threshold))
+  const keyOf = (subject: string, threshold: number) => `${threshold} ${subject}`
+  const isOpen = new Set(open.map(({ subject, threshold }) => keyOf(subject, threshold)))
+  const holds = new Set(reached.map(({ measured: { subject }, threshold }) => keyOf(subject, threshold)))
+  const begun = reached.filter(({ measured, threshold }) => !isOpen.has(keyOf(measured.subject, threshold)))
   for (const [, each] of Map.groupBy(begun, ({ measured }) => measured.subject)) {
-    // Of several thresholds that were reached at once, only the one furthest beyond is told.
-    const furthest = Math[conditionRow(alert.condition).fires === 'at_least' ? 'max' : 'min'](
-      ...each.map(({ threshold }) => threshold),
-    )
+    const furthest = furthestOf(alert, each)
     for (const { measured, threshold } of each) {
       await fire(dependencies, now, alert, { measured, threshold, announced: threshold === furthest })
     }
   }
-  for (const firing of open.filter((each) => !holds(each))) await resolve(dependencies, now, alert, firing)
+  const [still, over] = [[] as FiringRow[], [] as FiringRow[]]
+  for (const firing of open) (holds.has(keyOf(firing.subject, firing.threshold)) ? still : over).push(firing)
+  for (const firing of over) await resolve(dependencies, now, alert, firing)
+  await tellWhatRemains(dependencies, alert, { reached, still, over })
+}
+
+/** Of several thresholds that were reached at once, only the one furthest beyond is told. */
+const furthestOf = ({ condition }: Alert, thresholds: readonly { threshold: number }[]): number =>
+  Math[conditionRow(condition).fires === 'at_least' ? 'max' : 'min'](...thresholds.map(({ threshold }) => threshold))
+
+/** Where what was told is over and a nearer threshold still holds that was not told, tells that one. */
+async function tellWhatRemains(
+  dependencies: AlertDependencies,
+  alert: Alert,
+  { reached, still, over }: { reached: readonly Reached[]; still: readonly FiringRow[]; over: readonly FiringRow[] },
+): Promise<void> {
+  const subjects = new Set(over.filter(({ announced }) => announced === 1).map(({ subject }) => subject))
+  if (subjects.size === 0) return
+  const remaining = still.filter(({ subject }) => subjects.has(subject))
+  for (const [subject, each] of Map.groupBy(remaining, (firing) => firing.subject)) {
+    if (each.some(({ announced }) => announced === 1)) continue
+    const furthest = furthestOf(alert, each)
+    const firing = each.find(({ threshold }) => threshold === furthest)
+    const found = reached.find(({ measured }) => measured.subject === subject)
+    if (firing === undefined || found === undefined) continue
+    const told = { ...firing, value: found.measured.value, about: await found.measured.about(), announced: 1 }
+    const channels = await channelsOf(dependencies, alert)
+    await record(dependencies, 'alert.fired', alert, told, [
+      ...announce(told),
+      ...notices(dependencies, told, 'fired', channels),
+    ])
+  }
 }
 
 async function fire(

@@ -94,12 +94,15 @@ const closeFirings = (alertId: string, now: number): Statement =>
 export const openFirings = (ledger: Reader): Promise<FiringRow[]> =>
   query(ledger).select().from(alertFirings).where(isNull(alertFirings.resolvedAt))
 
-/** How many things each of these alerts has found that are not over. */
+/** What is open and was told; a nearer threshold that was reached with it is not counted beside it. */
+export const isToldAndOpen = and(eq(alertFirings.announced, 1), isNull(alertFirings.resolvedAt))
+
+/** How many things each of these alerts has found that are not over, as the history lists them. */
 export async function openCounts(ledger: Reader, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await query(ledger)
     .select({ id: alertFirings.alertId, open: count() })
     .from(alertFirings)
-    .where(and(isOneOf(alertFirings.alertId, ids), isNull(alertFirings.resolvedAt)))
+    .where(and(isOneOf(alertFirings.alertId, ids), isToldAndOpen))
     .groupBy(alertFirings.alertId)
   return new Map(rows.map(({ id, open }) => [id, open]))
 }
@@ -144,6 +147,14 @@ export async function isHeldBack(ledger: Reader, same: Same, quiet: Quiet): Prom
 export const addFiring = (row: FiringRow, quiet: Quiet): Statement[] => [
   guard(sql`not ${heldBack(row, quiet)}`),
   statement(insert(alertFirings).values(row)),
+]
+
+/** Marks a firing that is open as told, with what is measured now. */
+export const announce = ({ id, value, about }: FiringRow): Statement[] => [
+  guard(
+    hasRow(alertFirings, and(eq(alertFirings.id, id), eq(alertFirings.announced, 0), isNull(alertFirings.resolvedAt))),
+  ),
+  statement(update(alertFirings).set({ value, about, announced: 1 }).where(eq(alertFirings.id, id))),
 ]
 
 export const endFiring = ({ id }: FiringRow, now: number): Statement[] => [

@@ -5,7 +5,10 @@ import { examine } from './finding.ts'
 
 const day = 86_400_000
 const mebibyte = 1024 * 1024
-const facts: ControlPlaneHostFacts = { now: 100 * day, free: null, lastBackupAt: null, rotation: 'none', archive: null }
+const facts: ControlPlaneHostFacts = {
+  ...{ now: 100 * day, free: null, lastBackupAt: null, rotation: 'none', archive: null },
+  checkpointLength: 0,
+}
 const said = (change: Partial<ControlPlaneHostFacts>) =>
   examine(controlPlaneHostChecks, { ...facts, ...change }).map(({ level, what }) => `${level} ${what}`)
 
@@ -30,6 +33,16 @@ test('warns of an old backup and of a rotation that waits for its operator', () 
   expect(said({ rotation: 'ready' })).toEqual(['warn SERVICE_MASTER_KEY_NEXT is set and not used yet'])
   expect(said({ rotation: 'complete' })).toEqual([
     'warn The master key was rotated, and the former one is still the setting',
+  ])
+})
+
+test('warns before the checkpoint is too long to compare, and fails when it is', () => {
+  expect(said({ checkpointLength: 12 * mebibyte })).toEqual([])
+  expect(said({ checkpointLength: 14 * mebibyte })).toEqual([
+    'warn The checkpoint of all chains has 87 % of the length up to which gateways compare it',
+  ])
+  expect(said({ checkpointLength: 17 * mebibyte })).toEqual([
+    'fail The checkpoint of all chains is too long: gateways no longer notice that the record was rewritten',
   ])
 })
 

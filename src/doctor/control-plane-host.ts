@@ -1,6 +1,7 @@
 /** What a control plane knows of its own host and of the ClickHouse it keeps events in, and the checks of it. */
 import { statfsSync } from 'node:fs'
 import { type ArchiveReport, archiveFaults } from '../events/clickhouse/archive-state.ts'
+import { longestCheckpoint } from '../events/proof/checkpoint.ts'
 import { type Checks, fail, warn } from './finding.ts'
 
 const dayMs = 86_400_000
@@ -9,6 +10,8 @@ const mebibyte = 1024 * 1024
 const littleSpace = 1024 * mebibyte
 const hardlyAnySpace = 128 * mebibyte
 const oldBackupDays = 8
+/** From this share of the longest checkpoint on doctor warns. */
+const warnedShare = 0.75
 /** For how long records may wait for ClickHouse before doctor warns, and before it fails, in seconds. */
 const longWait = 900
 const tooLongWait = 6 * 3600
@@ -19,6 +22,8 @@ export interface ControlPlaneHostFacts {
   free: number | null
   /** When a backup was last made of this directory; null where none was, or the databases are on servers. */
   lastBackupAt: number | null
+  /** Characters of the newest checkpoint. */
+  checkpointLength: number
   rotation: 'none' | 'ready' | 'running' | 'complete'
   /** Null where the ledger keeps all events. `inTheClear`: what is sent to ClickHouse can be read on the way. */
   archive: (ArchiveReport & { inTheClear: boolean }) | null
@@ -50,6 +55,20 @@ export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
     return days < oldBackupDays
       ? null
       : warn(`The last backup is ${days} days old, more than ${oldBackupDays - 1}`, 'Make one: gatehouse backup FILE')
+  },
+
+  checkpoint({ checkpointLength: length }) {
+    if (length <= warnedShare * longestCheckpoint) return null
+    const todo =
+      'Keep events for a shorter time (SERVICE_EVENT_RETENTION_DAYS): a chain leaves the checkpoint with its last event'
+    if (length <= longestCheckpoint) {
+      const share = Math.floor((100 * length) / longestCheckpoint)
+      return warn(`The checkpoint of all chains has ${share} % of the length up to which gateways compare it`, todo)
+    }
+    return fail(
+      'The checkpoint of all chains is too long: gateways no longer notice that the record was rewritten',
+      todo,
+    )
   },
 
   master_key({ rotation }) {

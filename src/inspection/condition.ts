@@ -6,6 +6,7 @@
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { bare, typedEnvironment } from './condition-types.ts'
 
 export const longestCondition = 2000
 const limits = { maxAstNodes: 100, maxDepth: 20 }
@@ -28,7 +29,10 @@ interface ConditionOptions {
   variable: string
   /** The field that an error names. */
   param: string
-  /** What the variable holds; a condition on a member that it cannot have is refused. Absent: it may hold anything. */
+  /**
+   * What the variable holds; a condition on a member that it cannot have, or a comparison with a value that the member
+   * cannot have, is refused. Absent: it may hold anything.
+   */
   schema?: z.ZodType
 }
 
@@ -39,8 +43,12 @@ export function compileCondition(expression: string, { variable, param, schema }
   if (expression.length > longestCondition) throw refused(`is longer than ${longestCondition} characters`)
   const evaluate = parsed(expression, variable, refused)
   requireSimple(evaluate.ast, refused)
-  if (schema !== undefined) requireMembers(evaluate.ast, { variable, schema }, refused)
-  const { valid, type, error } = evaluate.check()
+  if (schema !== undefined) {
+    requireMembers(evaluate.ast, { variable, schema }, refused)
+    requirePossibleValues(evaluate.ast, { variable, schema }, refused)
+  }
+  const { valid, type, error } =
+    schema === undefined ? evaluate.check() : typedEnvironment(variable, schema, limits).check(expression)
   if (!valid) throw refused(reasonOf(error), error)
   if (type !== 'bool') throw refused(`gives ${type}, not true or false: compare the member with a value`)
   return (value) => {
@@ -50,6 +58,11 @@ export function compileCondition(expression: string, { variable, param, schema }
       return false
     }
   }
+}
+
+interface MemberOptions {
+  variable: string
+  schema: z.ZodType
 }
 
 type Refuse = (reason: string, cause?: unknown) => Failure
@@ -91,7 +104,7 @@ const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && 'op' in value && 'args' in value
 
 /** Throws for a member that what the schema describes cannot have: `event.modle`, `event["modle"]`, `"modle" in event`. */
-function requireMembers(root: ASTNode, options: { variable: string; schema: z.ZodType }, refused: Refuse): void {
+function requireMembers(root: ASTNode, options: MemberOptions, refused: Refuse): void {
   for (const node of nodesOf(root)) {
     const [holder, name] = memberOf(node) ?? []
     const place = placeOf(holder, options)
@@ -103,6 +116,36 @@ function requireMembers(root: ASTNode, options: { variable: string; schema: z.Zo
       `names ${place.path}.${name}, which does not exist: ${place.path} has ${Object.keys(shape).join(', ')}`,
     )
   }
+}
+
+/** Throws for a comparison of a member with a text that is none of its values: `event.verdict == "denied"`. */
+function requirePossibleValues(root: ASTNode, options: MemberOptions, refused: Refuse): void {
+  for (const { op, args } of nodesOf(root)) {
+    if (!Array.isArray(args) || (op !== '==' && op !== '!=' && op !== 'in')) continue
+    for (const [one, other] of [args, args.toReversed()]) {
+      const place = placeOf(one, options)
+      if (!(place?.schema instanceof z.ZodEnum)) continue
+      const { options: possible } = place.schema
+      const wrong = textsIn(other).find((text) => !possible.includes(text))
+      if (wrong === undefined) continue
+      throw refused(`compares ${place.path} with "${wrong}", which it never is: it is ${oneOf(possible)}`)
+    }
+  }
+}
+
+/** More values than these are counted only. */
+const valuesNamed = 20
+
+const oneOf = (values: readonly unknown[]): string =>
+  values.length <= valuesNamed
+    ? `one of ${values.join(', ')}`
+    : `one of ${values.length} values such as ${values.slice(0, 3).join(', ')}`
+
+/** The literal texts of a value or a list. */
+function textsIn(node: unknown): string[] {
+  if (!isNode(node)) return []
+  if (node.op === 'value') return typeof node.args === 'string' ? [node.args] : []
+  return node.op === 'list' && Array.isArray(node.args) ? node.args.flatMap(textsIn) : []
 }
 
 /** What a node reads, or asks for, of what: a member by its name. */
@@ -119,7 +162,7 @@ interface SchemaPlace {
 }
 
 /** Where a node leads from the variable, and what is there; null where the schema does not say. */
-function placeOf(node: unknown, { variable, schema }: { variable: string; schema: z.ZodType }): SchemaPlace | null {
+function placeOf(node: unknown, { variable, schema }: MemberOptions): SchemaPlace | null {
   if (!isNode(node)) return null
   if (node.op === 'id') return node.args === variable ? { path: variable, schema: bare(schema) } : null
   const [holder, name] = node.op === 'in' ? [] : (memberOf(node) ?? [])
@@ -127,12 +170,6 @@ function placeOf(node: unknown, { variable, schema }: { variable: string; schema
   if (place === null || typeof name !== 'string' || !(place.schema instanceof z.ZodObject)) return null
   const member: unknown = Object.hasOwn(place.schema.shape, name) ? place.schema.shape[name] : undefined
   return member instanceof z.ZodType ? { path: `${place.path}.${name}`, schema: bare(member) } : null
-}
-
-const bare = (schema: z.ZodType): z.ZodType => {
-  const inner: unknown =
-    schema instanceof z.ZodOptional || schema instanceof z.ZodNullable ? schema.unwrap() : undefined
-  return inner instanceof z.ZodType ? bare(inner) : schema
 }
 
 const reasonOf = (error: unknown): string =>

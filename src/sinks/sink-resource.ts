@@ -135,7 +135,7 @@ const fields = {
     .describe('Which events it gets, in CEL: event.verdict != "allow"; without it all'),
   enabled: z
     .boolean()
-    .describe('Whether it gets anything; records that come meanwhile are sent when it is enabled again'),
+    .describe('Whether it gets anything; enabled again, it gets what came meanwhile, as far as retention has kept it'),
 }
 
 export const createSinkBody = z.strictObject({

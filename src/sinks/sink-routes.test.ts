@@ -120,6 +120,41 @@ test('names the member of a filter that no event has, and those that events have
   }
 })
 
+test('refuses a filter that compares a member with what it can never be, and names the member', async () => {
+  const filtered = async (filter: string) => {
+    const { status, json } = await call('POST', path, { ...valid(), filter })
+    return [status, json.error?.param ?? null, json.error?.message ?? null]
+  }
+  for (const [filter, reason] of [
+    ['event.verdict == 5', 'no such overload: string == int'],
+    ['5 != event["verdict"]', 'no such overload: int != string'],
+    ['event.config_version == "5"', 'no such overload: double == string'],
+    ['event.verdict in [1, 2]', 'no such overload: string in list<int>'],
+    ['event.event_cost_attribution.estimated == "true"', 'no such overload: bool == string'],
+    ['event.metadata.label == 5', 'no such overload: string == int'],
+    ['event.event_cost_attribution.cost + 1 > 4', 'no such overload: double + int'],
+    ['event.verdict == "denied"', 'compares event.verdict with "denied", which it never is: it is one of allow, block'],
+    ['event.verdict in ["deny", "blocked"]', 'compares event.verdict with "blocked"'],
+    [
+      '"token.make" == event.event_type',
+      'compares event.event_type with "token.make", which it never is: it is one of',
+    ],
+  ] as const) {
+    expect([filter, await filtered(filter)]).toEqual([filter, [422, 'filter', expect.stringContaining(reason)]])
+  }
+  for (const filter of [
+    'event.request_id != null && event.event_cost_attribution != null',
+    'event.config_version == 5 || event.event_cost_attribution.input_tokens in [1, 2]',
+    'event.event_cost_attribution.cost > 1 && event.event_cost_attribution.cost * 2.0 > 3',
+    'event.verdict in ["deny", "block"] && !(event.event_type.startsWith("auth."))',
+    'event.details.status == 500 || event.details.status == "late"',
+    'size(event.reason_code) > 4 && event.event_attribution.team_id == "a team"',
+    'has(event.event_cost_attribution) && event.event_cost_attribution.estimated',
+  ]) {
+    expect([filter, await filtered(filter)]).toEqual([filter, [201, null, null]])
+  }
+})
+
 test('takes what is on this host without TLS', async () => {
   for (const change of [
     { kind: 'http', url: 'http://127.0.0.1:9/in' },

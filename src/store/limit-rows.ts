@@ -80,8 +80,12 @@ export async function readLimitRows(state: Reader, keys: readonly LimitKey[]): P
 const newest = (kind: LimitRowKind, table: string) =>
   `select * from (select '${kind}/' || id as key, version from ${table} where version > ?1 order by version desc limit ?2)`
 
+/** Budgets for each value of a dimension, with the version of the dimension: it says how many values they keep apart. */
+export const ofDimensions =
+  'select b.id, d.version from budgets b join attribution_dimensions d on d.name = b.per where b.deleted = 0'
+
 const changed = `select h.version as head, c.key from state_head h left join (
-    ${newest('account', 'accounts')} union all ${newest('budget', 'budgets')}
+    ${newest('account', 'accounts')} union all ${newest('budget', `(${ofDimensions})`)} union all ${newest('budget', 'budgets')}
     union all ${newest('group', 'consumer_groups')} union all ${newest('policy', 'access_policies')}
     union all ${newest('server', 'mcp_servers')}
   ) c on true where h.id = 1 order by c.version desc`
@@ -94,6 +98,7 @@ const ofNewest = 'where version = (select version from state_head where id = 1)'
  */
 export const changedByNewest = `(select json_group_array(key) from (
     select 'account/' || id as key from accounts ${ofNewest} union all select 'budget/' || id from budgets ${ofNewest}
+    union all select 'budget/' || id from (${ofDimensions}) ${ofNewest}
     union all select 'group/' || id from consumer_groups ${ofNewest}
     union all select 'policy/' || id from access_policies ${ofNewest}
     union all select 'server/' || id from mcp_servers ${ofNewest}

@@ -20,7 +20,10 @@ const answers: Readonly<Record<string, object>> = {
       { account: 'token/t/requests', settled: 10, held: 0, workers: 0 },
     ],
   },
-  '/v1/usage/excesses': { excesses: [{ provider_id: 'p', model: 'm', excess: 0.5, at: '2026' }], next_cursor: null },
+  '/v1/usage/excesses': {
+    excesses: [{ provider_id: 'p', provider: 'acme', model: 'm', excess: 0.5, at: '2026' }],
+    next_cursor: null,
+  },
   '/v1/usage/forget-excess': { provider_id: 'p', model: 'm', excess: 0.5 },
   '/v1/usage/resume': { workers: ['g/i/1'] },
 }
@@ -50,7 +53,7 @@ test('releases a worker, forgets an excess and resumes granting, and shows the r
   const released = await run('release', 'g/i/0', '--yes')
   expect(released).toContain('2026-01-01T00:00:00.000Z')
   expect(released).toContain('budget/b@2026-01-01 1.25 USD, token/t/requests 3 requests')
-  expect(await run('excesses')).toContain('0.5')
+  expect(await run('excesses')).toMatch(/acme +m +0\.5/)
   expect(await run('forget-excess', 'p', 'm')).toContain('0.5')
   await expect(run('resume')).rejects.toThrow('--yes')
   expect(await run('resume', '--yes')).toContain('g/i/1')

@@ -126,7 +126,7 @@ const excesses = (terminal: Terminal) =>
     args: { ...recordFlags },
     async run({ args }) {
       const page = await connect(args, terminal).json({ path: '/v1/usage/excesses' }, pageSchema)
-      const fields = ['provider_id', 'model', 'excess', 'at']
+      const fields = ['provider', 'model', 'excess', 'at']
       await showPage(page, { of: 'excesses', fields, json: args.json, terminal })
     },
   })

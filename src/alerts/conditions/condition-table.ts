@@ -13,6 +13,8 @@ interface ConditionRow {
   /** It fires where the value is at least, or at most, a threshold. */
   fires: 'at_least' | 'at_most'
   thresholds: readonly number[]
+  /** The most that is ever measured: a threshold beyond it would never fire; null: there is no most. */
+  most: number | null
   /** How far it looks back, where an alert may say another time; null: it may not. */
   windowMinutes: number | null
   /** The least number of requests, or of US dollars, before it fires; null: it counts nothing. */
@@ -29,6 +31,7 @@ export const conditionTable = {
     unit: '%',
     fires: 'at_least',
     thresholds: [50, 80, 100],
+    most: null,
     windowMinutes: null,
     atLeast: null,
     scopes: ['team', 'token', 'budget'],
@@ -38,6 +41,7 @@ export const conditionTable = {
     unit: 'times the usual',
     fires: 'at_least',
     thresholds: [3],
+    most: null,
     windowMinutes: null,
     atLeast: 1,
     scopes: traffic,
@@ -47,6 +51,7 @@ export const conditionTable = {
     unit: '%',
     fires: 'at_least',
     thresholds: [25],
+    most: 100,
     windowMinutes: 10,
     atLeast: 20,
     scopes: ['provider'],
@@ -56,6 +61,7 @@ export const conditionTable = {
     unit: '%',
     fires: 'at_least',
     thresholds: [50],
+    most: 100,
     windowMinutes: 10,
     atLeast: 20,
     scopes: traffic,
@@ -65,6 +71,7 @@ export const conditionTable = {
     unit: 'minutes',
     fires: 'at_least',
     thresholds: [10],
+    most: null,
     windowMinutes: null,
     atLeast: null,
     scopes: ['team'],
@@ -74,6 +81,7 @@ export const conditionTable = {
     unit: 'days left',
     fires: 'at_most',
     thresholds: [7],
+    most: null,
     windowMinutes: null,
     atLeast: null,
     scopes: ['team', 'token'],
@@ -83,6 +91,7 @@ export const conditionTable = {
     unit: 'gateway processes',
     fires: 'at_least',
     thresholds: [1],
+    most: null,
     windowMinutes: null,
     atLeast: null,
     scopes: ['provider'],
@@ -92,6 +101,7 @@ export const conditionTable = {
     unit: 'seconds',
     fires: 'at_least',
     thresholds: [60],
+    most: null,
     windowMinutes: null,
     atLeast: null,
     scopes: ['gateway'],
@@ -101,6 +111,7 @@ export const conditionTable = {
     unit: 'US dollars',
     fires: 'at_least',
     thresholds: [0],
+    most: null,
     windowMinutes: 1440,
     atLeast: null,
     scopes: ['provider'],
@@ -110,6 +121,7 @@ export const conditionTable = {
     unit: 'seconds',
     fires: 'at_least',
     thresholds: [300],
+    most: null,
     windowMinutes: null,
     atLeast: null,
     scopes: [],
@@ -119,6 +131,7 @@ export const conditionTable = {
     unit: 'level',
     fires: 'at_least',
     thresholds: [2],
+    most: 2,
     windowMinutes: null,
     atLeast: null,
     scopes: [],
@@ -128,6 +141,7 @@ export const conditionTable = {
     unit: 'findings',
     fires: 'at_least',
     thresholds: [1],
+    most: 1,
     windowMinutes: null,
     atLeast: null,
     scopes: [],

@@ -8,7 +8,7 @@ import { limitNames, priceExcesses } from '../../store/schema/ledger/usage.ts'
 import { providers } from '../../store/schema/state/catalog.ts'
 import { budgets } from '../../store/schema/state/limits.ts'
 import { readSettled } from '../../usage/api/stored-limit.ts'
-import { readValues } from '../../usage/attribution/value-accounts.ts'
+import { valuesOver } from '../../usage/attribution/value-accounts.ts'
 import type { BudgetWindow } from '../../usage/limits.ts'
 import { bookedBudget, windowOf } from '../../usage/window.ts'
 import type { Measured } from '../dependencies.ts'
@@ -21,15 +21,51 @@ const day = 86_400_000
 export async function budgetShare(alert: Alert, round: Round): Promise<Measured[]> {
   if (alert.scope.kind === 'token') return await tokenShare(alert, round)
   const { id, kind } = alert.scope
-  return (await budgetUse(round))
-    .filter((budget) => kind === 'organization' || (kind === 'budget' ? budget.id === id : budget.teamId === id))
-    .map(({ name, booked, window, used, limit }) => ({
-      subject: booked,
-      value: (100 * used) / limit,
-      once: true,
-      about: () => `${shareOf(used, limit)} of the budget ${name} are used in this ${windowNames[window]}.`,
-    }))
+  const lowest = Math.min(...alert.thresholds)
+  const watched = (await budgetUse(round)).filter(
+    (budget) => kind === 'organization' || (kind === 'budget' ? budget.id === id : budget.teamId === id),
+  )
+  const measured = await Promise.all(
+    watched.map((budget) =>
+      budget.per === null
+        ? [shareMeasured(budget, { account: budget.booked, used: budget.used, of: '' })]
+        : valueShares(budget, budget.per, lowest, round),
+    ),
+  )
+  return measured.flat()
 }
+
+/** The values of a budget for each value of a dimension that have reached the lowest threshold, a percentage. */
+async function valueShares(budget: BudgetUse, per: string, lowest: number, round: Round): Promise<Measured[]> {
+  const { id, booked, limit } = budget
+  const atLeast = (lowest / 100) * limit
+  const values = await round.once(`values ${booked} ${lowest}`, () =>
+    valuesOver(round.dependencies.ledger, { budget: id, window: windowOf(booked), atLeast }),
+  )
+  const among = {
+    subject: booked,
+    more: (count: number) =>
+      `${count} more values of ${per} have used ${lowest} % or more of the budget ${budget.name}; "gatehouse budget values ${id}" lists them.`,
+  }
+  return values.map(({ account, value, settled }) => ({
+    ...shareMeasured(budget, {
+      account,
+      used: settled,
+      of: value === null ? ` of requests without a ${per}` : ` of the ${per} ${value}`,
+    }),
+    among,
+  }))
+}
+
+const shareMeasured = (
+  { name, window, limit }: BudgetUse,
+  { account, used, of }: { account: string; used: number; of: string },
+): Measured => ({
+  subject: account,
+  value: (100 * used) / limit,
+  once: true,
+  about: () => `${shareOf(used, limit)} of the budget ${name}${of} are used in this ${windowNames[window]}.`,
+})
 
 const windowNames = { day: 'day', week: 'week', month: 'month', total: 'installation' } as const satisfies Record<
   BudgetWindow,
@@ -41,8 +77,22 @@ const windowNamed = (text: string): BudgetWindow =>
 const shareOf = (used: number, limit: number): string =>
   `${Math.floor((100 * used) / limit)} % ($${fromNano(used).toFixed(2)} of $${fromNano(limit).toFixed(2)})`
 
+interface BudgetUse {
+  id: string
+  teamId: string | null
+  name: string
+  /** The dimension that it is for each value of; null: it is one amount. */
+  per: string | null
+  /** Its account in the present window. */
+  booked: string
+  window: BudgetWindow
+  /** Nano-dollars, as `limit`. */
+  used: number
+  limit: number
+}
+
 /** Every budget with what is booked in its present window, read once for all alerts. */
-const budgetUse = (round: Round) =>
+const budgetUse = (round: Round): Promise<BudgetUse[]> =>
   round.once('budgets', async () => {
     const { state, ledger } = round.dependencies
     const rows = await query(state).select().from(budgets).where(eq(budgets.deleted, 0))
@@ -53,19 +103,11 @@ const budgetUse = (round: Round) =>
       round,
       windows.map(({ booked }) => booked),
     )
-    // Of a budget for each value of a dimension, the value that used most.
-    const values = new Map<string, string>()
-    for (const { row, booked } of windows) {
-      if (row.per === null) continue
-      const of = { budget: row.id, window: windowOf(booked), after: null, count: 1 }
-      const [most] = await readValues(ledger, of)
-      settled.set(booked, most?.settled ?? 0)
-      values.set(booked, most?.value == null ? ` of requests without a ${row.per}` : ` of the ${row.per} ${most.value}`)
-    }
     return windows.map(({ row, booked }) => ({
       id: row.id,
       teamId: row.scopeKind === 'team' ? row.scopeId : null,
-      name: `${nameOf.get(row.id) ?? row.id}${values.get(booked) ?? ''}`,
+      name: nameOf.get(row.id) ?? row.id,
+      per: row.per,
       booked,
       window: windowNamed(row.window),
       used: settled.get(booked) ?? 0,

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Event } from '../../events/event.ts'
 import { type Checkpoint, checkpointBody } from '../../events/proof/checkpoint.ts'
 import { newId } from '../../lib/ids.ts'
-import { silentLog } from '../../lib/log/log.ts'
+import { type Log, silentLog } from '../../lib/log/log.ts'
 import { stateMigrations } from '../../store/schema/migrate.ts'
 import { CheckpointWatermark } from './checkpoint-watermark.ts'
 
@@ -30,13 +30,13 @@ afterEach(() => {
 
 const keptFile = () => join(directory, 'checkpoint.json')
 
-function watermark(): CheckpointWatermark {
+function watermark(log: Log = silentLog): CheckpointWatermark {
   const started = new CheckpointWatermark({
     stateFile: join(directory, 'state.db'),
     keptFile: keptFile(),
     clock: { now: () => now },
     newId,
-    log: silentLog,
+    log,
     record: (event) => recorded.push(event),
     gatewayId: () => 'gateway',
   })
@@ -173,6 +173,38 @@ test('accepts that retention removed a whole chain', () => {
   put(3, 6, { heads: new Map(), removed: 1 })
   watermark().look()
   expect(recorded).toEqual([])
+})
+
+const chains = (count: number, seq: number) =>
+  new Map(
+    Array.from({ length: count }, (_, index) => [
+      `018f0000-0000-7000-8000-${String(index).padStart(12, '0')}/instance/0`,
+      { seq, digest: 'd'.repeat(64), arrivals: 'a'.repeat(64) },
+    ]),
+  )
+
+test('compares the checkpoints of forty thousand chains', () => {
+  put(2, 5, { heads: chains(40_000, 5) })
+  watermark().look()
+  expect(keptNumber()).toBe(2)
+  put(3, 6, { heads: chains(40_000, 4) })
+  watermark().look()
+  expect(recorded).toMatchObject([{ details: { how: 'chain_shorter', seen: 2, found: 3 } }])
+})
+
+test('warns once of a checkpoint that is too long to compare, and keeps the one before it', () => {
+  const warned: string[] = []
+  const looking = watermark({ ...silentLog, warn: (_: object, text: string) => warned.push(text) })
+  put(1, 5)
+  looking.look()
+  put(2, 6, { heads: chains(100_000, 6) })
+  looking.look()
+  looking.look()
+  expect(warned).toEqual([expect.stringContaining('too many chains to be compared')])
+  expect(keptNumber()).toBe(1)
+  put(3, 7)
+  looking.look()
+  expect(keptNumber()).toBe(3)
 })
 
 test('treats a damaged watermark file as none', () => {

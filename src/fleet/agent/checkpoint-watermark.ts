@@ -8,7 +8,7 @@ import { Database } from 'bun:sqlite'
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { z } from 'zod'
 import { type Event, noAttribution } from '../../events/event.ts'
-import { hasRegressed, parseCheckpoint, signedSchema } from '../../events/proof/checkpoint.ts'
+import { hasRegressed, longestCheckpoint, parseCheckpoint, signedSchema } from '../../events/proof/checkpoint.ts'
 import type { Signed } from '../../events/proof/checkpoint-key.ts'
 import { readKnownCheckpoint, rememberCheckpoint } from '../../events/proof/known-checkpoint.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
@@ -17,7 +17,7 @@ import type { Log } from '../../lib/log/log.ts'
 
 const lookEveryMs = 5000
 const restoredMs = 30_000
-const rowSchema = signedSchema.extend({ number: z.number() })
+const rowSchema = signedSchema.omit({ body: true }).extend({ number: z.number(), length: z.number() })
 const ofRestored = ['older', 'not_a_checkpoint']
 
 export interface CheckpointWatermarkOptions {
@@ -37,6 +37,8 @@ export class CheckpointWatermark {
   readonly #options: CheckpointWatermarkOptions
   #kept: Signed | null
   #reportedSignature: string | null = null
+  /** Whether it was said that the checkpoint is too long. */
+  #saidTooLong = false
   /** Since when the checkpoint is behind the kept one. */
   #behindSince: number | null = null
   readonly #timer: Timer
@@ -85,22 +87,37 @@ export class CheckpointWatermark {
   }
 
   /**
-   * The state's checkpoint row; null before the first checkpoint. Later, neither number 0 nor a missing row is valid.
+   * The state's checkpoint row; null before the first checkpoint, and where it is too long to compare. Later, neither
+   * number 0 nor a missing row is valid. The body is read only where it is not the kept one: it may have megabytes.
    */
   #read(): Signed | null {
     if (!existsSync(this.#options.stateFile)) return null
-    const row = this.#row()
+    const row = this.#row('number, key_id, signature, length(body) as length')
     if (row === null && this.#kept !== null) return { body: '', key_id: '', signature: '' }
     const parsed = rowSchema.safeParse(row)
     if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null
-    const { number: _number, ...signed } = parsed.data
-    return signed
+    const { length, signature } = parsed.data
+    if (length > longestCheckpoint) {
+      this.#sayTooLong(length)
+      return null
+    }
+    if (signature !== '' && signature === this.#kept?.signature) return this.#kept
+    return signedSchema.parse(this.#row('body, key_id, signature'))
   }
 
-  #row(): unknown {
+  #sayTooLong(length: number): void {
+    if (this.#saidTooLong) return
+    this.#saidTooLong = true
+    this.#options.log.warn(
+      { length, longest: longestCheckpoint },
+      "The state's checkpoint has too many chains to be compared: this gateway would not notice that the record was rewritten",
+    )
+  }
+
+  #row(columns: string): unknown {
     const state = this.#opened()
     try {
-      return state.query('select number, body, key_id, signature from checkpoints').get()
+      return state.query(`select ${columns} from checkpoints`).get()
     } catch (error) {
       this.#close()
       throw error

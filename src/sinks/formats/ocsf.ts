@@ -1,9 +1,10 @@
 /**
  * Events in the Open Cybersecurity Schema Framework, version 1.5.0 (schema.ocsf.io): sign-ins are Authentication (3002),
- * refusals of policies and signs of attacks are Detection Finding (2004), all else is API Activity (6003). What has no
- * place in a class stands in `unmapped`.
+ * refusals of policies, signs of attacks and alerts are Detection Finding (2004), all else is API Activity (6003). What
+ * has no place in a class stands in `unmapped`.
  */
 import type { Event } from '../../events/event.ts'
+import type { EventType } from '../../events/event-types.ts'
 import { version } from '../../version.ts'
 
 const findings: ReadonlySet<string> = new Set([
@@ -11,6 +12,8 @@ const findings: ReadonlySet<string> = new Set([
   'fleet.event_quarantined',
   'oauth.replay_detected',
   'auth.code_replayed',
+  'alert.fired',
+  'alert.resolved',
 ])
 
 const classes = {
@@ -29,8 +32,8 @@ function classOf({ event_type: type, verdict }: Event): keyof typeof classes {
   return type.startsWith('auth.') ? 'authentication' : 'api'
 }
 
-/** `severity_id`: informational, low, medium, high. */
-const severities = {
+/** `severity_id`: 1 informational, 2 low, 3 medium, 4 high, 5 critical. */
+const ofVerdict = {
   allow: 1,
   redact: 2,
   rewrite: 2,
@@ -40,10 +43,31 @@ const severities = {
   rate_limit: 2,
 } as const
 
-const severityOf = (event: Event): number => {
-  if (findings.has(event.event_type)) return 4
-  const { verdict } = event
-  return Object.hasOwn(severities, verdict) ? severities[verdict as keyof typeof severities] : 3
+/** Of alerts, as whoever made them graded them. */
+const ofAlert: Readonly<Record<string, number>> = { info: 1, warning: 3, critical: 5 }
+
+/** What somebody should look at although nothing was refused. */
+const ofType: Readonly<Partial<Record<EventType, number>>> = {
+  'token.emergency_revoked': 3,
+  'usage.bound_exceeded': 3,
+  'mcp.offer_changed': 3,
+  'sink.records_lost': 4,
+}
+
+const isAlert = (type: EventType): boolean => type === 'alert.fired' || type === 'alert.resolved'
+
+function severityOf({ event_type: type, verdict, details }: Event): number {
+  if (isAlert(type)) return ofAlert[textOf(details?.severity) ?? ''] ?? 3
+  if (findings.has(type)) return 4
+  const least = ofType[type] ?? (failed.has(verbOf(type)) ? 3 : 1)
+  return Math.max(least, Object.hasOwn(ofVerdict, verdict) ? ofVerdict[verdict as keyof typeof ofVerdict] : 3)
+}
+
+/** `status_id`: of a finding 1 new and 4 resolved, else 1 success and 2 failure. */
+function statusOf({ event_type: type, verdict }: Event, kind: keyof typeof classes): number {
+  if (kind === 'finding') return type === 'alert.resolved' ? 4 : 1
+  const isSuccess = verdict === 'allow' || verdict === 'redact' || verdict === 'rewrite'
+  return isSuccess && !failed.has(verbOf(type)) ? 1 : 2
 }
 
 /** An event as an object of OCSF. */
@@ -51,7 +75,6 @@ export function ocsfOf(event: Event): Record<string, unknown> {
   const kind = classOf(event)
   const [activity_id, activity_name] = activityOf(event, kind)
   const of = classes[kind]
-  const isSuccess = event.verdict === 'allow' || event.verdict === 'redact' || event.verdict === 'rewrite'
   const { details = {}, event_attribution: who, event_cost_attribution: cost, metadata } = event
   return {
     ...of,
@@ -61,7 +84,7 @@ export function ocsfOf(event: Event): Record<string, unknown> {
     type_name: `${of.class_name}: ${activity_name}`,
     severity_id: severityOf(event),
     time: Date.parse(event.timestamp),
-    status_id: kind === 'finding' ? 1 : isSuccess ? 1 : 2,
+    status_id: statusOf(event, kind),
     status_code: event.reason_code,
     metadata: {
       version: '1.5.0',
@@ -82,20 +105,29 @@ export function ocsfOf(event: Event): Record<string, unknown> {
   }
 }
 
-const ended = /\.(deleted|revoked|emergency_revoked|deactivated|left|unclaimed|withdrawn)$/
-const begun = /\.(created|cloned|queued|joined|enrolled|authorized|issued|token_issued|team_created|client_created)$/
-const changed = /\.\w*(updated|rotated|ordered|changed|approved|resolved|activated|refreshed|cache_cleared)$/
+/** What an event's type ends with says what was done: `client_created`, `token.rotated`. */
+const verbOf = (type: EventType): string => type.slice(Math.max(type.lastIndexOf('.'), type.lastIndexOf('_')) + 1)
+
+const activity = (id: number, name: string, words: string): [word: string, of: [number, string]][] =>
+  words.split(' ').map((word) => [word, [id, name]])
+
+const apiActivities: ReadonlyMap<string, [id: number, name: string]> = new Map([
+  ...activity(1, 'Create', 'created cloned queued joined enrolled authorized issued'),
+  ...activity(3, 'Update', 'updated rotated ordered changed approved resolved activated deactivated refreshed cleared'),
+  ...activity(3, 'Update', 'claimed unclaimed decided undone replaced begun'),
+  ...activity(4, 'Delete', 'deleted revoked left withdrawn ended forgotten'),
+])
+
+const failed: ReadonlySet<string> = new Set(['failing', 'failed', 'refused', 'denied', 'lost'])
 
 function activityOf({ event_type: type }: Event, kind: keyof typeof classes): [id: number, name: string] {
-  if (kind === 'finding') return [1, 'Create']
+  if (kind === 'finding') return type === 'alert.resolved' ? [3, 'Close'] : [1, 'Create']
   if (kind === 'authentication') {
     if (type === 'auth.signed_out' || type === 'auth.session_ended') return [2, 'Logoff']
     const isLogon = type === 'auth.signed_in' || type === 'auth.refused' || type === 'auth.session_started'
     return isLogon ? [1, 'Logon'] : [99, type]
   }
-  if (ended.test(type)) return [4, 'Delete']
-  if (begun.test(type)) return [1, 'Create']
-  return changed.test(type) ? [3, 'Update'] : [99, type]
+  return apiActivities.get(verbOf(type)) ?? [99, type]
 }
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
@@ -153,13 +185,37 @@ const partsOf = {
   }),
   finding: (event: Event) => ({
     evidences: [{ actor: actorOf(event) }],
-    finding_info: {
-      uid: event.event_id,
-      title: `${event.verdict}: ${event.reason_code}`,
-      types: [event.event_type],
-      created_time: Date.parse(event.timestamp),
-      ...(textOf(event.details?.policy_id) === null ? {} : { analytic: { uid: event.details?.policy_id, type_id: 1 } }),
-    },
+    ...(isAlert(event.event_type) ? alertParts(event) : detectionParts(event)),
     ...(event.request_id === null || event.request_id === '' ? {} : { resources: [{ uid: event.request_id }] }),
   }),
+}
+
+const detectionParts = ({ event_id, event_type, verdict, reason_code, timestamp, details }: Event) => ({
+  finding_info: {
+    uid: event_id,
+    title: `${verdict}: ${reason_code}`,
+    types: [event_type],
+    created_time: Date.parse(timestamp),
+    ...(textOf(details?.policy_id) === null ? {} : { analytic: { uid: details?.policy_id, type_id: 1 } }),
+  },
+})
+
+/** What an alert found has one `uid`, from when it fired to when it is over. */
+function alertParts({ event_id, event_type, timestamp, details }: Event) {
+  const [name, about, condition] = [textOf(details?.name), textOf(details?.about), textOf(details?.kind)]
+  const alert = textOf(details?.alert_id) ?? name
+  return {
+    is_alert: true,
+    ...(about === null ? {} : { message: about }),
+    finding_info: {
+      uid: textOf(details?.firing_id) ?? event_id,
+      title: name ?? event_type,
+      ...(about === null ? {} : { desc: about }),
+      types: [condition ?? event_type],
+      ...(event_type === 'alert.fired'
+        ? { created_time: Date.parse(timestamp) }
+        : { modified_time: Date.parse(timestamp) }),
+      ...(alert === null ? {} : { analytic: { uid: alert, ...(name === null ? {} : { name }), type_id: 1 } }),
+    },
+  }
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import { FakeKafka } from '../testing/fake-kafka.ts'
 import { SinkFixture } from '../testing/sink-fixture.ts'
 
@@ -28,6 +28,27 @@ test('sends messages with the chain as their key, so that a partition has a chai
     expect(own).toHaveLength(gateway === 1 ? 60 : 40)
     expect(new Set(own.map(({ partition }) => partition)).size).toBe(1)
     expect(own.every(({ value, headers }) => JSON.parse(value).event_id === headers.event_id)).toBe(true)
+  }
+})
+
+test('sets no timer while nothing waits for a broker', async () => {
+  const warnings: string[] = []
+  const note = ({ name }: Error) => warnings.push(name)
+  process.on('warning', note)
+  const { Kafka, logLevel } = await import('kafkajs')
+  const client = new Kafka({ brokers: [broker.url.replace('kafka://', '')], logLevel: logLevel.NOTHING })
+  const producer = client.producer()
+  await producer.connect()
+  const timers = spyOn(globalThis, 'setTimeout')
+  try {
+    await Bun.sleep(100)
+    // Without its patch kafkajs sets one each millisecond.
+    expect(timers.mock.calls.length).toBeLessThan(10)
+    expect(warnings).toEqual([])
+  } finally {
+    timers.mockRestore()
+    process.off('warning', note)
+    await producer.disconnect()
   }
 })
 

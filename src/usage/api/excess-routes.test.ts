@@ -14,7 +14,14 @@ test('lists charges above list prices and deletes an excess from the ledger and 
     await made.store.state.write([
       { sql: "insert into excesses values ('p/vendor/m', 'p', 'vendor/m', 2500000000, 1, 0)", args: [] },
     ])
-    const known = { provider_id: 'p', model: 'vendor/m', excess: 2.5, token_id: 't', at: '1970-01-01T00:00:00.001Z' }
+    await made.store.state.write([
+      {
+        sql: "insert into providers (id, name, kind, position, version) values ('p', 'acme', 'openai', 1, 1)",
+        args: [],
+      },
+    ])
+    const of = { provider_id: 'p', provider: 'acme', model: 'vendor/m' }
+    const known = { ...of, excess: 2.5, token_id: 't', at: '1970-01-01T00:00:00.001Z' }
     expect((await call('GET', '/v1/usage/excesses')).json).toEqual({ excesses: [known], next_cursor: null })
     const body = { provider_id: 'p', model: 'vendor/m' }
     expect((await call('POST', '/v1/usage/forget-excess', { body })).json).toEqual(known)

@@ -7,8 +7,10 @@ import { controlPlaneEvent, versionNow } from '../../events/control-plane-event.
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
-import { query } from '../../store/query.ts'
+import type { Reader } from '../../store/open.ts'
+import { isOneOf, query } from '../../store/query.ts'
 import { priceExcesses } from '../../store/schema/ledger/usage.ts'
+import { providers } from '../../store/schema/state/catalog.ts'
 import { forgetExcess } from '../excess.ts'
 import type { UsageDependencies } from './usage-routes.ts'
 
@@ -16,6 +18,7 @@ type ExcessDependencies = Omit<UsageDependencies, 'freed'>
 
 const excessSchema = z.object({
   provider_id: z.string(),
+  provider: z.string().describe('Its name; its id where the provider is gone'),
   model: z.string().describe("The provider's name of the model; `*` stands for all that are not listed themselves"),
   excess: z.number().describe('US dollars that one request was charged beyond its bound, at most'),
   token_id: z.string().nullable().describe('The token whose request it was'),
@@ -24,13 +27,16 @@ const excessSchema = z.object({
 
 type ExcessRow = typeof priceExcesses.$inferSelect
 
-const recordOf = ({ providerId, model, tokenId, amount, at }: ExcessRow) => ({
-  provider_id: providerId,
-  model,
-  token_id: tokenId,
-  excess: fromNano(amount),
-  at: timestamp(at),
-})
+async function recordsOf(state: Reader, rows: readonly ExcessRow[]) {
+  const ids = rows.map(({ providerId }) => providerId)
+  const { id, name } = providers
+  const named = await query(state).select({ id, name }).from(providers).where(isOneOf(id, ids))
+  const nameOf = new Map(named.map((row) => [row.id, row.name]))
+  return rows.map(({ providerId, model, tokenId, amount, at }) => ({
+    ...{ provider_id: providerId, provider: nameOf.get(providerId) ?? providerId, model },
+    ...{ token_id: tokenId, excess: fromNano(amount), at: timestamp(at) },
+  }))
+}
 
 export const excessRoutes = (dependencies: ExcessDependencies) => {
   const { ledger, state, recorder, clock, newId } = dependencies
@@ -40,7 +46,7 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
       '/v1/usage/excesses',
       async () => {
         const rows = await query(ledger).select().from(priceExcesses).orderBy(desc(priceExcesses.at)).limit(1000)
-        return { excesses: rows.map(recordOf), next_cursor: null }
+        return { excesses: await recordsOf(state, rows), next_cursor: null }
       },
       {
         access: 'catalog:read',
@@ -58,10 +64,10 @@ export const excessRoutes = (dependencies: ExcessDependencies) => {
       async ({ principal, body: { provider_id: providerId, model }, requestId }) => {
         const named = and(eq(priceExcesses.providerId, providerId), eq(priceExcesses.model, model))
         const row = await query(ledger).select().from(priceExcesses).where(named).get()
-        if (row === undefined) {
+        const [record] = row === undefined ? [] : await recordsOf(state, [row])
+        if (record === undefined) {
           throw new Failure('not_found', { message: 'No excess is known of this provider and model' })
         }
-        const record = recordOf(row)
         const details = { provider_id: providerId, model, forgotten: record.excess }
         const event = controlPlaneEvent({
           ...{ type: 'usage.excess_forgotten', principal, requestId, clock, newId, details },

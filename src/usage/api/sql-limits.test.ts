@@ -30,6 +30,18 @@ test('reads from a change which limits it touched, and none for a token that end
       { sql: "insert into models (id, provider_id, created_at, version) values ('m', 'p', 1, 8)", args: [] },
     ])
     expect(await changedAt(state, 8)).toEqual({ limits: [], narrowed: [], offer: true })
+    await state.write([
+      {
+        sql: "insert into budgets (id, max_budget, window, scope_kind, per, version) values ('each', 1, 'day', 'x', 'customer', 8)",
+        args: [],
+      },
+      {
+        sql: `insert into attribution_dimensions (id, name, source_kind, source_key, max_values, required, version)
+          values ('d', 'customer', 'header', 'x-customer-id', 5, 0, 9)`,
+        args: [],
+      },
+    ])
+    expect((await changedAt(state, 9)).limits).toEqual(['budget/each'])
   } finally {
     remove()
   }

@@ -1,6 +1,6 @@
 /** The limits of accounts, as the state has them now. */
 import type { Clock } from '../../lib/clock.ts'
-import type { LimitKey, LimitRows } from '../../store/limit-rows.ts'
+import { type LimitKey, type LimitRows, ofDimensions } from '../../store/limit-rows.ts'
 import type { Database, Reader } from '../../store/open.ts'
 import { readAccountName } from '../account-name.ts'
 import { type ValueAccount, ValueLimits } from '../attribution/value-accounts.ts'
@@ -66,6 +66,7 @@ export async function changedAt(state: Database, version: number): Promise<Chang
   const rows = await state.read<{ kind: 'account' | 'budget' | 'token' | 'offer'; id: string | null }>(
     `select 'account' as kind, id from accounts where version = ?1
      union all select 'budget', id from budgets where version = ?1
+     union all select 'budget', id from (${ofDimensions}) where version = ?1
      union all select 'token', account_ids ->> '$[0]' from tokens where version = ?1 and revoked_at is null
      union all select 'offer', null where exists (select 1 from models where version = ?1)
        or exists (select 1 from providers where version = ?1) or exists (select 1 from access_policies where version = ?1)`,

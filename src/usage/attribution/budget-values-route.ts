@@ -13,7 +13,7 @@ import { budgetResource, windowSchema } from '../api/budget-resource.ts'
 import { readSettled } from '../api/stored-limit.ts'
 import { visibleBudget } from '../api/visible-limits.ts'
 import { bookedBudget, windowAt, windowOf } from '../window.ts'
-import { longestValue, valueDigest } from './dimension.ts'
+import { longestValue, plainValue, valueDigest } from './dimension.ts'
 import { readValues, type ValueUse } from './value-accounts.ts'
 
 interface Dependencies {
@@ -41,7 +41,7 @@ const position = z.strictObject({ settled: z.number().int(), account: z.string()
 export const budgetValuesRoute = ({ state, ledger, clock }: Dependencies) =>
   new Elysia({ name: 'budget-values' }).use(conventions).get(
     '/v1/budgets/:id/values',
-    async ({ principal, params: { id }, query: { limit, cursor, value } }): Promise<BudgetValues> => {
+    async ({ principal, params: { id }, query: { limit, cursor, value: asked } }): Promise<BudgetValues> => {
       const { per, maxBudget, window: length } = await visibleBudget({ state, ledger }, id, principal)
       if (per === null) {
         const message = 'This budget is one amount: only a budget with per has values'
@@ -56,7 +56,8 @@ export const budgetValuesRoute = ({ state, ledger, clock }: Dependencies) =>
         resets_at: end === undefined ? null : timestamp(end),
       })
       const windowOfBudget = windowOf(bookedBudget(id, windowName, now).booked)
-      if (value !== undefined) {
+      if (asked !== undefined) {
+        const value = plainValue(asked)
         const account = `budget/${id}/${valueDigest(value)}${windowOfBudget}`
         const [booked] = await readSettled(ledger, [account])
         const named = value === '' ? null : value

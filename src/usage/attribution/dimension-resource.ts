@@ -30,7 +30,7 @@ const sourceSchema = z
   .describe('Where the value of a request comes from')
 
 const values = z
-  .array(z.string().min(1).max(longestValue))
+  .array(z.string().trim().normalize().min(1).max(longestValue))
   .min(1)
   .max(1000)
   .nullable()

@@ -61,6 +61,44 @@ test('reads a header as UTF-8, or as ISO 8859-1 where it is none', () => {
   expect(of(Buffer.from('caf\u00e9', 'latin1'))).toEqual({ customer: 'café' })
 })
 
+test('knows a value in one form, from whatever source it comes', () => {
+  const kinds = ['header', 'body_metadata', 'token_metadata', 'jwt_claim'] as const
+  const dimensions = kinds.map((kind) => dimension({ name: kind, source: { kind, key: 'tenant' } }))
+  const said = (value: string) =>
+    request({
+      headers: new Headers([['tenant', Buffer.from(value).toString('latin1')]]),
+      body: { metadata: { tenant: value } },
+      token: { metadata: { tenant: value }, metadataTrust: 'caller' },
+      claims: { tenant: value },
+    })
+  for (const [value, plain] of [
+    ['t1 ', 't1'],
+    [' t1', 't1'],
+    ['\u00a0t1\u3000', 't1'],
+    ['cafe\u0301', 'caf\u00e9'],
+  ] as const) {
+    expect(attribute(dimensions, said(value))).toEqual(Object.fromEntries(kinds.map((kind) => [kind, plain])))
+  }
+  expect(attribute(dimensions, said(' '))).toBeNull()
+  const allowed = dimension({ source: { kind: 'jwt_claim', key: 'tenant' }, values: new Set(['t1']) })
+  expect(attribute([allowed], request({ claims: { tenant: 't1 ' } }))).toEqual({ customer: 't1' })
+})
+
+test('refuses a header that is sent twice: it names no one account', () => {
+  const headers = new Headers([
+    ['x-customer-id', 'c1'],
+    ['x-customer-id', 'zz'],
+  ])
+  const { code, param, message } = refusal([dimension()], request({ headers }))
+  expect([code, param]).toEqual(['attribution_refused', 'customer'])
+  expect(message).toContain('send the header x-customer-id once and without a comma')
+  expect(refusal([dimension()], request({ headers: new Headers({ 'x-customer-id': 'c1,zz' }) })).code).toBe(code)
+  const company = dimension({ values: new Set(['Acme, Inc.']) })
+  const named = request({ headers: new Headers({ 'x-customer-id': 'Acme, Inc.' }) })
+  expect(attribute([company], named)).toEqual({ customer: 'Acme, Inc.' })
+  expect(refusal([company], request({ headers })).message).toContain('once and without a comma')
+})
+
 test('reads nothing that the caller says for a token that does not trust its caller', () => {
   const said = request({
     headers: new Headers({ 'x-customer-id': 'acme' }),

@@ -52,7 +52,19 @@ export function attribute(dimensions: readonly Dimension[], request: AttributedR
   return found
 }
 
-function foundValue({ source: { kind, key } }: Dimension, request: AttributedRequest): string | null {
+function foundValue(dimension: Dimension, request: AttributedRequest): string | null {
+  const value = saidValue(dimension, request)
+  const plain = value === null ? '' : plainValue(value)
+  return plain === '' ? null : plain
+}
+
+/**
+ * A value in the one form in which accounts and allowed values know it, wherever it comes from: without white space
+ * around it, and composed (Unicode NFC), so that what looks the same is the same.
+ */
+export const plainValue = (value: string): string => value.trim().normalize()
+
+function saidValue({ source: { kind, key } }: Dimension, request: AttributedRequest): string | null {
   const { headers, body, token, claims } = request
   if (kind === 'token_metadata') return textOf(token.metadata, key)
   if (kind === 'jwt_claim') return textOf(claims, key)
@@ -67,7 +79,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** A header comes as one character a byte (RFC 9110, 5.5). Bytes that are UTF-8 are read as such. */
 function headerText(value: string | null): string | null {
-  if (value === null || value === '') return null
+  if (value === null) return null
   if (!/[\u0080-\u00ff]/.test(value)) return value
   try {
     return utf8.decode(Buffer.from(value, 'latin1'))
@@ -81,7 +93,7 @@ function textOf(object: unknown, key: string): string | null {
   if (typeof object !== 'object' || object === null || !Object.hasOwn(object, key)) return null
   const value: unknown = Reflect.get(object, key)
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  return typeof value === 'string' && value !== '' ? value : null
+  return typeof value === 'string' ? value : null
 }
 
 function requireAllowed({ name, source, values }: Dimension, value: string): void {
@@ -94,7 +106,13 @@ function requireAllowed({ name, source, values }: Dimension, value: string): voi
     const message = `The value of ${name} holds a control character or an incomplete one: take it out of ${sourceWords(source)}`
     throw new Failure('attribution_refused', { message, param: name })
   }
-  if (values === null || values.has(value)) return
+  if (values?.has(value)) return
+  // A header that is sent twice comes as one with a comma (RFC 9110, 5.3): it names no one account.
+  if (source.kind === 'header' && value.includes(',')) {
+    const message = `The value of ${name} must be one value: send the header ${source.key} once and without a comma, or allow a value with a comma in the dimension's values`
+    throw new Failure('attribution_refused', { message, param: name })
+  }
+  if (values === null) return
   const message = `The value of ${name} is not among those that the organization allows: correct ${sourceWords(source)}`
   throw new Failure('attribution_refused', { message, param: name })
 }

@@ -177,3 +177,18 @@ export const readValues = (
       and (?3 is null or settled < ?3 or settled = ?3 and account > ?4) order by settled desc, account limit ?5`,
     [budget, window, after?.settled ?? null, after?.account ?? '', count],
   )
+
+/**
+ * The values of a budget in a window that have used so many nano-dollars, those that used most first. Where none has, the
+ * value that used most.
+ */
+export const valuesOver = (
+  ledger: Reader,
+  { budget, window, atLeast }: { budget: string; window: string; atLeast: number },
+): Promise<ValueUse[]> =>
+  ledger.read<ValueUse>(
+    `select account, dimension_value as value, settled from usage_accounts where ${inWindow}
+      and settled >= min(?3, (select max(settled) from usage_accounts where ${inWindow}))
+      order by settled desc, account`,
+    [budget, window, atLeast],
+  )

@@ -16,6 +16,18 @@ test('forgets a refused account when the refusal expires', () => {
   expect(accounts.size).toBe(0)
 })
 
+test('forgets the refusals of all values of a budget when the limit of the budget changes', () => {
+  const accounts = new WorkerAccounts(settableClock())
+  const refused = ['budget/b/acme', 'budget/b/globex', 'budget/b', 'budget/other/acme'] as const
+  for (const name of refused) {
+    const refusal = { account: name, reason: 'too_many_values', retry_after: null, left: 0, until: null } as const
+    accounts.refuse(accounts.get(name), 1, refusal)
+  }
+  accounts.forgetRefusals('budget/b')
+  const still = refused.filter((name) => accounts.refused([{ account: name, want: 1, min: 1 }]) !== null)
+  expect(still).toEqual(['budget/other/acme'])
+})
+
 test('keeps a refusal no longer than its window', () => {
   const clock = settableClock()
   const accounts = new WorkerAccounts(clock)

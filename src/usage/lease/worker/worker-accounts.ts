@@ -47,6 +47,8 @@ export class WorkerAccounts {
   readonly #clock: Clock
   readonly #accounts = new Map<AccountName, WorkerAccount>()
   readonly #balances = new Map<string, WorkerBalance>()
+  /** Those with a cached refusal. Some of the refusals may be over. */
+  readonly #refused = new Set<WorkerAccount>()
   /**
    * Dropped balances, with the number of the last message sent before. Replies to those messages must not bring them
    * back.
@@ -123,11 +125,21 @@ export class WorkerAccounts {
     return null
   }
 
+  /** Drops the cached refusals of an account, and of a budget for each value those of its values: limits changed. */
+  forgetRefusals(name: AccountName): void {
+    for (const account of this.#refused) {
+      if (account.name !== name && !account.name.startsWith(`${name}/`)) continue
+      account.exhausted = null
+      this.#refused.delete(account)
+    }
+  }
+
   /** Caches a refusal for a while, at most until its window ends. */
   refuse(account: WorkerAccount, min: number, refusal: LeaseRefusal & Pick<CachedRefusal, 'reason'>): void {
     const { reason, left, retry_after: retryAfter, until: windowEnd } = refusal
     const rest = windowEnd === null ? Number.POSITIVE_INFINITY : windowEnd - this.#clock.now()
     account.exhausted = { min, until: this.#clock.monotonic() + Math.min(refusalMs, rest), reason, retryAfter, left }
+    this.#refused.add(account)
   }
 
   /** Reserves an amount of an account. The balance must have it. */
@@ -191,6 +203,7 @@ export class WorkerAccounts {
     const now = this.#clock.monotonic()
     for (const account of this.#accounts.values()) {
       if (account.exhausted !== null && now >= account.exhausted.until) account.exhausted = null
+      if (account.exhausted === null) this.#refused.delete(account)
       const used = account.balance !== null || account.waiting > 0 || account.asking || account.exhausted !== null
       if (!used && now >= account.askAt) this.#accounts.delete(account.name)
     }

@@ -143,7 +143,7 @@ export class WorkerUsage implements UsageLimits {
     for (const name of booked) {
       const account = this.#accounts.get(plainName(name))
       account.nearLimit = true
-      account.exhausted = null
+      this.#accounts.forgetRefusals(plainName(name))
       account.askAt = Number.NEGATIVE_INFINITY
       this.#report.add(account.balance?.account ?? name)
     }
