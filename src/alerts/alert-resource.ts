@@ -1,10 +1,19 @@
 /** Alerts as records: what is watched, from which threshold on it is told, and to whom. */
 import { z } from 'zod'
-import { idParams, refersTo, resource } from '../api/resource.ts'
+import { idParams, refersTo, refersToKind, resource } from '../api/resource.ts'
 import { nameText } from '../identity/free-text.ts'
-import { conditionNames, scopeKinds } from './conditions/condition-table.ts'
+import { conditionNames, type ScopeKind, scopeKinds } from './conditions/condition-table.ts'
 
 export const severities = ['info', 'warning', 'critical'] as const
+
+const scopeRecords: Readonly<Record<Exclude<ScopeKind, 'organization'>, { path: string; by: 'id' | 'name' }>> = {
+  team: { path: '/v1/teams', by: 'id' },
+  gateway: { path: '/v1/gateways', by: 'id' },
+  provider: { path: '/v1/catalog/providers', by: 'name' },
+  model: { path: '/v1/catalog/models', by: 'id' },
+  token: { path: '/v1/tokens', by: 'id' },
+  budget: { path: '/v1/budgets', by: 'id' },
+}
 
 const scope = z
   .strictObject({
@@ -15,7 +24,8 @@ const scope = z
       .max(200)
       .nullable()
       .default(null)
-      .describe('The id of the team, gateway, token or budget; the name of the provider or model'),
+      .describe('The id of the team, gateway, token or budget; the name of the provider or model')
+      .meta(refersToKind('kind', scopeRecords)),
   })
   .refine(({ kind, id }) => (kind === 'organization') === (id === null), {
     path: ['id'],

@@ -71,6 +71,11 @@ export interface Resource {
  */
 export const refersTo = (path: string, by: 'id' | 'name' = 'id') => ({ 'x-record': { path, by } })
 
+/** For `.meta`: as `refersTo`; the value of the member beside the field, such as `kind`, says which records are meant. */
+export const refersToKind = (member: string, kinds: Readonly<Record<string, { path: string; by: 'id' | 'name' }>>) => ({
+  'x-record-of': { member, kinds },
+})
+
 /** For `.meta`: the text is a secret. Forms hide it, and a flag names the environment variable that holds it. */
 export const secret = { format: 'password' } as const
 

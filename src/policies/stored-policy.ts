@@ -1,5 +1,6 @@
 /** A policy as the state database holds it: all that gateways need, and nothing that is only for people. */
 import { z } from 'zod'
+import { refersTo } from '../api/resource.ts'
 import { familyNames, type PolicyStage, policyStages } from '../languages/families.ts'
 
 export const policyModes = ['enforce', 'monitor'] as const
@@ -32,13 +33,14 @@ export interface StoredPolicy {
 }
 
 export const targetsSchema = z.strictObject({
-  teams: z.array(z.uuid()).max(1000).optional().describe("A token's team, or its owner's"),
-  gateways: z.array(z.uuid()).max(1000).optional(),
+  teams: z.array(z.uuid()).max(1000).optional().describe("A token's team, or its owner's").meta(refersTo('/v1/teams')),
+  gateways: z.array(z.uuid()).max(1000).optional().meta(refersTo('/v1/gateways')),
   tokens: z
     .array(z.uuid())
     .max(1000)
     .optional()
-    .describe('These and what was cloned or rotated from them; empty: only tokens that name the policy'),
+    .describe('These and what was cloned or rotated from them; empty: only tokens that name the policy')
+    .meta(refersTo('/v1/tokens')),
   models: z.array(z.string().min(1).max(200)).min(1).max(1000).optional().describe('Exact ids or * globs'),
   families: z.array(z.enum(familyNames)).min(1).optional(),
 })

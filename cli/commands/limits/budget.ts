@@ -1,18 +1,15 @@
 import { defineCommand } from 'citty'
-import { budgetResource } from '../../../src/usage/api/budget-resource.ts'
+import { budgetResource, scopeLists } from '../../../src/usage/api/budget-resource.ts'
 import { connect, pageFlags, pageQuery, readPage, recordFlags, showPage } from '../../command/record.ts'
 import { idArgument, recordPath, resourceCommands } from '../../command/resource-commands.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
-
-/** By the kind of a budget's scope, where what it names is listed. */
-const lists = { team: '/v1/teams', user: '/v1/users', mcp_server: '/v1/catalog/mcp-servers' }
 
 export const budget = (terminal: Terminal) =>
   defineCommand({
     meta: { description: budgetResource.about },
     subCommands: {
       ...resourceCommands(budgetResource, terminal, {
-        references: { 'scope.id': { byField: 'scope.kind', lists } },
+        references: { 'scope.id': { byField: 'scope.kind', lists: scopeLists } },
       }),
       values: () => values(terminal),
     },

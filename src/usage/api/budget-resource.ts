@@ -1,17 +1,25 @@
 /** Budgets as records: what may be spent in a window, and by whom. */
 import { z } from 'zod'
-import { idParams, resource } from '../../api/resource.ts'
+import { idParams, refersToKind, resource } from '../../api/resource.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
 import { identified, limitName, per, versioned } from './limit-fields.ts'
 
-const ofOne: ReadonlySet<string> = new Set(['team', 'user', 'mcp_server'])
+/** By the kind of a scope that names one record, where those records are listed. */
+export const scopeLists = { team: '/v1/teams', user: '/v1/users', mcp_server: '/v1/catalog/mcp-servers' }
+
+const byId = Object.entries(scopeLists).map(([kind, path]) => [kind, { path, by: 'id' as const }] as const)
 
 const scopeSchema = z
   .strictObject({
     kind: z
       .enum(['organization', 'team', 'user', 'token', 'mcp_server'])
       .describe('Whose spend it bounds; token: that of the tokens whose budget_id names it'),
-    id: z.uuid().nullable().default(null).describe('The team, the user or the MCP server'),
+    id: z
+      .uuid()
+      .nullable()
+      .default(null)
+      .describe('The team, the user or the MCP server')
+      .meta(refersToKind('kind', Object.fromEntries(byId))),
     tool: z
       .string()
       .min(1)
@@ -20,7 +28,7 @@ const scopeSchema = z
       .default(null)
       .describe("The MCP server's own name of the only tool that it bounds"),
   })
-  .refine(({ kind, id }) => ofOne.has(kind) === (id !== null), {
+  .refine(({ kind, id }) => kind in scopeLists === (id !== null), {
     path: ['id'],
     message: 'Name the team, the user or the MCP server whose spend it bounds; for the other kinds leave it out',
   })

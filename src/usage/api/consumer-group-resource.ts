@@ -7,7 +7,7 @@ const ids = (meaning: string) => z.array(z.uuid()).max(1000).default([]).describ
 const membersSchema = z.strictObject({
   teams: ids('A team in it').meta(refersTo('/v1/teams')),
   users: ids('A person in it').meta(refersTo('/v1/users')),
-  tokens: ids('A token in it'),
+  tokens: ids('A token in it').meta(refersTo('/v1/tokens')),
 })
 
 const changed = z.object({ ...rateFields, members: membersSchema.optional() })

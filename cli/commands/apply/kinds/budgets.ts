@@ -1,13 +1,8 @@
-import { mcpServerResource } from '../../../../src/mcp/catalog/server-resource.ts'
-import { budgetResource } from '../../../../src/usage/api/budget-resource.ts'
+import { budgetResource, scopeLists } from '../../../../src/usage/api/budget-resource.ts'
 import { kindOf } from '../kind.ts'
 import { type Entry, entryMember } from '../places.ts'
 
-const paths: Readonly<Record<string, string>> = {
-  team: '/v1/teams',
-  user: '/v1/users',
-  mcp_server: mcpServerResource.path,
-}
+const paths: Readonly<Record<string, string>> = scopeLists
 
 /** The scope's kind says whether it names a team, a person or an MCP server. */
 const scopeOf = (entry: Entry) => {

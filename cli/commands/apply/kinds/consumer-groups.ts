@@ -1,6 +1,4 @@
 import { consumerGroupResource } from '../../../../src/usage/api/consumer-group-resource.ts'
 import { kindOf } from '../kind.ts'
 
-export const consumerGroups = kindOf(consumerGroupResource, {
-  references: { 'members.tokens': () => ({ path: '/v1/tokens' }) },
-})
+export const consumerGroups = kindOf(consumerGroupResource)

@@ -11,11 +11,6 @@ const description = {
 
 /** A policy keeps its place in the chain if the file does not give one. */
 export const policies = kindOf(description, {
-  references: {
-    'targets.teams': () => ({ path: '/v1/teams' }),
-    'targets.gateways': () => ({ path: '/v1/gateways' }),
-    'targets.tokens': () => ({ path: '/v1/tokens' }),
-  },
   kept: ['order'],
   check: (body) => checkContent(contentOf(createPolicyBody.parse(body))),
 })

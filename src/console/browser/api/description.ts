@@ -26,7 +26,31 @@ export interface JsonSchema {
   format?: string
   $ref?: string
   /** The field names records of another kind. */
-  'x-record'?: { path: string; by: 'id' | 'name' }
+  'x-record'?: RecordList
+  /** The same; the value of the member beside it says of which kind. */
+  'x-record-of'?: { member: string; kinds: Readonly<Record<string, RecordList>> }
+}
+
+/** Where records are listed, and by which of their members a field names them. */
+export interface RecordList {
+  path: string
+  by: 'id' | 'name'
+}
+
+/**
+ * Which records a field names; undefined where it names none. `beside` are the values of the object that has the field.
+ * Null: what is chosen beside it leaves nothing to name.
+ */
+export function recordsNamedBy(
+  schema: JsonSchema,
+  beside: Readonly<Record<string, unknown>>,
+): RecordList | null | undefined {
+  for (const part of [schema, ...(schema.anyOf ?? []), schema.items ?? {}]) {
+    if (part['x-record'] !== undefined) return part['x-record']
+    const byKind = part['x-record-of']
+    if (byKind !== undefined) return byKind.kinds[String(beside[byKind.member])] ?? null
+  }
+  return undefined
 }
 
 interface Operation {

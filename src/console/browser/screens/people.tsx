@@ -5,7 +5,7 @@ import { everyPage } from '../api/every-page.ts'
 import { request } from '../api/request.ts'
 import { api, type Team } from '../api/routes.ts'
 import { humanize } from '../formats.ts'
-import { SelectField } from '../parts/forms/field.tsx'
+import { OneOf } from '../parts/forms/choice.tsx'
 import { Filters } from '../parts/forms/filters.tsx'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { Confirm, useAction } from '../parts/frame/dialog.tsx'
@@ -97,7 +97,6 @@ const providers: RecordKind = {
   about: 'Where people sign in by OpenID Connect. Only an owner can change them.',
   command:
     'gatehouse identity-provider create --name Acme --issuer https://id.example.com --client-id gatehouse --client-secret-env SECRET',
-  choices: { team_ids: () => recordOptions('/v1/teams', 'id') },
   columns: [
     { title: 'Name', cell: (record) => text(record, 'name') },
     { title: 'Issuer', cell: (record) => text(record, 'issuer'), from: 'wide' },
@@ -221,12 +220,7 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
 
 function AddMember({ team, added }: { team: string; added(): void }) {
   const [user, setUser] = useState('')
-  const people = useLoaded('users', (signal) =>
-    everyPage(
-      (query) => api('GET /v1/users', { query, signal }),
-      (page) => page.users,
-    ),
-  )
+  const people = useLoaded('users', () => recordOptions('/v1/users', 'id'))
   const { run, busy, refusal } = useAction(
     () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
     () => {
@@ -235,8 +229,6 @@ function AddMember({ team, added }: { team: string; added(): void }) {
       added()
     },
   )
-  const options = (people.value ?? []).map(({ id, name, email }) => [id, `${name}, ${email}`] as const)
-  const onTheirWay = people.value === undefined && people.refusal === null
   return (
     <form
       class="card form"
@@ -245,11 +237,11 @@ function AddMember({ team, added }: { team: string; added(): void }) {
         run()
       }}
     >
-      <SelectField
+      <OneOf
         label="Add a member"
         value={user}
         set={setUser}
-        options={onTheirWay ? null : [['', 'Choose…'], ...options]}
+        options={people.value ?? (people.refusal === null ? null : [])}
         required
       />
       {people.refusal !== null && <ErrorNote refusal={people.refusal} retry={people.reload} />}

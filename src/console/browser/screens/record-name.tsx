@@ -1,38 +1,94 @@
-/** The name of a record that is known by its id. Each is asked for once; an id stands where the name cannot be read. */
+/**
+ * The name of a record that is known by its id. Each is asked for once. Whoever may not read the record is told what it
+ * is, without its id, which would tell them nothing.
+ */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import type { Permission } from '../../../identity/permissions.ts'
+import { href } from '../address.ts'
 import { request } from '../api/request.ts'
 import { shortId } from '../formats.ts'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { userText } from '../parts/user-text.tsx'
-import { hasPermission } from '../session.ts'
+import { caller, hasPermission } from '../session.ts'
+
+const opened = (path: string, kind: string) => (id: string) => href(path, { kind, open: id })
+
+interface Kind {
+  path: string
+  permission: Permission
+  /** In a word or two. */
+  what: string
+  to(id: string): string
+}
 
 const kinds = {
-  tokens: { path: '/v1/tokens', permission: 'tokens:read' },
-  users: { path: '/v1/users', permission: 'members:read' },
-  policies: { path: '/v1/policies', permission: 'policies:read' },
-} as const
+  tokens: { path: '/v1/tokens', permission: 'tokens:read', what: 'token', to: (id: string) => href(`/tokens/${id}`) },
+  users: { path: '/v1/users', permission: 'members:read', what: 'person', to: opened('/people', 'people') },
+  teams: { path: '/v1/teams', permission: 'members:read', what: 'team', to: opened('/people', 'teams') },
+  policies: {
+    ...{ path: '/v1/policies', permission: 'policies:read', what: 'policy' },
+    to: (id: string) => href(`/policies/${id}`),
+  },
+  budgets: {
+    ...{ path: '/v1/budgets', permission: 'catalog:read', what: 'budget' },
+    to: (id: string) => href(`/budgets/${id}`),
+  },
+  gateways: {
+    ...{ path: '/v1/gateways', permission: 'catalog:read', what: 'gateway' },
+    to: opened('/catalog', 'gateways'),
+  },
+  'mcp-servers': {
+    ...{ path: '/v1/catalog/mcp-servers', permission: 'catalog:read', what: 'MCP server' },
+    to: opened('/catalog', 'mcp-servers'),
+  },
+  'access-policies': {
+    ...{ path: '/v1/access-policies', permission: 'catalog:read', what: 'access policy' },
+    to: opened('/catalog', 'access-policies'),
+  },
+} as const satisfies Readonly<Record<string, Kind>>
+export type NamedKind = keyof typeof kinds
 
-const names = signal<ReadonlyMap<string, string>>(new Map())
+const names = signal<ReadonlyMap<string, string | null>>(new Map())
 const asked = new Set<string>()
 
-export function RecordName({ kind, id }: { kind: keyof typeof kinds; id: string | null | undefined }) {
-  const { path, permission } = kinds[kind]
+interface Props {
+  kind: NamedKind
+  id: string | null | undefined
+  /** Whether it leads to the record, for those who may open it. */
+  linked?: boolean
+}
+
+export function RecordName({ kind, id, linked = false }: Props) {
+  const { path, permission, to }: Kind = kinds[kind]
+  const mayRead = hasPermission(permission)
   useEffect(() => {
-    if (id == null || asked.has(id) || !hasPermission(permission)) return
+    if (id == null || asked.has(id) || !mayRead) return
     asked.add(id)
+    const know = (name: string | null) => {
+      names.value = new Map(names.peek()).set(id, name)
+    }
     request<JsonObject>('GET', `${path}/${encodeURIComponent(id)}`).then(
-      ({ name, email }) => {
-        names.value = new Map(names.peek()).set(id, String(name ?? email))
-      },
+      ({ name, email }) => know(String(name ?? email)),
       // It was deleted, or is another's: its id is shown.
-      () => undefined,
+      () => know(null),
     )
-  }, [id])
+  }, [id, mayRead])
   if (id == null) return <>–</>
-  return (
+  if (!mayRead) return <>{withoutName(kind, id)}</>
+  const name = names.value.get(id)
+  const shown = (
     <span class="name" title={id}>
-      {userText(names.value.get(id) ?? shortId(id))}
+      {userText(name ?? shortId(id))}
     </span>
   )
+  return linked && name !== null ? <a href={to(id)}>{shown}</a> : shown
+}
+
+/** What a record is for a person who may not read it: `Your team`. */
+export function withoutName(kind: NamedKind, id: string): string {
+  const user = caller.value?.user
+  if (id === user?.id) return 'You'
+  const isOwn = kind === 'teams' && user?.team_ids.includes(id) === true
+  return `${isOwn ? 'Your' : 'Another'} ${kinds[kind].what}`
 }

@@ -1,4 +1,4 @@
-/** The names of teams, read once for all that shows them. Whoever may not read members sees the ids. */
+/** The names of teams, read once for all that shows them. Whoever may not read members is told whether a team is theirs. */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { everyPage } from '../api/every-page.ts'
@@ -6,6 +6,7 @@ import { api, type Team } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
 import { useLoaded } from '../parts/loaded.tsx'
 import { hasPermission } from '../session.ts'
+import { withoutName } from './record-name.tsx'
 
 const teams = signal<readonly Team[] | null>(null)
 let asked: Promise<void> | null = null
@@ -35,14 +36,18 @@ export async function readTeams({ again = false } = {}): Promise<void> {
   await asked
 }
 
-/** The teams as what can be chosen beside none; null while they are on their way. */
+/** The teams as what can be chosen; null while they are on their way. */
 export function useTeamOptions(): (readonly [id: string, name: string])[] | null {
   const reading = useLoaded('team names', async () => {
     if (hasPermission('members:read')) await readTeams()
   })
   if (teams.value === null && reading.loading) return null
-  return [['', 'None'], ...(teams.value ?? []).map(({ id, name }) => [id, name] as const)]
+  return (teams.value ?? []).map(({ id, name }) => [id, name] as const)
 }
 
 export const teamName = (known: readonly Team[] | null, id: string | null | undefined): string =>
-  id == null ? '–' : (known?.find((team) => team.id === id)?.name ?? shortId(id))
+  id == null
+    ? '–'
+    : hasPermission('members:read')
+      ? (known?.find((team) => team.id === id)?.name ?? shortId(id))
+      : withoutName('teams', id)

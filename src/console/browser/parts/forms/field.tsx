@@ -1,18 +1,18 @@
 /** Fields of forms: a label, what it means, what is wrong with it. */
 import type { ComponentChildren } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useId } from 'preact/hooks'
 import { explained } from '../small.tsx'
 
-interface Common {
+export interface Common {
   label: string
   hint?: ComponentChildren
   fault?: string | null | undefined
 }
 
-const describedBy = (id: string, { hint, fault }: Common): string | undefined =>
+export const describedBy = (id: string, { hint, fault }: Common): string | undefined =>
   [hint !== undefined && `${id}-hint`, fault != null && `${id}-fault`].filter(Boolean).join(' ') || undefined
 
-const Around = ({ id, label, hint, fault, children }: Common & { id: string; children: ComponentChildren }) => (
+export const Around = ({ id, label, hint, fault, children }: Common & { id: string; children: ComponentChildren }) => (
   <div class="field">
     <label for={id}>{label}</label>
     {children}
@@ -136,7 +136,7 @@ interface SelectProps extends Common {
   required?: boolean
 }
 
-const onItsWay = 'Loading…'
+export const onItsWay = 'Loading…'
 
 export function SelectField(props: SelectProps) {
   const { value, set, options, required } = props
@@ -178,64 +178,6 @@ export const CheckField = ({ label, hint, value, set }: CheckProps) => (
     </span>
   </label>
 )
-
-interface ManyProps extends Common {
-  /** Null while they are on their way. */
-  options: readonly (readonly [value: string, label: string, hint?: string])[] | null
-  chosen: readonly string[]
-  set(chosen: string[]): void
-}
-
-/** A longer list has a field that finds what is not shown. */
-const mostShown = 20
-
-/** Some of several. Of a long list, it shows what is chosen and the first whose names have the text that is sought. */
-export function ManyOf({ label, hint, fault, options, chosen, set }: ManyProps) {
-  const [sought, setSought] = useState('')
-  const long = (options?.length ?? 0) > mostShown
-  const words = sought.trim().toLowerCase()
-  const isChosen = ([value]: readonly [string, string, string?]) => chosen.includes(value)
-  const fitting = (options ?? []).filter((option) => isChosen(option) || option[1].toLowerCase().includes(words))
-  const shown = fitting.filter((option, index) => index < mostShown || isChosen(option))
-  const hidden = fitting.length - shown.length
-  return (
-    <fieldset class="field">
-      <legend>{label}</legend>
-      {long && (
-        <input
-          type="search"
-          value={sought}
-          aria-label={`Find in ${label.toLowerCase()}`}
-          placeholder={`Find in ${options?.length}`}
-          onInput={(event) => setSought(event.currentTarget.value)}
-          onKeyDown={(event) => event.key === 'Enter' && event.preventDefault()}
-        />
-      )}
-      <div class="choices">
-        {options === null && <span class="quiet">{onItsWay}</span>}
-        {options?.length === 0 && <span class="quiet">None available</span>}
-        {shown.map(([option, text, explained]) => (
-          <CheckField
-            key={option}
-            label={text}
-            hint={explained}
-            value={chosen.includes(option)}
-            set={(on) => set(on ? [...chosen, option] : chosen.filter((one) => one !== option))}
-          />
-        ))}
-      </div>
-      {long && (
-        <div class="hint" role="status">
-          {fitting.every(isChosen)
-            ? 'No other name has this text'
-            : hidden > 0 && `And ${hidden} more. Type part of a name.`}
-        </div>
-      )}
-      {hint !== undefined && <div class="hint">{explained(hint)}</div>}
-      {fault != null && <div class="fault">{fault}</div>}
-    </fieldset>
-  )
-}
 
 interface RadioProps<Value extends string> {
   label: string

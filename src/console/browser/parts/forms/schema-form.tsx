@@ -6,21 +6,25 @@
  * that JSON can be read.
  */
 import { useState } from 'preact/hooks'
-import type { JsonSchema } from '../../api/description.ts'
+import { type JsonSchema, type RecordList, recordsNamedBy } from '../../api/description.ts'
 import type { Refusal } from '../../api/request.ts'
 import { humanize } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { linesOf } from '../../lines.ts'
 import { explained } from '../small.tsx'
-import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
+import { type Finder, ManyOf, OneOf, type Options } from './choice.tsx'
+import { CheckField, SelectField, TextArea, TextField } from './field.tsx'
 
 export type JsonObject = { [name: string]: unknown }
-export type Options = readonly (readonly [value: string, label: string, hint?: string])[]
-/** By the names of members. Null where the options are on their way: only these fields wait for them. */
-export type Choices = Readonly<Record<string, Options | null>>
+/**
+ * By the lists of records that members name, or by the names of members. Null where the options are on their way: only
+ * these fields wait for them.
+ */
+export type Choices = Readonly<Record<string, Options | Finder | null>>
+
+export const choicesKey = ({ path, by }: RecordList): string => `${by} of ${path}`
 
 interface Shared {
-  /** What can be chosen for members of these names, such as records for their ids. */
   choices?: Choices | undefined
   /** Texts that hold several of their choices, separated by blanks. */
   several?: readonly string[] | undefined
@@ -53,8 +57,8 @@ export function SchemaFields({ schema, value, set, path = '', without = [], ...s
           path={path === '' ? name : `${path}.${name}`}
           schema={part}
           required={required.has(name)}
-          value={value[name]}
-          set={(next) => set(withMember(value, name, next))}
+          beside={value}
+          set={(next) => set(withMember(withoutNamedBy(schema, name, value), name, next))}
           {...shared}
         />
       ))}
@@ -67,12 +71,19 @@ function withMember(value: JsonObject, name: string, next: unknown): JsonObject 
   return next === undefined ? rest : { ...rest, [name]: next }
 }
 
+/** Which record was chosen does not hold where another kind of records is chosen beside it. */
+const withoutNamedBy = (schema: JsonSchema, member: string, value: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(value).filter(([name]) => schema.properties?.[name]?.['x-record-of']?.member !== member),
+  )
+
 interface FieldProps extends Shared {
   name: string
   path: string
   schema: JsonSchema
   required: boolean
-  value: unknown
+  /** The object that it is a member of. */
+  beside: JsonObject
   set(value: unknown): void
 }
 
@@ -90,29 +101,34 @@ const textOf = (value: unknown): string => (value === undefined || value === nul
 const faultAt = (refusal: Refusal | null | undefined, path: string): string | null =>
   refusal?.param != null && (refusal.param === path || refusal.param.startsWith(`${path}.`)) ? refusal.message : null
 
-function SchemaField(props: FieldProps) {
-  const { name, path, required, value, set, choices, refusal } = props
-  const schema = withoutNull(props.schema)
-  const label = required ? humanize(name) : `${humanize(name)} (optional)`
-  const hint = hintOf(schema)
-  const common = { label: schema.type === 'boolean' ? humanize(name) : label, hint, fault: faultAt(refusal, path) }
-  const select = (options: readonly (readonly [value: string, label: string])[] | null) => (
-    <SelectField
-      {...common}
-      value={textOf(value)}
-      set={(text) => set(text || undefined)}
-      options={options}
-      required={required}
-    />
-  )
-  const chosen = choices?.[name]
-  if (chosen !== undefined && props.several?.includes(name)) {
+function SchemaField({ beside, ...given }: FieldProps) {
+  const { name, path, set, choices, refusal } = given
+  const records = recordsNamedBy(given.schema, beside)
+  if (records === null) return null
+  const schema = withoutNull(given.schema)
+  const byKind = schema['x-record-of']?.member
+  // Where another member says which records are meant, one of them is needed.
+  const required = given.required || byKind !== undefined
+  const value = beside[name]
+  const props = { ...given, required, value, options: choices?.[records === undefined ? name : choicesKey(records)] }
+  const title = humanize(byKind === undefined ? name : String(beside[byKind]))
+  const label = required || schema.type === 'boolean' ? title : `${title} (optional)`
+  const hint = byKind === undefined ? hintOf(schema) : undefined
+  const common = { label, hint, fault: faultAt(refusal, path) }
+  const { options } = props
+  if (options !== undefined && props.several?.includes(name)) {
     const words = textOf(value).split(' ').filter(Boolean)
-    return <ManyOf {...common} options={chosen} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
+    return <ManyOf {...common} options={options} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
   }
-  if (chosen !== undefined && schema.type === 'string') {
-    const named = chosen?.map(([value, label]) => [value, label] as const)
-    return select(named === undefined ? null : [['', required ? 'Choose…' : 'None'], ...named])
+  if (options !== undefined && schema.type === 'string') {
+    return (
+      <OneOf
+        {...common}
+        {...{ options, required }}
+        value={textOf(value)}
+        set={(text) => set(text === '' ? undefined : text)}
+      />
+    )
   }
   if (schema.type === 'array') return <ArrayField {...props} schema={schema} common={common} />
   if (schema.type === 'object') return <ObjectField {...props} schema={schema} common={common} />
@@ -120,7 +136,15 @@ function SchemaField(props: FieldProps) {
     const first = required
       ? 'Choose…'
       : `Default${schema.default === undefined ? '' : `: ${humanize(String(schema.default))}`}`
-    return select([['', first], ...schema.enum.map((one) => [String(one), humanize(String(one))] as const)])
+    return (
+      <SelectField
+        {...common}
+        value={textOf(value)}
+        set={(text) => set(text === '' ? undefined : text)}
+        options={[['', first], ...schema.enum.map((one) => [String(one), humanize(String(one))] as const)]}
+        required={required}
+      />
+    )
   }
   if (schema.type === 'boolean') {
     return <CheckField {...common} value={value === undefined ? schema.default === true : value === true} set={set} />
@@ -137,7 +161,10 @@ function hintOf({ description, default: given, type }: JsonSchema): string | und
   return plain ? [description, `Default: ${String(given)}`].filter(Boolean).join('. ') : description
 }
 
-interface WithCommon extends FieldProps {
+interface WithCommon extends Omit<FieldProps, 'beside'> {
+  value: unknown
+  /** What can be chosen for it. */
+  options: Options | Finder | null | undefined
   common: { label: string; hint: string | undefined; fault: string | null }
 }
 
@@ -181,11 +208,10 @@ function StringField({ name, schema, required, value, set, common }: WithCommon)
 }
 
 function ArrayField(props: WithCommon) {
-  const { name, schema, value, set, common, choices } = props
+  const { schema, value, set, common } = props
   const items = schema.items ?? {}
   const list = Array.isArray(value) ? value : []
-  const chosen = choices?.[name]
-  const options = chosen === undefined ? items.enum?.map((one) => [String(one), String(one)] as const) : chosen
+  const { options = items.enum?.map((one) => [String(one), String(one)] as const) } = props
   if (options !== undefined && items.type === 'string') {
     return (
       <ManyOf

@@ -13,6 +13,7 @@ import { Time } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
 import { type ListedRecord, type RecordKind, Records, text } from '../catalog/records.tsx'
+import { type NamedKind, RecordName } from '../record-name.tsx'
 import { AlertTest, ChannelTest } from './trials.tsx'
 
 const tabs = [
@@ -48,7 +49,7 @@ const alerts: RecordKind = {
   columns: [
     { title: 'Name', cell: (record) => text(record, 'name') },
     { title: 'Condition', cell: (record) => humanize(text(record, 'condition')) },
-    { title: 'For', cell: ({ scope }) => scopeText(scope), from: 'wide' },
+    { title: 'For', cell: ({ scope }) => <Scope scope={scope} />, from: 'wide' },
     { title: 'Thresholds', cell: (record) => thresholdsOf(record), from: 'wide' },
     { title: 'Severity', cell: (record) => humanize(text(record, 'severity')), from: 'wide' },
     { title: 'On', cell: ({ enabled }) => yes(enabled) },
@@ -84,9 +85,19 @@ const channels: RecordKind = {
 
 const kinds: Readonly<Record<string, RecordKind>> = { alerts, channels }
 
-const scopeText = (scope: unknown): string => {
-  if (!isObject(scope) || scope.kind === 'organization') return 'Everything'
-  return `${humanize(String(scope.kind))} ${showInvisible(String(scope.id))}`
+const scopeKinds: Readonly<Record<string, NamedKind>> = {
+  ...{ team: 'teams', gateway: 'gateways', token: 'tokens', budget: 'budgets' },
+}
+
+function Scope({ scope }: { scope: unknown }) {
+  if (!isObject(scope) || scope.kind === 'organization') return <>Everything</>
+  const kind = scopeKinds[String(scope.kind)]
+  return (
+    <>
+      {humanize(String(scope.kind))}{' '}
+      {kind === undefined ? showInvisible(String(scope.id)) : <RecordName kind={kind} id={String(scope.id)} />}
+    </>
+  )
 }
 
 const thresholdsOf = ({ thresholds, unit }: ListedRecord): string =>

@@ -12,6 +12,7 @@ import { hasPermission } from '../../session.ts'
 import { dimensionTitle, valueFilter } from '../dimensions.ts'
 import { readEvents } from '../traffic/event-pages.ts'
 import { detail } from '../traffic/exchange/event-details.ts'
+import { BudgetScope } from './budget-scope.tsx'
 import { BudgetUse } from './budget-use.tsx'
 
 export function BudgetScreen({ id }: { id: string }) {
@@ -56,7 +57,7 @@ function Shown({ budget }: { budget: Budget }) {
               ['Forecast', forecast === null ? 'None yet' : `${money(forecast)} at the end of the ${window}`],
               ['Window', humanize(window)],
               ['Resets', resets === null ? 'Never' : `${fullTime(resets)} (${ago(resets)})`],
-              ['Of', humanize(scope.kind)],
+              ['Of', <BudgetScope key="of" scope={scope} linked />],
             ]}
           />
         </section>

@@ -5,10 +5,13 @@ import { isObject } from '../../json-object.ts'
 import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
+import { BudgetScope } from '../budgets/budget-scope.tsx'
 import { BudgetUse } from '../budgets/budget-use.tsx'
+import { RecordName } from '../record-name.tsx'
 import { McpOffers } from './mcp-offers.tsx'
 import { PresetNote } from './preset-note.tsx'
 import { ProviderTest } from './provider-test.tsx'
+import { recordOptions } from './record-options.ts'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
 import { SinkState, SinkTest } from './sink-test.tsx'
 import { ProviderHealth } from './target-health.tsx'
@@ -143,9 +146,10 @@ export const catalogKinds: readonly RecordKind[] = [
     deleting: 'A gateway that uses this record stops serving.',
     about: 'The records of gateways. Create a runtime token for one on the command line.',
     command: 'gatehouse gateway create --name edge',
+    choices: { spend_owner: spendOwners },
     columns: [
       name,
-      { title: 'Spend owner', cell: (record) => text(record, 'spend_owner') },
+      { title: 'Spend owner', cell: ({ spend_owner }) => <SpendOwner owner={spend_owner} /> },
       { title: 'Prompt caching', cell: ({ prompt_caching }) => (prompt_caching === true ? 'Yes' : 'No'), from: 'wide' },
       { title: 'Providers', cell: ({ providers: names }) => (names === null ? 'All' : list(names)), from: 'wide' },
       { title: 'Id', cell: ({ id }) => <Id id={id} short />, from: 'wider' },
@@ -182,7 +186,7 @@ export const catalogKinds: readonly RecordKind[] = [
     command: "gatehouse budget create --name 'the company' --max-budget 500 --window month",
     columns: [
       name,
-      { title: 'Of', cell: ({ scope }) => (isObject(scope) ? humanize(String(scope.kind)) : '–') },
+      { title: 'Of', cell: ({ scope }) => <BudgetScope scope={scopeOf(scope)} /> },
       { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
       { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: budgetUse },
@@ -255,6 +259,31 @@ export const catalogKinds: readonly RecordKind[] = [
     ],
   },
 ]
+
+const scopeOf = (scope: unknown) => {
+  const { kind, id, tool } = isObject(scope) ? scope : {}
+  return {
+    kind: String(kind),
+    id: typeof id === 'string' ? id : null,
+    tool: typeof tool === 'string' ? tool : null,
+  }
+}
+
+/** Whose the spend of a gateway's requests can be, as `team:<id>` and `user:<id>`. */
+async function spendOwners(): Promise<(readonly [string, string])[]> {
+  const [teams, people] = await Promise.all([recordOptions('/v1/teams', 'id'), recordOptions('/v1/users', 'id')])
+  return [
+    ['organization', 'The organization'],
+    ...teams.map(([id, label]) => [`team:${id}`, `Team ${label}`] as const),
+    ...people.map(([id, label]) => [`user:${id}`, label] as const),
+  ]
+}
+
+function SpendOwner({ owner }: { owner: unknown }) {
+  const [kind, id] = String(owner ?? '').split(':')
+  if (id === undefined) return <>{kind === '' ? '–' : 'The organization'}</>
+  return <RecordName kind={kind === 'team' ? 'teams' : 'users'} id={id} />
+}
 
 const serverUse = (enabled: boolean, quarantined: boolean): string =>
   quarantined ? 'Under quarantine' : enabled ? 'Yes' : 'No'

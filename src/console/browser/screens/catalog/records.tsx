@@ -9,15 +9,15 @@ import { address, href, queryValue, setQuery } from '../../address.ts'
 import { bodySchema, description, type JsonSchema } from '../../api/description.ts'
 import { request } from '../../api/request.ts'
 import { Conflict } from '../../parts/forms/conflict.tsx'
-import { type Choices, type JsonObject, type Options, SchemaFields } from '../../parts/forms/schema-form.tsx'
+import { type Choices, type JsonObject, SchemaFields } from '../../parts/forms/schema-form.tsx'
 import { Confirm, Dialog, useAction } from '../../parts/frame/dialog.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { ErrorNote, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
-import { recordReaders, recordsOf } from './record-options.ts'
+import { type Readers, recordsOf, useChoices } from './record-options.ts'
 
 export type ListedRecord = JsonObject & { id: string; version?: number }
 
@@ -38,7 +38,7 @@ export interface RecordKind {
   /** What happens when one is deleted; absent: they are not deleted. */
   deleting?: string
   /** Reads what can be chosen for a member, where that is not records of another kind. */
-  choices?: Readonly<Record<string, () => Promise<Options>>>
+  choices?: Readers
   /** Texts of which several choices can be taken at once. */
   several?: readonly string[]
   /** Fields that its routes take, and that are always the same. */
@@ -208,7 +208,8 @@ interface LoadedFormProps {
 /** A form as far as it has come: the first field of a new record at once, then the rest, then what can be chosen. */
 function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
   const schema = useLoaded(`form ${kind.name}`, () => schemaOf(kind, record))
-  const choices = useChoices(kind, schema.value)
+  const [named, setNamed] = useState<JsonObject>(record ?? {})
+  const choices = useChoices(schema.value ?? {}, named, kind.choices)
   const parts = [schema, choices]
   const failed = parts.find(({ refusal }) => refusal !== null)
   const drawn = schema.value ?? (record === null ? firstField(kind) : undefined)
@@ -227,34 +228,24 @@ function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
       {...{ kind, record, rest, ...form }}
       schema={drawn}
       choices={choices.value}
+      typed={setNamed}
       whole={schema.value !== undefined && parts.every(({ loading }) => !loading)}
     />
   )
 }
 
-/** What can be chosen in a form. Where it could not be read, ids are typed: each such member has its plain field. */
-function useChoices({ name, choices = {} }: RecordKind, schema: JsonSchema = {}): Loaded<unknown> & { value: Choices } {
-  const readers = { ...choices, ...recordReaders(schema) }
-  const members = Object.keys(readers)
-  const found = useLoaded<Choices>(`choices ${name} ${members.join()}`, async () =>
-    Object.fromEntries(
-      await Promise.all(Object.entries(readers).map(async ([member, read]) => [member, await read()] as const)),
-    ),
-  )
-  const onTheirWay = found.loading ? Object.fromEntries(members.map((member) => [member, null])) : {}
-  return { ...found, value: { ...onTheirWay, ...found.value } }
-}
-
 interface FormProps extends LoadedFormProps {
   schema: JsonSchema
   choices: Choices
+  /** Told what the form holds: it may say of which records one is chosen. */
+  typed(value: JsonObject): void
   /** Whether nothing of it is on its way any more. */
   whole: boolean
   /** Said in the place of fields that are not there. */
   rest: ComponentChildren
 }
 
-function RecordForm({ kind, record, schema, choices, whole, rest, close, askDelete }: FormProps) {
+function RecordForm({ kind, record, schema, choices, typed, whole, rest, close, askDelete }: FormProps) {
   const names = Object.keys(schema.properties ?? {})
   const fieldsOf = (of: JsonObject): JsonObject =>
     Object.fromEntries(names.filter((name) => of[name] != null).map((name) => [name, of[name]]))
@@ -292,7 +283,11 @@ function RecordForm({ kind, record, schema, choices, whole, rest, close, askDele
         schema={schema}
         without={kind.fixed ?? []}
         several={kind.several}
-        {...{ value, set: setValue, choices, refusal }}
+        {...{ value, choices, refusal }}
+        set={(next) => {
+          setValue(next)
+          typed(next)
+        }}
       />
       {rest}
       {record === null && kind.note?.(value)}

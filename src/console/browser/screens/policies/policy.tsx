@@ -8,13 +8,13 @@ import { humanize } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Conflict } from '../../parts/forms/conflict.tsx'
 import { CheckField, RadioField, TextField } from '../../parts/forms/field.tsx'
-import { type Choices, type JsonObject, SchemaFields } from '../../parts/forms/schema-form.tsx'
+import { type JsonObject, SchemaFields } from '../../parts/forms/schema-form.tsx'
 import { Confirm, useAction } from '../../parts/frame/dialog.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { hasPermission } from '../../session.ts'
-import { recordOptions } from '../catalog/record-options.ts'
+import { useChoices } from '../catalog/record-options.ts'
 import { onlyChanges } from '../catalog/records.tsx'
 import { ActivityCard } from './activity.tsx'
 import { ChooseKind } from './choose-kind.tsx'
@@ -28,21 +28,15 @@ import { WhenField } from './when-field.tsx'
 interface Forms {
   /** Each kind's body, by its name. */
   kinds: ReadonlyMap<string, JsonSchema>
-  choices: Choices
   chain: readonly PolicyRecord[]
 }
 
 async function readForms(signal: AbortSignal): Promise<Forms> {
-  const [schema, chain, teams, gateways] = await Promise.all([
-    bodySchema('POST /v1/policies'),
-    readChain(signal),
-    hasPermission('members:read') ? recordOptions('/v1/teams', 'id') : [],
-    hasPermission('catalog:read') ? recordOptions('/v1/gateways', 'id') : [],
-  ])
+  const [schema, chain] = await Promise.all([bodySchema('POST /v1/policies'), readChain(signal)])
   const kinds = (schema.oneOf ?? schema.anyOf ?? []).map(
     (kind) => [String(kind.properties?.kind?.const ?? ''), kind] as const,
   )
-  return { kinds: new Map(kinds), chain, choices: { teams, gateways } }
+  return { kinds: new Map(kinds), chain }
 }
 
 export function NewPolicy() {
@@ -132,6 +126,7 @@ interface EditorProps {
 
 function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) {
   const schema = forms.kinds.get(kind)
+  const choices = useChoices(schema?.properties?.targets ?? {})
   const stages = schema?.properties?.stages?.items?.enum?.map(String) ?? []
   const before = record === null ? {} : bodyOf(record)
   const [body, setBody] = useState<JsonObject>(
@@ -189,7 +184,6 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
           path="config"
           value={isObject(body.config) ? body.config : {}}
           set={set('config')}
-          choices={forms.choices}
           refusal={refusal}
         />
         <WhenField
@@ -207,9 +201,10 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
               path="targets"
               value={isObject(body.targets) ? body.targets : {}}
               set={set('targets')}
-              choices={forms.choices}
+              choices={choices.value}
               refusal={refusal}
             />
+            {choices.refusal !== null && <ErrorNote refusal={choices.refusal} retry={choices.reload} />}
           </div>
         </details>
         {refusal !== null && record !== null && (

@@ -6,6 +6,7 @@ import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api } from '../../api/routes.ts'
 import { linesOf } from '../../lines.ts'
+import { OneOf } from '../../parts/forms/choice.tsx'
 import { CheckField, RadioField, SelectField, TextArea, TextField } from '../../parts/forms/field.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
@@ -220,7 +221,7 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
         fault={fault('name')}
       />
       <RadioField<KeyClass> label="Class" value={keyClass} set={setKeyClass} options={classes} />
-      <SelectField
+      <OneOf
         label="Team"
         hint="The team that owns its spend and events. Default: the team default."
         value={fields.team}

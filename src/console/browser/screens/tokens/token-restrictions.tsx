@@ -1,4 +1,4 @@
-import { ManyOf, SelectField } from '../../parts/forms/field.tsx'
+import { ManyOf, OneOf } from '../../parts/forms/choice.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { recordOptions } from '../catalog/record-options.ts'
 
@@ -37,19 +37,20 @@ export function Restrictions({ fields, set, lists, setLists }: RestrictionProps)
       <summary>More restrictions</summary>
       <div class="stack">
         {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
-        <SelectField
+        <OneOf
           label="Provider"
           hint="Only this provider may be used"
           value={fields.provider}
           set={(provider) => set({ provider })}
-          options={providers && [['', 'Any'], ...providers]}
+          options={providers}
+          none="Any"
         />
-        <SelectField
+        <OneOf
           label="Shared budget"
           hint="Shared with all tokens that name the budget"
           value={fields.budgetId}
           set={(budgetId) => set({ budgetId })}
-          options={budgets && [['', 'None'], ...budgets]}
+          options={budgets}
         />
         <ManyOf
           label="Access policies"

@@ -7,7 +7,7 @@ import { PageHeader } from '../../parts/frame/frame.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts, Id, Time, UsedBar } from '../../parts/small.tsx'
 import { caller, hasPermission } from '../../session.ts'
-import { teamName, useTeams } from '../team-names.ts'
+import { type NamedKind, RecordName } from '../record-name.tsx'
 import { ChangeDialog } from './token-change.tsx'
 import { CloneDialog } from './token-clone.tsx'
 import { EmergencyDialog, RevokeDialog, RotateDialog } from './token-end.tsx'
@@ -81,8 +81,7 @@ function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void })
 }
 
 function Record({ token }: { token: TokenRecord }) {
-  const teams = useTeams()
-  const { bindings, owner, revocation } = token
+  const { bindings, revocation } = token
   return (
     <div class="cards">
       <section class="card stack">
@@ -102,8 +101,10 @@ function Record({ token }: { token: TokenRecord }) {
             ['Purpose', humanize(token.purpose)],
             ['Class', humanize(token.key_class)],
             ['Roles', token.roles.map(humanize).join(', ')],
-            ['Team', teamName(teams, bindings.team_id ?? (owner.kind === 'team' ? owner.id : null))],
-            bindings.user_id === undefined ? null : ['Person', <Id key="user" id={bindings.user_id} short />],
+            ['Team', <RecordName key="team" kind="teams" id={teamOf(token)} linked />],
+            bindings.user_id === undefined
+              ? null
+              : ['Person', <RecordName key="user" kind="users" id={bindings.user_id} linked />],
             ['Made', <Time key="made" at={token.created_at} />],
             ['Last used', <Time key="used" at={token.last_used_at} />],
             ['Expires', <Time key="expires" at={token.expires_at} />],
@@ -123,7 +124,9 @@ function Record({ token }: { token: TokenRecord }) {
         ) : (
           <ul class="stack close">
             {token.restrictions.map(({ kind, summary }) => (
-              <li key={`${kind} ${summary}`}>{summary}</li>
+              <li key={`${kind} ${summary}`}>
+                <Restriction token={token} kind={kind} summary={summary} />
+              </li>
             ))}
           </ul>
         )}
@@ -140,6 +143,40 @@ function Record({ token }: { token: TokenRecord }) {
         <Family token={token} />
       </section>
     </div>
+  )
+}
+
+const teamOf = ({ bindings, owner }: TokenRecord): string | null =>
+  bindings.team_id ?? (owner.kind === 'team' ? owner.id : null)
+
+/** A restriction in the words of the API, with names where those have ids. */
+function Restriction({ token, kind, summary }: { token: TokenRecord; kind: string; summary: string }) {
+  const { gateway_id: gateway, team_id: team, user_id: user, budget_id: budget } = token.bindings
+  const named: Readonly<Record<string, readonly [words: string, of: NamedKind, id: string | undefined]>> = {
+    gateway: ['Only at the gateway', 'gateways', gateway],
+    team: ['Belongs to the team', 'teams', team],
+    user: ['Acts for', 'users', user],
+    budget_window: ['Spends from the budget', 'budgets', budget],
+  }
+  if (kind === 'access_policies') {
+    return (
+      <>
+        Access policies:{' '}
+        {token.access_policy_ids.map((id, index) => (
+          <>
+            {index > 0 && ', '}
+            <RecordName key={id} kind="access-policies" id={id} linked />
+          </>
+        ))}
+      </>
+    )
+  }
+  const [words, of, id] = named[kind] ?? []
+  if (of === undefined) return <>{summary}</>
+  return (
+    <>
+      {words} <RecordName kind={of} id={id} linked />
+    </>
   )
 }
 
@@ -179,14 +216,7 @@ function Family({ token: { rotated_from, rotated_to_id, source_token_id } }: { t
   return (
     <Facts
       facts={related.map(([name, id]) =>
-        id === null
-          ? null
-          : [
-              name,
-              <a key={id} href={href(`/tokens/${id}`)}>
-                <code>{id}</code>
-              </a>,
-            ],
+        id === null ? null : [name, <RecordName key={id} kind="tokens" id={id} linked />],
       )}
     />
   )

@@ -1,0 +1,146 @@
+/** Forms offer records by their names, also those beyond the first page, and no form asks for an id. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { z } from 'zod'
+import { api, createToken } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { endConsole, make, openConsole, seriousFindings, sharedConsole } from './console.ts'
+
+setDefaultTimeout(120_000)
+beforeAll(async () => {
+  await sharedConsole()
+}, 240_000)
+afterAll(endConsole)
+
+const teamCount = 103
+
+let teams: Promise<unknown> | null = null
+const makeTeams = (): Promise<unknown> => {
+  teams ??= (async () => {
+    for (let number = 1; number <= teamCount; number += 1) await make('/v1/teams', { name: `Team ${number}` })
+  })()
+  return teams
+}
+
+test('a budget is made for the 103rd of the teams, found by its name', async () => {
+  await makeTeams()
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets&open=new')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('of one team')
+  await dialog.getByLabel('Max budget').fill('5')
+  await dialog.getByLabel('Window').selectOption('month')
+  await dialog.getByLabel('Kind').selectOption('team')
+  const team = dialog.getByLabel('Team', { exact: true })
+  await team.fill('Team 104')
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  expect(await page.evaluate('document.querySelector("dialog [list]").validationMessage')).toBe(
+    'Choose one of the names in the list',
+  )
+  await team.fill('Team 103')
+  expect(await seriousFindings(page, 'dialog')).toEqual([])
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await page.getByText('Added').waitFor()
+  await page.locator('tbody').getByText('Team Team 103').waitFor()
+  await page.getByRole('link', { name: 'Who used it' }).click()
+  await page.locator('.facts').getByRole('link', { name: 'Team 103' }).click()
+  await page.getByRole('dialog', { name: 'Team 103' }).waitFor()
+})
+
+test('a team that was chosen does not stay when the budget becomes one of the organization', async () => {
+  await makeTeams()
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets&open=new')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('of all')
+  await dialog.getByLabel('Max budget').fill('5')
+  await dialog.getByLabel('Window').selectOption('week')
+  await dialog.getByLabel('Kind').selectOption('team')
+  await dialog.getByLabel('Team', { exact: true }).fill('Team 7')
+  await dialog.getByLabel('Kind').selectOption('organization')
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await page.locator('tbody').getByText('of all').waitFor()
+})
+
+test('tokens are found by a part of their name for a consumer group and for an alert', async () => {
+  const { gatehouse } = await sharedConsole()
+  for (let number = 1; number <= 25; number += 1) await createToken(gatehouse, { name: `worker ${number}` })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=consumer-groups&open=new')
+  const group = page.getByRole('dialog')
+  await group.getByLabel('Name').fill('workers')
+  await group.getByLabel('Requests per minute').fill('60')
+  await group.getByLabel('Find in tokens').fill('worker 25')
+  await group.getByLabel('worker 25').check()
+  await group.getByRole('button', { name: 'Add' }).click()
+  await page.locator('tbody').getByText('workers').waitFor()
+  await opened.to('/alerts?kind=alerts&open=new')
+  const alert = page.getByRole('dialog')
+  await alert.getByLabel('Name').fill('worker is refused')
+  await alert.getByLabel('Condition').selectOption('refusals')
+  await alert.getByLabel('Kind').selectOption('token')
+  const token = alert.getByLabel('Token', { exact: true })
+  await token.fill('worker 24')
+  const offered = alert.locator('datalist option')
+  await eventually(async () => expect(await offered.count()).toBe(1))
+  await token.fill((await offered.first().getAttribute('value')) ?? '')
+  await alert.getByRole('button', { name: 'Add' }).click()
+  await page.locator('tbody').getByText('Token worker 24').waitFor()
+})
+
+/** Of JSON Schema as much as leads to fields that hold ids. */
+interface Part {
+  format?: string | undefined
+  properties?: Record<string, Part> | undefined
+  items?: Part | boolean | undefined
+  anyOf?: Part[] | undefined
+  oneOf?: Part[] | undefined
+  'x-record'?: unknown
+  'x-record-of'?: unknown
+}
+
+const partSchema: z.ZodType<Part> = z.lazy(() =>
+  z.looseObject({
+    format: z.string().optional(),
+    properties: z.record(z.string(), partSchema).optional(),
+    items: z.union([z.boolean(), partSchema]).optional(),
+    anyOf: z.array(partSchema).optional(),
+    oneOf: z.array(partSchema).optional(),
+  }),
+)
+
+function idsWithoutRecords(part: Part, path: string): string[] {
+  if (part['x-record'] !== undefined || part['x-record-of'] !== undefined) return []
+  if (part.format === 'uuid') return [path]
+  return [
+    ...Object.entries(part.properties ?? {}).flatMap(([name, inner]) => idsWithoutRecords(inner, `${path}.${name}`)),
+    ...[typeof part.items === 'object' ? part.items : [], part.anyOf ?? [], part.oneOf ?? []]
+      .flat()
+      .flatMap((inner) => idsWithoutRecords(inner, path)),
+  ]
+}
+
+/** The bodies of which the console makes forms. */
+const formPaths = [
+  ...['/v1/catalog/providers', '/v1/catalog/models', '/v1/catalog/mcp-servers', '/v1/sinks', '/v1/gateways'],
+  ...['/v1/workload-identities', '/v1/budgets', '/v1/consumer-groups', '/v1/access-policies'],
+  ...['/v1/attribution-dimensions', '/v1/users', '/v1/teams', '/v1/identity-providers', '/v1/oauth/clients'],
+  ...['/v1/alerts', '/v1/alert-channels', '/v1/policies'],
+]
+
+test('each field of a form that holds an id says of which records it is', async () => {
+  const { gatehouse } = await sharedConsole()
+  const bodySchema = z.object({
+    requestBody: z.object({ content: z.object({ 'application/json': z.object({ schema: partSchema }) }) }),
+  })
+  const description = z
+    .object({ paths: z.record(z.string(), z.record(z.string(), z.unknown())) })
+    .parse((await api(gatehouse, '/v1/openapi.json')).body)
+  const found = formPaths.flatMap((path) => {
+    const { requestBody } = bodySchema.parse(description.paths[path]?.post)
+    return idsWithoutRecords(requestBody.content['application/json'].schema, path)
+  })
+  expect(found).toEqual([])
+})
