@@ -6,7 +6,7 @@ import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { BudgetUse } from '../budgets/budget-use.tsx'
-import { McpOffers } from './mcp-offers.tsx'
+import { HeldOffers, HeldOffersButton } from './mcp-offers.tsx'
 import { PresetNote } from './preset-note.tsx'
 import { ProviderTest } from './provider-test.tsx'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
@@ -103,7 +103,8 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'In use', cell: ({ enabled, quarantined }) => serverUse(enabled === true, quarantined === true) },
       made,
     ],
-    action: (record, again) => <McpOffers server={record} name={called(record)} again={again} />,
+    action: ({ id }) => <HeldOffersButton serverId={id} />,
+    dialog: (again) => <HeldOffers again={again} />,
   },
   {
     name: 'sinks',
