@@ -13,6 +13,7 @@ import { isObject } from '../../json-object.ts'
 import { linesOf } from '../../lines.ts'
 import { explained } from '../small.tsx'
 import { CheckField, ManyOf, SelectField, TextArea, TextField } from './field.tsx'
+import { fieldLabel } from './field-label.ts'
 
 export type JsonObject = { [name: string]: unknown }
 export type Options = readonly (readonly [value: string, label: string, hint?: string])[]
@@ -93,9 +94,10 @@ const faultAt = (refusal: Refusal | null | undefined, path: string): string | nu
 function SchemaField(props: FieldProps) {
   const { name, path, required, value, set, choices, refusal } = props
   const schema = withoutNull(props.schema)
-  const label = required ? humanize(name) : `${humanize(name)} (optional)`
+  const called = fieldLabel(name)
+  const label = required ? called : `${called} (optional)`
   const hint = hintOf(schema)
-  const common = { label: schema.type === 'boolean' ? humanize(name) : label, hint, fault: faultAt(refusal, path) }
+  const common = { label: schema.type === 'boolean' ? called : label, hint, fault: faultAt(refusal, path) }
   const select = (options: readonly (readonly [value: string, label: string])[] | null) => (
     <SelectField
       {...common}
