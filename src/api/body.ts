@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { Failure, notAnObject } from '../failure.ts'
 import { holdsSecret } from '../identity/secret.ts'
 import { isRepetitive, repeatedMember } from '../lib/json/json-members.ts'
+import { useFieldAdvice } from '../lib/use-field-advice.ts'
 
 /** The limits of a request (handbook/reference/http.md). */
 export const bodyLimitBytes = 10 * 1024 * 1024
@@ -89,6 +90,8 @@ export function readQuery(url: URL): Record<string, string> {
   return Object.fromEntries(query)
 }
 
+useFieldAdvice()
+
 const issueSchema = z.looseObject({
   code: z.string().optional(),
   message: z.string(),
@@ -106,8 +109,7 @@ export function failureOfIssue(issue: unknown): Failure {
   if (!read.success) return new Failure('invalid_parameter')
   const { code, message, path, keys } = read.data
   if (code === 'unrecognized_keys') return new Failure('unknown_parameter', { param: dotted([...path, keys[0] ?? '']) })
-  const missing = code === 'invalid_type' && message.endsWith('received undefined')
-  return new Failure('invalid_parameter', { message: missing ? 'This is required' : message, param: dotted(path) })
+  return new Failure('invalid_parameter', { message, param: dotted(path) })
 }
 
 /** The path as it was sent, up to a name that holds a secret. */

@@ -48,7 +48,7 @@ const moreApiKeys = z
 const baseUrl = z
   .string()
   .max(2048)
-  .describe("Where it is reached; absent: its kind's own address, for bedrock that of the header region")
+  .describe("Where it is reached; if left out: its kind's own address, for bedrock that of the header region")
 
 const name = recordName.describe('What bindings, access policies and the prefix of a model name it by')
 const presetNames = presets.map((preset) => preset.name)
@@ -60,7 +60,7 @@ const unlisted = z
 const defaultPrice = priceRecordSchema.describe('The price of models that have no other')
 
 export const createProviderBody = z.strictObject({
-  name: name.optional().meta({ description: `${name.description}; absent: the name of the preset` }),
+  name: name.optional().meta({ description: `${name.description}; if left out: the name of the preset` }),
   preset: z
     .enum(presetNames, { error: ({ input }) => unknownPreset(typeof input === 'string' ? input : '') })
     .describe('A known service, for which a key is enough: it gives kind, name, and allows unlisted models')

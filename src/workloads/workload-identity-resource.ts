@@ -17,11 +17,18 @@ const fields = {
     .max(500)
     .refine(...noSecret)
     .describe('What `aud` of its JWTs must name'),
-  jwks_url: z.url().max(500).describe("Where the issuer's keys are read; absent: where its discovery document says"),
+  jwks_url: z
+    .url()
+    .max(500)
+    .describe("Where the issuer's keys are read; if left out: where its discovery document says"),
   keys: z
     .record(z.string(), z.unknown())
     .describe("The issuer's keys as a JWK Set, where the control plane cannot read them; they are never read then"),
-  condition: z.string().min(1).max(longestCondition).describe('CEL over `claims`; absent: every subject is accepted'),
+  condition: z
+    .string()
+    .min(1)
+    .max(longestCondition)
+    .describe('CEL over `claims`; if left out: every subject is accepted'),
   attribution: z
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, 'Write 1 to 64 small letters, digits and _'), claimName)
     .refine((map) => Object.keys(map).length <= 10, 'Name at most 10 claims')

@@ -109,7 +109,7 @@ test('axe finds nothing in the dialogs that compare and reject offers of an MCP 
   await page.route(`**/v1/catalog/mcp-servers/${id}/offers?*`, (route) =>
     route.fulfill({ json: { offers, next_cursor: null } }),
   )
-  await dialogs.press('Held offers')
+  await dialogs.press('Held offers: none')
   await page.getByText('as of latest').waitFor()
   await page.getByText('It cannot be approved: description is no text').waitFor()
   expect(await page.getByRole('button', { name: 'Approve this definition' }).count()).toBe(1)

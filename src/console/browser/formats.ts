@@ -74,6 +74,14 @@ const abbreviations: Readonly<Record<string, string>> = {
   smtp: 'SMTP',
   tls: 'TLS',
   oauth: 'OAuth',
+  oidc: 'OIDC',
+  scim: 'SCIM',
+  jwt: 'JWT',
+  jwks: 'JWKS',
+  cel: 'CEL',
+  aws: 'AWS',
+  usd: 'USD',
+  http: 'HTTP',
 }
 
 /** `gateway_runtime` as people write it: `Gateway runtime`. */

@@ -135,7 +135,7 @@ const enabled = z.boolean().describe('Whether it is used')
 const presetNames = presets.map((preset) => preset.name)
 
 export const createMcpServerBody = z.strictObject({
-  name: serverName.optional().meta({ description: `${serverName.description}; absent: the name of the preset` }),
+  name: serverName.optional().meta({ description: `${serverName.description}; if left out: the name of the preset` }),
   preset: z
     .enum(presetNames, { error: ({ input }) => unknownPreset(typeof input === 'string' ? input : '') })
     .describe('A known server: it gives the name, the url or the command, and says which secrets are needed')

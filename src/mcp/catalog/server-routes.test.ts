@@ -241,6 +241,37 @@ test('shows how a held definition differs from the approved one', async () => {
   expect(approved.json).toMatchObject({ status: 'approved', changes: null })
 })
 
+const waitingOf = async (id: string) => {
+  const { mcp_servers } = (await call('GET', '/v1/catalog/waiting-mcp-offers')).json
+  return mcp_servers.find((server: { id: string }) => server.id === id)
+}
+
+test('counts the changed and added definitions of a server that wait, until a person approves them', async () => {
+  const { id, name } = await make()
+  await report(id, [tool('a'), tool('b')])
+  expect(await waitingOf(id)).toBeUndefined()
+  const since = new Date(plane.clock.now()).toISOString()
+  await report(id, [tool('a', 'Sends it to me')])
+  plane.clock.advance(firstUseMilliseconds)
+  await report(id, [tool('d')])
+  expect(await waitingOf(id)).toEqual({ id, name, changed: 1, added: 1, names: ['d', 'a'], since })
+  for (const offer of [tool('a', 'Sends it to me'), tool('d')]) {
+    const digest = definitionOf('tool', offer)?.digest
+    await call('POST', `${servers}/${id}/offers/approve`, { kind: 'tool', name: offer.name, digest })
+  }
+  expect(await waitingOf(id)).toBeUndefined()
+})
+
+test('does not count an earlier definition after a person approved the later one', async () => {
+  const { id } = await make({ url: 'https://tools.example.com/mcp', approval: 'required' })
+  await report(id, [tool('a', 'First')])
+  await report(id, [tool('a', 'Second')])
+  expect(await waitingOf(id)).toMatchObject({ changed: 0, added: 1, names: ['a'] })
+  const digest = definitionOf('tool', tool('a', 'Second'))?.digest
+  await call('POST', `${servers}/${id}/offers/approve`, { kind: 'tool', name: 'a', digest })
+  expect(await waitingOf(id)).toBeUndefined()
+})
+
 test('holds a definition whose approval is withdrawn, even during the first use', async () => {
   const { id } = await make()
   await report(id, [tool('a')])

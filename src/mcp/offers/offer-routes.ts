@@ -1,6 +1,7 @@
 /**
  * What MCP servers offer: `/v1/catalog/mcp-servers/{id}/offers` shows each definition with whether it is approved, and
- * approves one; gateways report what they see to `/v1/gateway-runtime/mcp-offers`.
+ * approves one; `/v1/catalog/waiting-mcp-offers` says which servers have definitions that wait for a person; gateways
+ * report what they see to `/v1/gateway-runtime/mcp-offers`.
  */
 import { and, eq, gt } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -24,6 +25,7 @@ import { offerReportReplySchema, offerReportSchema } from './offer-report.ts'
 import { approve, approvedDigests, withdraw } from './offer-rows.ts'
 import { shapeFault } from './offer-shape.ts'
 import { type OfferDependencies, takeOffers } from './take-offers.ts'
+import { waitingServers, waitingServersReply } from './waiting-offers.ts'
 
 const path = '/v1/catalog/mcp-servers/:id/offers'
 const tag = 'Catalog'
@@ -61,6 +63,11 @@ export const mcpOfferRoutes = (deps: OfferDependencies) =>
       query: z.strictObject(pageQuery),
       response: z.object({ offers: z.array(offerSchema), next_cursor: z.string().nullable() }),
       detail: { tags: [tag], summary: 'Lists the definitions that an MCP server offers, approved or held' },
+    })
+    .get('/v1/catalog/waiting-mcp-offers', () => waitingServers(deps), {
+      access: 'catalog:read',
+      response: waitingServersReply,
+      detail: { tags: [tag], summary: 'Lists the MCP servers that offer definitions which wait for approval' },
     })
     .post(
       `${path}/approve`,

@@ -96,8 +96,7 @@ function read<Read>(schema: z.ZodType<Read>, document: Document): Read {
   const result = schema.safeParse(document)
   if (result.success) return result.data
   const [issue] = result.error.issues
-  const missing = issue?.code === 'invalid_type' && issue.message.endsWith('received undefined')
-  throw invalidValue(`${issue?.path.join('.')}: ${missing ? 'this is required' : issue?.message}`)
+  throw invalidValue(`${issue?.path.join('.')}: ${issue?.message}`)
 }
 
 /** The address by which the account is known here: the primary one, the first one, or a user name that is one. */

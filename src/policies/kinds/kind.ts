@@ -20,6 +20,7 @@ import type { WorkBudget } from '../../inspection/work-budget.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import type { PolicyStage } from '../../languages/families.ts'
 import type { TextKind, TextSlot } from '../../languages/reading/texts/text-slot.ts'
+import { useFieldAdvice } from '../../lib/use-field-advice.ts'
 import type { ModelView, PolicyContext } from '../conditions/context.ts'
 
 /** A range of a text that a policy found; offsets in UTF-16 code units, `end` exclusive. */
@@ -188,6 +189,8 @@ export const capturing = {
 export const capturesEscalated = (config: unknown): boolean =>
   typeof config === 'object' && config !== null && 'capture_escalated' in config && config.capture_escalated === true
 
+useFieldAdvice()
+
 /** Hides a definition's config type, so that different kinds fit one table. */
 export const policyKind = <Schema extends z.ZodObject>(definition: KindDefinition<Schema>): PolicyKind => ({
   ...definition,
@@ -203,7 +206,8 @@ function checkedConfig<Schema extends z.ZodType>(schema: Schema, config: unknown
   if (issue?.code === 'unrecognized_keys') {
     throw new Failure('unknown_parameter', { param: [...path, issue.keys[0] ?? ''].join('.') })
   }
-  const missing = issue?.code === 'invalid_type' && issue.message.endsWith('received undefined')
-  const message = missing ? 'This is required' : (issue?.message ?? 'The config is not valid')
-  throw new Failure('invalid_parameter', { message, param: path.join('.') })
+  throw new Failure('invalid_parameter', {
+    message: issue?.message ?? 'The config is not valid',
+    param: path.join('.'),
+  })
 }

@@ -15,7 +15,7 @@ const clearBody = z.strictObject({
     .min(1)
     .max(200)
     .optional()
-    .describe('The id of the model whose answers go, as callers name it; absent: those of all models'),
+    .describe('The id of the model whose answers go, as callers name it; if left out: those of all models'),
 })
 
 const clearedSchema = z.object({

@@ -8,14 +8,14 @@ const fields = {
   spend_owner: z
     .string()
     .regex(/^(organization|(user|team):[0-9a-f-]{36})$/, 'Write organization, user:<id> or team:<id>')
-    .describe("Whose spend its requests are; absent: each token's user, else its owner"),
+    .describe("Whose spend its requests are; if left out: each token's user, else its owner"),
   prompt_caching: z.boolean().describe('Whether cache_control of chat and responses is translated for the provider'),
   providers: z
     .array(recordName)
     .min(1)
     .max(100)
     .refine((names) => new Set(names).size === names.length, 'A provider is named twice')
-    .describe('The names of those it may use; absent: all')
+    .describe('The names of those it may use; if left out: all')
     .meta(refersTo('/v1/catalog/providers', 'name')),
 }
 

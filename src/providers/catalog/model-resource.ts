@@ -28,7 +28,7 @@ export const targetSchema = z.strictObject({
     .max(200)
     .describe('The provider that answers, by its name or id')
     .meta(refersTo('/v1/catalog/providers', 'name')),
-  upstream_model: upstreamModel.describe("The provider's name for the model; absent: the model's id").optional(),
+  upstream_model: upstreamModel.describe("The provider's name for the model; if left out: the model's id").optional(),
   weight: z
     .number()
     .min(0)
@@ -36,7 +36,9 @@ export const targetSchema = z.strictObject({
     .describe('For the strategy weighted: its part of the requests; 0 leaves it for when no other can be used')
     .default(1),
   tier: z.number().int().min(1).max(targetLimit).describe('A tier is used when none of a lower one can be').default(1),
-  price: priceRecordSchema.describe("Dollars a million tokens at this target; absent: the model's price").optional(),
+  price: priceRecordSchema
+    .describe("Dollars a million tokens at this target; if left out: the model's price")
+    .optional(),
 })
 
 /** As the state has it. */
@@ -46,7 +48,7 @@ export type StoredTarget = z.infer<typeof storedTargetSchema>
 const fields = {
   provider_id: z
     .uuid()
-    .describe('The provider that answers for it; absent: its targets say it')
+    .describe('The provider that answers for it; if left out: its targets say it')
     .meta(refersTo('/v1/catalog/providers')),
   targets: z
     .array(targetSchema)
@@ -56,15 +58,15 @@ const fields = {
   strategy: z
     .enum(targetStrategies)
     .describe(
-      'Which target of a tier comes first: priority by their order, weighted, least_busy, lowest_cost or lowest_latency; absent: priority',
+      'Which target of a tier comes first: priority by their order, weighted, least_busy, lowest_cost or lowest_latency; if left out: priority',
     ),
-  upstream_model: upstreamModel.describe("The provider's name for it; absent: the id"),
+  upstream_model: upstreamModel.describe("The provider's name for it; if left out: the id"),
   families: z
     .array(z.enum(modelFamilies))
     .min(1)
     .refine(distinct, 'A family is named twice')
-    .describe("Those it serves; absent: all that its provider's kind does"),
-  price: priceRecordSchema.describe('Dollars a million tokens; absent: what the embedded table says'),
+    .describe("Those it serves; if left out: all that its provider's kind does"),
+  price: priceRecordSchema.describe('Dollars a million tokens; if left out: what the embedded table says'),
   max_output_tokens: z.number().int().min(1).max(100_000_000).describe('The most tokens that it writes'),
   fallbacks: z
     .array(modelId)
@@ -75,14 +77,16 @@ const fields = {
   shadow: z
     .strictObject({
       provider_id: z.uuid().describe('The provider that gets them').meta(refersTo('/v1/catalog/providers')),
-      upstream_model: upstreamModel.optional().describe("That provider's name for the model; absent: the same name"),
+      upstream_model: upstreamModel
+        .optional()
+        .describe("That provider's name for the model; if left out: the same name"),
       share: z.number().gt(0).max(100).describe('Percent of the requests'),
     })
     .describe('Where a share of its requests is sent a second time, for comparison; no caller sees those answers'),
   translation: z
     .enum(translationManners)
     .describe(
-      'For a provider of another language: strict refuses what it lacks, lenient leaves out and notes what answers do not need; absent: lenient',
+      'For a provider of another language: strict refuses what it lacks, lenient leaves out and notes what answers do not need; if left out: lenient',
     ),
 }
 

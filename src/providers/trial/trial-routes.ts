@@ -22,7 +22,7 @@ const trialBody = z.strictObject({
     .string()
     .min(1)
     .refine(...validModelName)
-    .describe("The provider's name of the model to ask; absent: one of the catalog, or the cheapest that it lists")
+    .describe("The provider's name of the model to ask; if left out: one of the catalog, or the cheapest that it lists")
     .optional(),
 })
 

@@ -36,7 +36,7 @@ const scopeSchema = z
     path: ['tool'],
     message: 'is given for an MCP server only',
   })
-  .describe('Whose spend it bounds; `token`: that of the tokens whose bindings.budget_id names it')
+  .describe('Whose spend it bounds; `token`: that of the tokens that name this budget')
 
 const amount = z
   .number()

@@ -9,6 +9,7 @@ import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
 import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
+import type { waitingServerSchema } from '../../../mcp/offers/waiting-offers.ts'
 import type { ConnectionRecord } from '../../../mcp/personal/connection-record.ts'
 import type { ReviewedToken } from '../../../members/access-review/access-review-routes.ts'
 import type { SignInWays } from '../../../members/identity-providers/provider-sign-in-routes.ts'
@@ -55,6 +56,7 @@ export type {
 }
 export type Escalation = z.infer<typeof escalationSchema>
 export type Firing = FiringRecord
+export type WaitingServer = z.infer<typeof waitingServerSchema>
 export interface ModelPrice {
   price: z.infer<typeof shownPriceSchema> | null
 }
@@ -220,6 +222,7 @@ interface Routes {
   'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
+  'GET /v1/catalog/waiting-mcp-offers': { reply: { mcp_servers: WaitingServer[] } }
   'GET /v1/catalog/models/{id}/price': { params: Id; reply: ModelPrice }
   'GET /v1/tokens/{id}/models': { params: Id; query: { since: string; until: string | null }; reply: TokenModels }
   'POST /v1/tokens': { body: z.input<typeof createTokenBody>; reply: Made }

@@ -15,9 +15,18 @@ export interface Loaded<Value> {
   set(value: Value): void
 }
 
+/** How soon a read that did not reach the control plane, or that it could not answer, is made again. */
+const recoveryMs = 5000
+
+const mayRecover = ({ status }: Refusal): boolean => status === 0 || status >= 500
+
+/** Whether the same question will be refused again. */
+const isFinal = ({ status }: Refusal): boolean => status === 400 || status === 422
+
 /**
  * Reads when the screen appears and whenever `key` changes; a read that is overtaken is given up. `everyMs` reads again
- * and again, while the page is looked at.
+ * and again, while the page is looked at. A read that failed for want of the control plane is made again until it comes,
+ * and one that was refused for what it asks is not.
  */
 export function useLoaded<Value>(
   key: string,
@@ -59,14 +68,16 @@ export function useLoaded<Value>(
   useEffect(() => {
     if (!over && state.refusal?.status === 401) setTurn((before) => before + 1)
   }, [over])
+  const failed = state.key === key ? state.refusal : null
+  const again = failed === null ? everyMs : mayRecover(failed) ? recoveryMs : isFinal(failed) ? 0 : everyMs
   useEffect(() => {
-    if (everyMs === 0) return
+    if (again === 0) return
     const timer = setInterval(() => {
       // A read that takes longer is waited for.
       if (!document.hidden && !isSessionOver.peek() && !reading.current) setTurn((before) => before + 1)
-    }, everyMs)
+    }, again)
     return () => clearInterval(timer)
-  }, [everyMs])
+  }, [again])
   return {
     value: state.value,
     refusal: state.refusal,
@@ -118,7 +129,7 @@ export const Skeleton = ({ rows }: { rows: number }) => (
 /** Says what happened, what was kept and what to do. */
 export function ErrorNote({ refusal, retry, kept }: { refusal: Refusal; retry?: () => void; kept?: string }) {
   const { status, requestId, madeId } = refusal
-  const [title, advice, message = refusal.message] = ofRepetition(refusal) ?? explained(status)
+  const [title, advice, message = refusal.message] = ofRepetition(refusal) ?? explained(status, retry !== undefined)
   return (
     <div class={`note ${status === 403 ? 'warn' : 'danger'}`} role="alert">
       <div class="stack close">
@@ -160,12 +171,12 @@ function adviceToForbidden(): string {
   return mayGiveRights ? '' : 'An owner or admin can give you the permission.'
 }
 
-function explained(status: number): Explained {
+function explained(status: number, isRead: boolean): Explained {
   if (status === 403) return ['You do not have permission', adviceToForbidden()]
   if (status === 404) return ['Not found', 'It may have been deleted or belong to another team.']
   if (status === 409) return ['Conflict', '']
   if (status === 412) return ['Someone else changed this', 'Reload to see that change, then make yours again.']
   if (status === 422 || status === 400) return ['Invalid request', '']
-  if (status === 0 || status === 503) return ['Not reachable', '']
+  if (status === 0 || status === 503) return ['Not reachable', isRead ? 'This page asks again by itself.' : '']
   return ['Request failed', 'Reload the page to see the current state.']
 }

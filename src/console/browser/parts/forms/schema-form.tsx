@@ -14,6 +14,7 @@ import { linesOf } from '../../lines.ts'
 import { explained } from '../small.tsx'
 import { type Finder, ManyOf, OneOf, type Options } from './choice.tsx'
 import { CheckField, SelectField, TextArea, TextField } from './field.tsx'
+import { fieldLabel } from './field-label.ts'
 
 export type JsonObject = { [name: string]: unknown }
 /**
@@ -111,7 +112,7 @@ function SchemaField({ beside, ...given }: FieldProps) {
   const required = given.required || byKind !== undefined
   const value = beside[name]
   const props = { ...given, required, value, options: choices?.[records === undefined ? name : choicesKey(records)] }
-  const title = humanize(byKind === undefined ? name : String(beside[byKind]))
+  const title = byKind === undefined ? fieldLabel(name) : humanize(String(beside[byKind]))
   const label = required || schema.type === 'boolean' ? title : `${title} (optional)`
   const hint = byKind === undefined ? hintOf(schema) : undefined
   const common = { label, hint, fault: faultAt(refusal, path) }

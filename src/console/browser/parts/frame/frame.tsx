@@ -3,16 +3,15 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { href, navigate, path } from '../../address.ts'
-import { api } from '../../api/routes.ts'
 import { applyTheme, isDark } from '../../preferences.ts'
 import type { Screen } from '../../screen.ts'
 import { caller, hasPermission } from '../../session.ts'
 import { RangePicker } from '../forms/range-picker.tsx'
 import { Icon } from '../icon.tsx'
-import { useLoaded } from '../loaded.tsx'
 import { userText } from '../user-text.tsx'
 import { KeyList, type Keys, useKeys } from './keys.tsx'
 import { Toasts } from './toast.tsx'
+import { WaitingOffers, WaitingRequests } from './waiting.tsx'
 
 const menuOpen = signal(false)
 
@@ -129,35 +128,11 @@ const MenuItem = ({ screen }: { screen: Screen }) => (
     <a href={href(screen.path)} aria-current={isWithin(screen) ? 'page' : undefined}>
       {screen.menu !== undefined && <Icon name={screen.menu.icon} />}
       {screen.title}
-      {screen.path === '/escalations' && <Waiting />}
+      {screen.path === '/escalations' && <WaitingRequests />}
+      {screen.path === '/catalog' && <WaitingOffers />}
     </a>
   </li>
 )
-
-const countedTimes = signal(0)
-
-/** Counts what waits for a person anew: one of these has just been decided, or is another's. */
-export const countWaiting = (): void => {
-  countedTimes.value += 1
-}
-
-/** How many requests wait for a person. */
-function Waiting() {
-  const found = useLoaded(
-    `waiting ${countedTimes.value}`,
-    (signal) => api('GET /v1/escalations', { query: { status: 'queued', limit: 100 }, signal }),
-    { everyMs: 15_000 },
-  )
-  const count = found.value?.escalations.length ?? 0
-  if (count === 0) return null
-  return (
-    <span class="count">
-      {count}
-      {found.value?.next_cursor === null ? '' : '+'}
-      <span class="hidden"> waiting</span>
-    </span>
-  )
-}
 
 /** The head of a screen: what it is, and what can be done on it. */
 export function PageHeader({

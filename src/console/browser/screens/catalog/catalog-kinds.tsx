@@ -8,13 +8,13 @@ import { userText } from '../../parts/user-text.tsx'
 import { BudgetScope } from '../budgets/budget-scope.tsx'
 import { BudgetUse } from '../budgets/budget-use.tsx'
 import { RecordName } from '../record-name.tsx'
-import { McpOffers } from './mcp-offers.tsx'
+import { HeldOffers, HeldOffersButton } from './mcp-offers.tsx'
 import { PresetNote } from './preset-note.tsx'
 import { ProviderTest } from './provider-test.tsx'
 import { recordOptions } from './record-options.ts'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
 import { SinkState, SinkTest } from './sink-test.tsx'
-import { ProviderHealth } from './target-health.tsx'
+import { HealthOfAll } from './target-health.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
@@ -53,7 +53,7 @@ export const catalogKinds: readonly RecordKind[] = [
       name,
       { title: 'Kind', cell: (record) => humanize(text(record, 'kind')) },
       { title: 'Address', cell: (record) => text(record, 'base_url'), from: 'wide' },
-      { title: 'Health', cell: (record) => <ProviderHealth name={called(record)} /> },
+      { title: 'Health', cell: (record) => <HealthOfAll of={{ provider: called(record) }} /> },
       {
         title: 'Credential',
         cell: ({ has_api_key }) => (has_api_key === true ? 'Stored, encrypted' : 'None'),
@@ -83,6 +83,7 @@ export const catalogKinds: readonly RecordKind[] = [
     columns: [
       { title: 'Model', cell: ({ id }) => id },
       { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide' },
+      { title: 'Health', cell: ({ id }) => <HealthOfAll of={{ model: id }} /> },
       { title: 'Families', cell: ({ families }) => list(families), from: 'wider' },
       { title: 'Price', cell: ({ price }) => priceOf(price), right: true },
       { title: 'Fallbacks', cell: ({ fallbacks }) => list(fallbacks), from: 'wide' },
@@ -106,7 +107,8 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'In use', cell: ({ enabled, quarantined }) => serverUse(enabled === true, quarantined === true) },
       made,
     ],
-    action: (record, again) => <McpOffers server={record} name={called(record)} again={again} />,
+    action: ({ id }) => <HeldOffersButton serverId={id} />,
+    dialog: (again) => <HeldOffers again={again} />,
   },
   {
     name: 'sinks',

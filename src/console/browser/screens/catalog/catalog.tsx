@@ -16,7 +16,7 @@ export function Catalog() {
       <PageHeader title="Catalog" />
       <Tabs label="Kinds of records" path="/catalog" name="kind" tabs={tabs} shown={kind.name} />
       <Records key={kind.name} kind={kind} />
-      {kind.name === 'providers' && <TargetsInUse />}
+      {(kind.name === 'providers' || kind.name === 'models') && <TargetsInUse />}
     </>
   )
 }

@@ -2,86 +2,108 @@
  * What an MCP server offers now and nobody has approved, each beside the definition that was approved of it, for a
  * person to compare. What cannot be seen in a definition is written out: it is there to be read by models.
  */
-import { useState } from 'preact/hooks'
 import type { z } from 'zod'
 import type { offerSchema } from '../../../../mcp/offers/offer-routes.ts'
+import { queryValue, setQuery } from '../../address.ts'
 import { everyPage } from '../../api/every-page.ts'
 import { request } from '../../api/request.ts'
-import { humanize } from '../../formats.ts'
+import { humanize, number } from '../../formats.ts'
 import { Dialog, useAction } from '../../parts/frame/dialog.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
+import { countWaiting, waitingServers } from '../../parts/frame/waiting.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { showInvisible, UserText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { changedWords, readable } from './changed-words.ts'
-import type { ListedRecord } from './records.tsx'
+import { type ListedRecord, text } from './records.tsx'
 
 type Offer = z.infer<typeof offerSchema>
 
-const path = ({ id }: ListedRecord): string => `/v1/catalog/mcp-servers/${encodeURIComponent(id)}/offers`
+const path = (serverId: string): string => `/v1/catalog/mcp-servers/${encodeURIComponent(serverId)}/offers`
 
-interface OffersProps {
-  server: ListedRecord
-  name: string
-  /** Reads the list of servers anew. */
-  again(): void
-}
-
-export function McpOffers({ server, name, again }: OffersProps) {
-  const [open, setOpen] = useState(false)
+/** Opens what a server offers without approval, and says in the list whether there is any. */
+export function HeldOffersButton({ serverId }: { serverId: string }) {
+  const servers = waitingServers.value
+  const waiting = servers?.find(({ id }) => id === serverId)
+  const state = waiting === undefined ? 'none' : number(waiting.changed + waiting.added)
   return (
-    <>
-      <button type="button" onClick={() => setOpen(true)}>
-        Held offers
-      </button>
-      {open && <Held {...{ server, name, again }} close={() => setOpen(false)} />}
-    </>
+    <button type="button" onClick={() => setQuery({ held: serverId }, { keepPage: true })}>
+      {servers === null ? 'Held offers' : `Held offers: ${state}`}
+    </button>
   )
 }
 
-function Held({ server, name, again, close }: OffersProps & { close(): void }) {
-  const found = useLoaded(`offers ${server.id}`, (signal) => allOffers(server, signal))
+/** The dialog of the server that the address names. */
+export function HeldOffers({ again }: { again(): void }) {
+  const id = queryValue('held')
+  return id === null ? null : <Held key={id} serverId={id} again={again} />
+}
+
+function Held({ serverId, again }: { serverId: string; again(): void }) {
+  const found = useLoaded(`offers ${serverId}`, async (signal) => {
+    const [server, offers] = await Promise.all([
+      request<ListedRecord>('GET', `/v1/catalog/mcp-servers/${encodeURIComponent(serverId)}`, { signal }),
+      allOffers(serverId, signal),
+    ])
+    return { server, offers }
+  })
+  const close = () => setQuery({ held: null }, { keepPage: true })
+  const server = found.value?.server
+  const done = () => {
+    found.reload()
+    countWaiting()
+  }
   return (
-    <Dialog title={`What ${name} offers without approval`} broad close={close}>
+    <Dialog
+      title={`What ${server === undefined ? 'a server' : text(server, 'name')} offers without approval`}
+      broad
+      close={close}
+    >
       <Show of={found} rows={4}>
-        {(offers) => {
-          const held = offers.flatMap((offer, index) => {
-            const approved = offers.findIndex(({ digest }) => digest === offer.approved_digest)
-            const compared = { server, offer, approved: offers[approved], done: found.reload }
-            return offer.status === 'held' ? [{ compared, later: index > approved }] : []
-          })
-          const [waiting, former] = [true, false].map((which) => held.filter(({ later }) => later === which))
-          return (
-            <div class="stack">
-              {waiting?.length === 0 && <p>Every offer is approved.</p>}
-              {waiting?.map(({ compared }) => (
-                <Compared key={compared.offer.digest} {...compared} />
-              ))}
-              {former !== undefined && former.length > 0 && (
-                <details>
-                  <summary>Earlier definitions, which are held if it offers them again</summary>
-                  {former.map(({ compared }) => (
-                    <Compared key={compared.offer.digest} {...compared} />
-                  ))}
-                </details>
-              )}
-            </div>
-          )
-        }}
+        {({ offers }) => <Compare {...{ serverId, offers, done }} />}
       </Show>
       <div class="row between">
-        <Quarantine
-          server={server}
-          done={() => {
-            again()
-            close()
-          }}
-        />
+        {server === undefined ? (
+          <span />
+        ) : (
+          <Quarantine
+            server={server}
+            done={() => {
+              again()
+              close()
+            }}
+          />
+        )}
         <button type="button" onClick={close}>
           Close
         </button>
       </div>
     </Dialog>
+  )
+}
+
+function Compare({ serverId, offers, done }: { serverId: string; offers: readonly Offer[]; done(): void }) {
+  const held = offers.flatMap((offer, index) => {
+    const approved = offers.findIndex(({ digest }) => digest === offer.approved_digest)
+    const compared = { serverId, offer, approved: offers[approved], done }
+    return offer.status === 'held' ? [{ compared, later: index > approved }] : []
+  })
+  const [waiting, former] = [true, false].map((which) => held.filter(({ later }) => later === which))
+  return (
+    <div class="stack">
+      {waiting?.length === 0 && <p>Nothing is held: every offer is approved.</p>}
+      {waiting?.map(({ compared }) => (
+        <Compared key={compared.offer.digest} {...compared} />
+      ))}
+      {former !== undefined && former.length > 0 && (
+        <details>
+          <summary>Earlier definitions, which are held if it offers them again</summary>
+          {former.map(({ compared }) => (
+            <Compared key={compared.offer.digest} {...compared} />
+          ))}
+        </details>
+      )}
+    </div>
   )
 }
 
@@ -111,16 +133,16 @@ function Quarantine({ server, done }: { server: ListedRecord; done(): void }) {
 }
 
 interface ComparedProps {
-  server: ListedRecord
+  serverId: string
   offer: Offer
   approved: Offer | undefined
   done(): void
 }
 
-function Compared({ server, offer, approved, done }: ComparedProps) {
+function Compared({ serverId, offer, approved, done }: ComparedProps) {
   const { kind, name, digest, misfit } = offer
   const { run, busy, refusal } = useAction(
-    () => request('POST', `${path(server)}/approve`, { body: { kind, name, digest } }),
+    () => request('POST', `${path(serverId)}/approve`, { body: { kind, name, digest } }),
     () => {
       showToast('Approved')
       done()
@@ -201,8 +223,8 @@ function Definition({ title, of, none = '' }: { title: string; of: Offer | undef
 }
 
 /** All that is kept of a server. */
-const allOffers = (server: ListedRecord, signal: AbortSignal): Promise<Offer[]> =>
+const allOffers = (serverId: string, signal: AbortSignal): Promise<Offer[]> =>
   everyPage(
-    (query) => request<{ offers: Offer[]; next_cursor: string | null }>('GET', path(server), { query, signal }),
+    (query) => request<{ offers: Offer[]; next_cursor: string | null }>('GET', path(serverId), { query, signal }),
     ({ offers }) => offers,
   )

@@ -17,6 +17,7 @@ import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
+import { onlyChanges } from './only-changes.ts'
 import { type Readers, recordsOf, useChoices } from './record-options.ts'
 
 export type ListedRecord = JsonObject & { id: string; version?: number }
@@ -49,6 +50,8 @@ export interface RecordKind {
   note?(value: JsonObject): ComponentChildren
   /** What can be done with one from the list; `again` reads the list anew. */
   action?(record: ListedRecord, again: () => void): ComponentChildren
+  /** A further dialog that the address opens. */
+  dialog?(again: () => void): ComponentChildren
 }
 
 export const text = (record: ListedRecord, name: string): string => {
@@ -108,6 +111,7 @@ export function Records({ kind }: { kind: RecordKind }) {
       />
       {openId === 'new' && mayWrite && <Editor kind={kind} record={null} close={close} />}
       {opened !== undefined && <Editor kind={kind} record={opened} close={close} />}
+      {kind.dialog?.(found.reload)}
     </section>
   )
 }
@@ -328,15 +332,5 @@ function RecordForm({ kind, record, schema, choices, typed, whole, rest, close, 
         </span>
       </div>
     </form>
-  )
-}
-
-/** What is new, and null for what was taken away. */
-export function onlyChanges(before: JsonObject, after: JsonObject): JsonObject {
-  const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  return Object.fromEntries(
-    [...names]
-      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
-      .map((name) => [name, after[name] ?? null]),
   )
 }

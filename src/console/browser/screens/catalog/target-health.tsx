@@ -3,33 +3,68 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { TargetHealth } from '../../../../fleet/protocol/wire.ts'
 import { request } from '../../api/request.ts'
-import { ago, milliseconds, number, percent } from '../../formats.ts'
+import { ago, countNoun, milliseconds, number, percent } from '../../formats.ts'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
+import { userText } from '../../parts/user-text.tsx'
 
 /** A target as one gateway process measured it. */
 type Target = TargetHealth & { worker: string }
 
-/** What was read last, for the column of providers too. */
+/** What was read last, for the columns of providers and models too. */
 const known = signal<readonly Target[]>([])
 
-/** How a provider is, over all its targets: the worst of what was measured. */
-export function ProviderHealth({ name }: { name: string }) {
-  const targets = known.value.filter(({ provider }) => provider === name)
-  if (targets.length === 0) return <span class="quiet">Not called yet</span>
-  const open = targets.some(({ circuit_open }) => circuit_open)
-  const errors = Math.max(...targets.map(({ error_ratio }) => error_ratio))
-  const [verdict, icon] = open
-    ? (['block', 'block'] as const)
-    : errors >= 0.1
-      ? (['rate_limit', 'error'] as const)
-      : (['allow', 'allow'] as const)
+/** From this share of failed calls on, a target fails. */
+const failingShare = 0.1
+
+interface Health {
+  /** 0 is healthy. */
+  rank: 0 | 1 | 2
+  word: string
+}
+
+const looks = [
+  ['allow', 'allow'],
+  ['rate_limit', 'error'],
+  ['block', 'block'],
+] as const
+
+/** How one target is: the same words for it, its model and its provider. */
+function healthOf({ circuit_open: isOpen, error_ratio: errors, keys, keys_resting: resting }: Target): Health {
+  if (isOpen) return { rank: 2, word: 'Circuit open' }
+  if (errors >= failingShare) return { rank: 1, word: `${percent(errors)} fail` }
+  if (resting > 0) return { rank: resting < keys ? 0 : 1, word: `${resting} of ${countNoun(keys, 'key')} at rest` }
+  return { rank: 0, word: 'Healthy' }
+}
+
+const HealthBadge = ({ health: { rank, word } }: { health: Health }) => {
+  const [verdict, icon] = looks[rank]
   return (
     <span class="badge" data-verdict={verdict}>
       <Icon name={icon} />
-      {open ? 'Circuit open' : errors >= 0.1 ? `${percent(errors)} fail` : 'Healthy'}
+      {word}
     </span>
+  )
+}
+
+/** How a provider or a model is: as the worst of its targets. */
+export function HealthOfAll({ of }: { of: Partial<Pick<Target, 'provider' | 'model'>> }) {
+  const targets = known.value.filter(
+    ({ provider, model }) => provider === (of.provider ?? provider) && model === (of.model ?? model),
+  )
+  const [worst] = targets
+    .map((target) => ({ target, health: healthOf(target) }))
+    .toSorted((one, other) => other.health.rank - one.health.rank || other.target.error_ratio - one.target.error_ratio)
+  if (worst === undefined) return <span class="quiet">Not called yet</span>
+  const { provider, model } = worst.target
+  return (
+    <>
+      <HealthBadge health={worst.health} />
+      {worst.health.rank > 0 && targets.length > 1 && (
+        <span class="small quiet"> {userText(`${provider}/${model}`)}</span>
+      )}
+    </>
   )
 }
 
@@ -46,6 +81,10 @@ export function TargetsInUse() {
   return (
     <section class="stack close">
       <h2>Targets in use</h2>
+      <p class="quiet">
+        A target is a model at a provider. Each gateway process measures the last 64 calls that it made. A provider or a
+        model is shown as the worst of its targets; from 10 % failed calls on, a target fails.
+      </p>
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Targets in use"
@@ -69,14 +108,10 @@ const columns: readonly Column<Target>[] = [
   { title: 'p50', cell: ({ first_byte_p50_ms: p50 }) => milliseconds(p50), right: true },
   { title: 'p95', cell: ({ first_byte_p95_ms: p95 }) => milliseconds(p95), right: true, from: 'wide' },
   { title: 'In flight', cell: ({ in_flight }) => number(in_flight), right: true, from: 'wide' },
-  { title: 'State', cell: stateOf },
+  { title: 'Health', cell: (target) => <HealthBadge health={healthOf(target)} /> },
   { title: 'Last error', cell: errorOf, from: 'wide' },
+  { title: 'Gateway process', cell: ({ worker }) => <code>{worker}</code>, from: 'wider' },
 ]
-
-function stateOf({ circuit_open: isOpen, keys, keys_resting: resting }: Target): string {
-  if (isOpen) return 'Circuit open'
-  return resting === 0 ? 'In use' : `${resting} of ${keys} keys rest`
-}
 
 function errorOf({ last_error: error }: Target): string {
   return error === null ? '–' : `${error.reason} ${error.status ?? ''} ${ago(error.at)}`

@@ -7,8 +7,8 @@ import { Icon, type IconName } from '../../parts/icon.tsx'
 import { useLoaded } from '../../parts/loaded.tsx'
 import { explained, Facts, Id, Time } from '../../parts/small.tsx'
 import { showInvisible, UserText, userText } from '../../parts/user-text.tsx'
+import { knownReason } from '../../reason-words.ts'
 import { hasPermission, isCaller } from '../../session.ts'
-import { gatewayReasons } from '../traffic/exchange/exchange-story.ts'
 import { conditionWords } from './condition-words.ts'
 import { isOpen } from './queue.ts'
 
@@ -127,7 +127,7 @@ function Why({ escalation: { policy, reason_code, request } }: { escalation: Esc
     <div class="stack close">
       <p>
         The policy <a href={href(`/policies/${policy.id}`)}>{userText(policy.name ?? policy.id)}</a> stopped it
-        {gatewayReasons[reason_code] !== undefined && <>: {gatewayReasons[reason_code]}</>}
+        {knownReason(reason_code) !== undefined && <>: {knownReason(reason_code)}</>}
         {now?.when != null && <>, because {explained(conditionWords(now.when))}</>}.
         {changed && ' The policy was changed since: its condition may have been another.'}
       </p>

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Budget, Series } from '../../api/routes.ts'
+import type { Budget, Firing, Series } from '../../api/routes.ts'
 import type { Read } from './standing.ts'
 
 // A browser has them.
@@ -7,7 +7,15 @@ Object.defineProperty(navigator, 'languages', { value: ['en'], configurable: tru
 const { causesOf, standingOf } = await import('./standing.ts')
 
 const now = Date.parse('2026-11-23T12:00:00Z')
-const nothing: Read = { findings: [], firings: [], budgets: [], tokenAlerts: [], workers: [], recent: null }
+const nothing: Read = {
+  findings: [],
+  firings: [],
+  budgets: [],
+  tokenAlerts: [],
+  workers: [],
+  servers: [],
+  recent: null,
+}
 const words = (reason: string) => `of ${reason}`
 const told = (read: Partial<Read>) => {
   const causes = causesOf({ ...nothing, ...read }, words, now)
@@ -99,4 +107,47 @@ test('fewer than five requests say nothing', () => {
 test('what doctor found makes an installation degraded', () => {
   const finding = { check: 'disk', level: 'warn' as const, what: 'The disk is full', todo: 'Free some', since: '' }
   expect(told({ findings: [finding] })).toEqual({ standing: 'degraded', what: 'The disk is full' })
+})
+
+test('an MCP server that changed a tool is a cause by name, whose next step is to compare it', () => {
+  const server = { id: 's', name: 'tickets', changed: 1, added: 0, names: ['create_ticket'], since: '' }
+  const [cause] = causesOf({ ...nothing, servers: [server] }, words, now)
+  expect(cause).toMatchObject({
+    level: 'degraded',
+    what: 'The MCP server tickets has changed what it offers, and callers are not shown it: create_ticket',
+    to: { path: '/catalog', query: { kind: 'mcp-servers', held: 's' } },
+  })
+  const added = told({ servers: [{ ...server, changed: 0, added: 7, names: ['a', 'b'] }] })
+  expect(added).toEqual({
+    standing: 'healthy',
+    what: 'The MCP server tickets has added 7 offers, which callers are not shown: a, b and 5 more',
+  })
+})
+
+const firing = (fields: Partial<Firing>): Firing => ({
+  ...{ id: 'f', alert_id: 'a', alert: 'Many refusals', condition: 'refusals', subject: 'organization', value: 53 },
+  ...{ threshold: 20, severity: 'warning', about: '53 of 100: 53 tokens.expired', fired_at: '', resolved_at: null },
+  ...{ notices: [], ...fields },
+})
+
+test('says of an alert which threshold was reached, without the figures and codes of when it fired', () => {
+  expect(told({ firings: [firing({})] })).toEqual({
+    standing: 'degraded',
+    what: 'The alert “Many refusals” has fired: 20 % or more of the requests were refused',
+  })
+})
+
+test('says once that a budget reached thresholds, by its name and the highest of them', () => {
+  const share = { alert: 'Budgets', condition: 'budget_share', subject: 'budget/b@2026-11-01' }
+  const firings = [firing({ ...share, threshold: 50 }), firing({ ...share, threshold: 75 })]
+  expect(told({ firings, budgets: [budget(76)] }).what).toBe(
+    'The alert “Budgets” has fired: the budget growth has reached 75 %',
+  )
+})
+
+test('says what doctor found of an alert, and the text of an alert that was deleted', () => {
+  const found = firing({ alert: 'Doctor', condition: 'doctor_finding', about: 'The disk is full.' })
+  expect(told({ firings: [found] }).what).toBe('The alert “Doctor” has fired: The disk is full.')
+  const deleted = firing({ alert: null, condition: null, about: 'It was so.' })
+  expect(told({ firings: [deleted] }).what).toBe('A deleted alert has fired: It was so.')
 })

@@ -5,21 +5,12 @@
  * serves no more, or half of the recent requests end with a refusal or an error. It is degraded where something else is
  * wrong. Notices, such as a token that expires soon, are listed and change nothing.
  */
-import type { Alert, Budget, Firing, FoundByDoctor, Series } from '../../api/routes.ts'
-import { ago, money, number, percent } from '../../formats.ts'
+import type { Alert, Budget, Firing, FoundByDoctor, Series, WaitingServer } from '../../api/routes.ts'
+import { ago, countNoun, money, number, percent } from '../../formats.ts'
+import { alertCauses } from './alert-causes.ts'
+import type { Cause } from './cause.ts'
 
 export type Standing = 'healthy' | 'degraded' | 'refusing'
-
-export interface Cause {
-  level: 'refusing' | 'degraded' | 'notice'
-  /** What is wrong, by name. */
-  what: string
-  /** The next step. */
-  todo: string
-  /** The screen of the next step. */
-  to: { path: string; query?: Readonly<Record<string, string>> } | null
-  since: string | null
-}
 
 /** A worker as `/v1/gateway-workers` lists it. */
 export interface Worker {
@@ -37,6 +28,8 @@ export interface Read {
   budgets: readonly Budget[]
   tokenAlerts: readonly Alert[]
   workers: readonly Worker[]
+  /** MCP servers whose offers wait for approval. */
+  servers: readonly WaitingServer[]
   /** Of the last `recentMinutes`, by verdict, and by reason: of all requests and of those that failed. */
   recent: { verdicts: Series; reasons: Series; errors: Series } | null
 }
@@ -57,7 +50,8 @@ export function causesOf(read: Read, wordsOf: (reason: string) => string, now: n
     ...spikesOf(read.recent, wordsOf),
     ...read.workers.flatMap((worker) => ofWorker(worker, read.workers, now)),
     ...read.findings.map(ofFinding),
-    ...read.firings.map(ofFiring),
+    ...read.servers.map(ofServer),
+    ...alertCauses(read.firings, read.budgets),
     ...read.tokenAlerts.map((alert) => ofToken(alert, now)),
   ].toSorted((left, right) => order.indexOf(left.level) - order.indexOf(right.level))
 }
@@ -157,13 +151,20 @@ function ofWorker(worker: Worker, all: readonly Worker[], now: number): Cause[] 
 
 const ofFinding = ({ what, todo, since }: FoundByDoctor): Cause => ({ level: 'degraded', what, todo, to: null, since })
 
-const ofFiring = ({ alert, about, severity, fired_at }: Firing): Cause => ({
-  level: severity === 'info' ? 'notice' : 'degraded',
-  what: `${alert ?? 'A deleted alert'}: ${about}`,
-  todo: 'Open the alert',
-  to: { path: '/alerts', query: { state: 'open' } },
-  since: fired_at,
-})
+/** A tool that changed is withheld from callers until somebody has compared its definitions. */
+function ofServer({ id, name, changed, added, names, since }: WaitingServer): Cause {
+  const count = changed + added
+  const listed = `${names.join(', ')}${count > names.length ? ` and ${number(count - names.length)} more` : ''}`
+  const what =
+    changed > 0
+      ? `The MCP server ${name} has changed what it offers, and callers are not shown it: ${listed}`
+      : `The MCP server ${name} has added ${countNoun(added, 'offer')}, which callers are not shown: ${listed}`
+  return {
+    ...{ level: changed > 0 ? 'degraded' : 'notice', what, since },
+    todo: 'Compare and approve',
+    to: { path: '/catalog', query: { kind: 'mcp-servers', held: id } },
+  }
+}
 
 function ofToken({ condition, token_id, name, at }: Alert, now: number): Cause {
   const isAhead = at !== null && Date.parse(at) > now

@@ -3,14 +3,16 @@ import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import { api, type Budget, type Firing } from '../../api/routes.ts'
 import { countNoun, number } from '../../formats.ts'
+import { waitingServers } from '../../parts/frame/waiting.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
+import { reasonWords } from '../../reason-words.ts'
 import { hasPermission } from '../../session.ts'
 import { spentOf } from '../budgets/budget-use.tsx'
-import { reasonWords } from '../traffic/exchange/exchange-story.ts'
-import { type Cause, causesOf, type Read, recentMinutes, type Standing, standingOf, type Worker } from './standing.ts'
+import type { Cause } from './cause.ts'
+import { causesOf, type Read, recentMinutes, type Standing, standingOf, type Worker } from './standing.ts'
 
 const shownAtMost = 8
 
@@ -73,11 +75,14 @@ async function readWorkers(signal: AbortSignal): Promise<Worker[]> {
 }
 
 async function readRecent(signal: AbortSignal): Promise<Read['recent']> {
-  const since = `${recentMinutes}m`
+  // Sums of the same instants, so that they agree.
+  const now = Date.now()
+  const since = new Date(now - recentMinutes * 60_000).toISOString()
+  const until = new Date(now).toISOString()
   const [verdicts, reasons, errors] = await Promise.all([
-    api('GET /v1/events/series', { query: { since, by: 'verdict' }, signal }),
-    api('GET /v1/events/series', { query: { since, by: 'reason' }, signal }),
-    api('GET /v1/events/series', { query: { since, by: 'reason', verdict: 'error' }, signal }),
+    api('GET /v1/events/series', { query: { since, until, by: 'verdict' }, signal }),
+    api('GET /v1/events/series', { query: { since, until, by: 'reason' }, signal }),
+    api('GET /v1/events/series', { query: { since, until, by: 'reason', verdict: 'error' }, signal }),
   ])
   return { verdicts, reasons, errors }
 }
@@ -105,6 +110,7 @@ export function Status() {
       firings: read.firings.value ?? [],
       budgets: read.budgets.value ?? [],
       workers: read.workers.value ?? [],
+      servers: waitingServers.value ?? [],
       tokenAlerts: read.tokenAlerts.value ?? [],
       recent: read.recent.value ?? null,
     },

@@ -4,7 +4,7 @@ import type { Series } from '../../api/routes.ts'
 import { money, number, shortId } from '../../formats.ts'
 import { type Loaded, Show } from '../../parts/loaded.tsx'
 import { Table } from '../../parts/table.tsx'
-import { reasonWords } from '../traffic/exchange/exchange-story.ts'
+import { reasonTitle } from '../../reason-words.ts'
 import { otherName } from '../traffic/spend-lines.ts'
 
 const shownAtMost = 5
@@ -60,7 +60,7 @@ export const Reasons = ({ of }: { of: Loaded<Series> }) => (
           keyOf={({ key }) => key ?? ''}
           linkOf={({ key }) => href('/traffic', { reason_code: key })}
           columns={[
-            { title: 'Because', cell: ({ key }) => reasonWords(key ?? '') },
+            { title: 'Because', cell: ({ key }) => reasonTitle(key ?? '') },
             { title: 'Code', from: 'wide', cell: ({ key }) => <code>{key}</code> },
             { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
           ]}

@@ -1,14 +1,16 @@
 /** The columns of the list of requests and of the list of all events. Which are shown, in which order, is in the address. */
 import { queryValue } from '../../address.ts'
 import type { Event } from '../../api/routes.ts'
-import { clockTime, dateAndTime, humanize, milliseconds, money, number } from '../../formats.ts'
+import { eventWords } from '../../event-words.ts'
+import { clockTime, dateAndTime, milliseconds, money, number } from '../../formats.ts'
 import type { Column } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
+import { knownReason, reasonTitle } from '../../reason-words.ts'
 import { RecordName } from '../record-name.tsx'
 import { teamName, useTeams } from '../team-names.ts'
 import { detail, numberDetail, policyResults } from './exchange/event-details.ts'
-import { eventTitle, gatewayReasons } from './exchange/exchange-story.ts'
+import { eventTitle } from './exchange/exchange-story.ts'
 
 const TeamOf = ({ id }: { id: string | null | undefined }) => (
   <span class="name">{userText(teamName(useTeams(), id))}</span>
@@ -91,7 +93,7 @@ export const exportedColumns = (): string =>
 
 export const eventColumns = (seconds: number): Column<Event>[] => [
   timeColumn(seconds),
-  { title: 'Event', cell: ({ event_type }) => humanize(event_type) },
+  { title: 'Event', cell: ({ event_type }) => eventWords(event_type) },
   columns.verdict,
   { title: 'About', from: 'wide', cell: eventTitle },
   columns.reason,
@@ -109,14 +111,12 @@ const EventTime = ({ at, withDate }: { at: string; withDate: boolean }) => (
   </time>
 )
 
-/** In words, with the code that logs and answers have. Codes that a policy made have no words. */
+/** In words, with the code that logs and answers have. */
 function Reason({ code }: { code: string }) {
   if (code === 'ok') return <span class="quiet">–</span>
-  const words = gatewayReasons[code]
   return (
     <>
-      {words !== undefined && `${words.charAt(0).toUpperCase()}${words.slice(1)} `}
-      <code class={words === undefined ? '' : 'quiet'}>{userText(code)}</code>
+      {userText(reasonTitle(code))} {knownReason(code) !== undefined && <code class="quiet">{code}</code>}
     </>
   )
 }

@@ -1,7 +1,8 @@
 /** One exchange, its whole story in order; or one event that belongs to none. */
 import { useState } from 'preact/hooks'
 import type { Event, PolicyRecord } from '../../../api/routes.ts'
-import { fullTime, humanize } from '../../../formats.ts'
+import { eventWords } from '../../../event-words.ts'
+import { fullTime } from '../../../formats.ts'
 import { PageHeader } from '../../../parts/frame/frame.tsx'
 import { Icon } from '../../../parts/icon.tsx'
 import { Show, useLoaded } from '../../../parts/loaded.tsx'
@@ -127,7 +128,7 @@ function RawEvent({ event, open }: { event: Event; open: boolean }) {
   return (
     <details open={open}>
       <summary>
-        {humanize(event.event_type)} <span class="quiet small">{fullTime(event.timestamp)}</span>
+        {eventWords(event.event_type)} <span class="quiet small">{fullTime(event.timestamp)}</span>
       </summary>
       <div class="command">
         <pre>{showInvisible(text)}</pre>

@@ -7,11 +7,11 @@ import { isObject } from '../../../json-object.ts'
 import { Facts, Id } from '../../../parts/small.tsx'
 import { userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
+import { reasonTitle } from '../../../reason-words.ts'
 import { dimensionTitle, valueFilter } from '../../dimensions.ts'
 import { Cost } from './cost.tsx'
 import { detail, numberDetail, type PolicyResult } from './event-details.ts'
 import { useNames } from './exchange-names.ts'
-import { gatewayReasons } from './exchange-story.ts'
 import { type Step, timelineOf } from './timeline.ts'
 
 export type NameOf = (policyId: string) => string | null
@@ -79,7 +79,7 @@ const Attempt = ({ step, attempt, number: count }: { step: Step; attempt: Event;
       </Line>
       {attempt.reason_code !== 'ok' && (
         <span>
-          {gatewayReasons[attempt.reason_code]} <code>{attempt.reason_code}</code>
+          {reasonTitle(attempt.reason_code)} <code>{attempt.reason_code}</code>
         </span>
       )}
     </>
