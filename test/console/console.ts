@@ -124,6 +124,25 @@ export async function openConsole({
 export const allThere = (page: Page): Promise<unknown> =>
   until('all of the page is there', async () => (await page.locator('.skeleton').count()) === 0)
 
+/** The text of what has the focus. */
+export const focused = (page: Page): Promise<unknown> => page.evaluate('document.activeElement?.textContent?.trim()')
+
+/** Moves the focus to what has this name, by Tab alone. */
+export async function tabTo(
+  page: Page,
+  role: 'button' | 'link' | 'textbox' | 'combobox',
+  name: string | RegExp,
+  key: 'Tab' | 'Shift+Tab' = 'Tab',
+): Promise<void> {
+  const wanted = page.getByRole(role, { name, exact: true }).first()
+  await wanted.waitFor()
+  for (let step = 0; step < 80; step += 1) {
+    if ((await wanted.and(page.locator(':focus')).count()) > 0) return
+    await page.keyboard.press(key)
+  }
+  throw new Error(`Tab does not reach ${name}`)
+}
+
 const folder = process.env.GATEHOUSE_SCREENSHOTS
 
 /** Whether pictures are kept. */

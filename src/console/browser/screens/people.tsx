@@ -227,7 +227,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
       (page) => page.users,
     ),
   )
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
     () => {
       setUser('')
@@ -238,13 +238,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
   const options = (people.value ?? []).map(({ id, name, email }) => [id, `${name}, ${email}`] as const)
   const onTheirWay = people.value === undefined && people.refusal === null
   return (
-    <form
-      class="card form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        run()
-      }}
-    >
+    <form class="card form" {...form}>
       <SelectField
         label="Add a member"
         value={user}
