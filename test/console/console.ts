@@ -50,7 +50,7 @@ export async function setUpOwner(gatehouse: Gatehouse): Promise<void> {
 }
 
 export interface OpenOptions {
-  gatehouse?: Gatehouse
+  gatehouse?: { baseUrl: string; ready: { console_url: string } }
   /** Null: nobody is signed in. */
   as?: { email: string; password: string } | null
   theme?: 'light' | 'dark'
@@ -182,6 +182,18 @@ export async function seriousInBothThemes(page: Page, name: string, within?: str
 }
 
 const identified = z.looseObject({ id: z.uuid() })
+
+/** The same at the widths of a desk and of a telephone: all four looks of a screen. */
+export async function seriousInEveryLook(page: Page, name: string, within?: string): Promise<string[]> {
+  const before = page.viewportSize()
+  const found: string[] = []
+  for (const [width, height] of [[1440, 900] as const, [390, 844] as const]) {
+    await page.setViewportSize({ width, height })
+    found.push(...(await seriousInBothThemes(page, `${name}-${width}`, within)))
+  }
+  if (before !== null) await page.setViewportSize(before)
+  return found
+}
 
 /** Makes a record over the API, as the administrator. */
 export async function make(path: string, body: object): Promise<z.infer<typeof identified>> {
