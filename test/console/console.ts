@@ -50,7 +50,7 @@ export async function setUpOwner(gatehouse: Gatehouse): Promise<void> {
 }
 
 export interface OpenOptions {
-  gatehouse?: Gatehouse
+  gatehouse?: { baseUrl: string; ready: { console_url: string } }
   /** Null: nobody is signed in. */
   as?: { email: string; password: string } | null
   theme?: 'light' | 'dark'
@@ -124,6 +124,25 @@ export async function openConsole({
 export const allThere = (page: Page): Promise<unknown> =>
   until('all of the page is there', async () => (await page.locator('.skeleton').count()) === 0)
 
+/** The text of what has the focus. */
+export const focused = (page: Page): Promise<unknown> => page.evaluate('document.activeElement?.textContent?.trim()')
+
+/** Moves the focus to what has this name, by Tab alone. */
+export async function tabTo(
+  page: Page,
+  role: 'button' | 'link' | 'textbox' | 'combobox',
+  name: string | RegExp,
+  key: 'Tab' | 'Shift+Tab' = 'Tab',
+): Promise<void> {
+  const wanted = page.getByRole(role, { name, exact: true }).first()
+  await wanted.waitFor()
+  for (let step = 0; step < 80; step += 1) {
+    if ((await wanted.and(page.locator(':focus')).count()) > 0) return
+    await page.keyboard.press(key)
+  }
+  throw new Error(`Tab does not reach ${name}`)
+}
+
 const folder = process.env.GATEHOUSE_SCREENSHOTS
 
 /** Whether pictures are kept. */
@@ -163,6 +182,18 @@ export async function seriousInBothThemes(page: Page, name: string, within?: str
 }
 
 const identified = z.looseObject({ id: z.uuid() })
+
+/** The same at the widths of a desk and of a telephone: all four looks of a screen. */
+export async function seriousInEveryLook(page: Page, name: string, within?: string): Promise<string[]> {
+  const before = page.viewportSize()
+  const found: string[] = []
+  for (const [width, height] of [[1440, 900] as const, [390, 844] as const]) {
+    await page.setViewportSize({ width, height })
+    found.push(...(await seriousInBothThemes(page, `${name}-${width}`, within)))
+  }
+  if (before !== null) await page.setViewportSize(before)
+  return found
+}
 
 /** Makes a record over the API, as the administrator. */
 export async function make(path: string, body: object): Promise<z.infer<typeof identified>> {

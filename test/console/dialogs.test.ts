@@ -1,8 +1,8 @@
-/** Every dialog in both themes: what axe finds in it, and that the keyboard closes it. */
+/** Every dialog in its four looks: what axe finds in it, and that the keyboard closes it. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { api, chat, createToken } from '../support/client.ts'
 import { eventually, until } from '../support/eventually.ts'
-import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, seriousInEveryLook, sharedConsole } from './console.ts'
 import { makeAskingPolicy } from './every-screen.ts'
 
 setDefaultTimeout(60_000)
@@ -36,7 +36,7 @@ async function lookIntoDialogs(path: string) {
     async look(name: string): Promise<void> {
       await page.getByRole('dialog').waitFor()
       await allThere(page)
-      found.push(...(await seriousInBothThemes(page, `dialog-${name}`, 'dialog')))
+      found.push(...(await seriousInEveryLook(page, `dialog-${name}`, 'dialog')))
     },
     async leave(): Promise<void> {
       await page.keyboard.press('Escape')

@@ -202,6 +202,8 @@ test('only fields that offer records wait for these records and say so', async (
   expect([await provider.isDisabled(), await provider.textContent()]).toEqual([true, 'Loading…'])
   expect(await add.isDisabled()).toBe(true)
   await dialog.getByLabel('Upstream model').fill('typed meanwhile')
+  // It asks before the changed form is left.
+  page.on('dialog', (question) => void question.accept())
   await opened.within('/tokens/new')
   await page.getByLabel('Member').check()
   const team = page.getByLabel('Team', { exact: true })

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { z } from 'zod'
-import { allThere, endConsole, openConsole } from './console.ts'
+import { allThere, endConsole, focused, openConsole, tabTo } from './console.ts'
 import { makeScreens, type Screens } from './every-screen.ts'
 
 setDefaultTimeout(120_000)
@@ -58,19 +58,6 @@ test('Tab reaches every control on every screen with a visible focus', async () 
     expect([path, wanted.filter((one) => !reached.includes(one)), unseen]).toEqual([path, [], []])
   }
 })
-
-const focused = (page: Page): Promise<unknown> => page.evaluate('document.activeElement?.textContent?.trim()')
-
-/** Moves the focus to what has this name, by Tab alone. */
-async function tabTo(page: Page, role: 'button' | 'link', name: string): Promise<void> {
-  const wanted = page.getByRole(role, { name, exact: true }).first()
-  await wanted.waitFor()
-  for (let step = 0; step < 80; step += 1) {
-    if ((await wanted.and(page.locator(':focus')).count()) > 0) return
-    await page.keyboard.press('Tab')
-  }
-  throw new Error(`Tab does not reach ${name}`)
-}
 
 /** By screen, what opens a dialog there. */
 const dialogs: readonly (readonly [screen: string, opens: readonly string[]])[] = [

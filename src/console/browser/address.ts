@@ -2,13 +2,19 @@
  * The address bar is the console's memory: which screen, which record, filters, page and time range. What is not in it
  * is gone after a reload, and that is meant for secrets and for forms only.
  */
-import { computed, signal } from '@preact/signals'
+import { batch, computed, signal } from '@preact/signals'
 import { installation } from './installation.ts'
 
 export interface Address {
   /** Below the console's own path: `/tokens`. */
   path: string
   query: URLSearchParams
+}
+
+/** How one came to the screen that is shown: from which path, and whether by going back. Null on the first screen. */
+export interface Arrival {
+  from: string
+  back: boolean
 }
 
 function read(): Address {
@@ -18,6 +24,19 @@ function read(): Address {
 }
 
 export const address = signal<Address>(read())
+
+/** Changes with each change of the path. */
+export const arrival = signal<Arrival | null>(null)
+
+/** Shows what the address bar says. */
+function show(back: boolean): void {
+  const from = address.peek().path
+  shownAddress = new URL(location.href)
+  batch(() => {
+    address.value = read()
+    if (address.value.path !== from) arrival.value = { from, back }
+  })
+}
 
 /** What names the time range that governs every chart and table; it goes along from screen to screen. */
 const rangeNames = ['range', 'since', 'until']
@@ -38,12 +57,17 @@ export function href(path: string, query: Readonly<Record<string, string | null 
   return `${installation.path}${path}${text === '' ? '' : `?${text}`}`
 }
 
-/** Each of them once, though its text may be the same. */
-const warnings = new Set<{ text: string }>()
+interface Warning {
+  text: string
+  /** The form that would be lost; null where the whole screen is meant. */
+  form: Element | null
+}
+
+const warnings = new Set<Warning>()
 
 /** Asks before one leaves the screen, until what it gives is called or somebody has left all the same. */
-export function warnBeforeLeaving(text: string): () => void {
-  const own = { text }
+export function warnBeforeLeaving(text: string, form: Element | null = null): () => void {
+  const own = { text, form }
   const asked = (event: BeforeUnloadEvent): void => event.preventDefault()
   warnings.add(own)
   addEventListener('beforeunload', asked)
@@ -53,24 +77,41 @@ export function warnBeforeLeaving(text: string): () => void {
   }
 }
 
-function mayLeave(pathname: string): boolean {
-  const [first] = warnings
-  if (first === undefined || pathname === shownAddress.pathname) return true
+/** Asks the first of these questions; whoever says yes is not asked the others. */
+function askedToLose(lost: readonly Warning[]): boolean {
+  const [first] = lost
+  if (first === undefined) return true
   const leaves = confirm(first.text)
-  if (leaves) warnings.clear()
+  if (leaves) for (const warning of lost) warnings.delete(warning)
   return leaves
+}
+
+/** Whether a dialog may close: asks where a form in it has changes that are not saved. */
+export const mayClose = (dialog: Element | null): boolean =>
+  askedToLose([...warnings].filter(({ form }) => form !== null && dialog?.contains(form) === true))
+
+/** What an address shows, without the time range, which changes charts and tables and no form. */
+function placeOf({ pathname, searchParams }: URL): string {
+  const query = new URLSearchParams(searchParams)
+  for (const name of rangeNames) query.delete(name)
+  return `${pathname}?${query}`
+}
+
+function mayLeave(to: URL): boolean {
+  const sameScreen = to.pathname === shownAddress.pathname
+  if (placeOf(to) === placeOf(shownAddress)) return true
+  return askedToLose([...warnings].filter(({ form }) => !sameScreen || form !== null))
 }
 
 let shownAddress = new URL(location.href)
 
 /** Goes to an address that `href` made. */
-export function navigate(to: string, { replace = false }: { replace?: boolean } = {}): void {
-  if (!mayLeave(new URL(to, location.href).pathname)) return
+export function navigate(to: string, { replace = false, back = false } = {}): void {
+  if (!mayLeave(new URL(to, location.href))) return
   if (replace) history.replaceState(null, '', to)
   else history.pushState(null, '', to)
   const before = address.peek().path
-  shownAddress = new URL(location.href)
-  address.value = read()
+  show(back)
   if (address.value.path !== before) window.scrollTo(0, 0)
 }
 
@@ -100,13 +141,12 @@ export const path = computed(() => address.value.path)
 /** Makes links within the console change the address without a new page; others stay links. */
 export function followLinks(): void {
   addEventListener('popstate', () => {
-    if (!mayLeave(location.pathname)) {
+    if (!mayLeave(new URL(location.href))) {
       // The browser has gone already: the address goes back to what is shown.
       history.pushState(null, '', shownAddress)
       return
     }
-    shownAddress = new URL(location.href)
-    address.value = read()
+    show(true)
   })
   document.addEventListener('click', (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return
@@ -116,6 +156,6 @@ export function followLinks(): void {
     const within = to.origin === location.origin && `${to.pathname}/`.startsWith(`${installation.path}/`)
     if (!within || (to.hash !== '' && to.pathname === location.pathname)) return
     event.preventDefault()
-    navigate(`${to.pathname}${to.search}`)
+    navigate(`${to.pathname}${to.search}`, { back: link.classList.contains('back') })
   })
 }

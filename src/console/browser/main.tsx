@@ -88,13 +88,13 @@ const NobodyKnows = () => (
 
 function Inside() {
   const found = screenAt(path.value)
-  const title = found?.screen.title ?? 'Not found'
+  const title = found?.screen.title ?? 'Page not found'
   useEffect(() => {
     document.title = `${title} · Gatehouse`
   }, [title])
   if (found === null) {
     return (
-      <Frame screens={screens}>
+      <Frame screens={screens} title={title}>
         <div class="stack">
           <h1>Page not found</h1>
           <p>
@@ -107,7 +107,7 @@ function Inside() {
   const { screen, id } = found
   const allowed = screen.permission === null || hasPermission(screen.permission)
   return (
-    <Frame screens={screens}>
+    <Frame screens={screens} title={title}>
       <div class="stack" key={`${screen.path} ${id}`}>
         {allowed ? (
           screen.show({ id })

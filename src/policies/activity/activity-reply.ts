@@ -5,9 +5,10 @@ const count = z.number().int()
 
 export const activityReply = z.object({
   since: z.iso.datetime(),
-  until: z.iso.datetime(),
+  until: z.iso.datetime().describe('Callers who see the same share one answer for 30 seconds at most'),
   examined: count.describe('How many requests were looked at, the newest first, at most 20 000'),
   complete: z.boolean().describe('False where there are older ones in the window that were not looked at'),
+  exact_since: z.iso.datetime().describe('From when on every request was looked at; since where complete is true'),
   policies: z.array(
     z.object({
       policy_id: z.string(),

@@ -31,10 +31,7 @@ const outcome = (hoursAgo: number, results: readonly Result[], team = 'team-a'):
   })
 
 const read = (visibility: Visibility = { teams: 'every', ownTokens: [] }, policyId: string | null = null) =>
-  readActivity({
-    ...{ ledger: store.ledger, since: now - 24 * hour, until: now + 1, visibility, policyId },
-    signal: new AbortController().signal,
-  })
+  readActivity({ ledger: store.ledger, since: now - 24 * hour, until: now + 1, visibility, policyId })
 
 async function record(): Promise<void> {
   await createRecorder({ ...store, announce: () => undefined, clock, log: silentLog }).append([

@@ -22,7 +22,6 @@ interface Asked {
   visibility: Visibility
   /** Only this policy; null for all. */
   policyId: string | null
-  signal: AbortSignal
 }
 
 export interface PolicyActivity {
@@ -38,15 +37,17 @@ export interface PolicyActivity {
 export interface Activity {
   examined: number
   complete: boolean
+  /** From when on every request was looked at, in milliseconds since the epoch. */
+  exactSince: number
   policies: PolicyActivity[]
 }
 
 const stopping: ReadonlySet<string> = new Set(['block', 'deny', 'escalate', 'rate_limit'])
 const outcome: Event['event_type'] = 'gateway.request.outcome'
 
-export async function readActivity({ ledger, since, until, visibility, policyId, signal }: Asked): Promise<Activity> {
+export async function readActivity({ ledger, since, until, visibility, policyId }: Asked): Promise<Activity> {
   const seen = visibilityFilter(visibility)
-  if (seen === 'nothing') return { examined: 0, complete: true, policies: [] }
+  if (seen === 'nothing') return { examined: 0, complete: true, exactSince: since, policies: [] }
   const byId = new Map<string, PolicyActivity>()
   const { next: ceiling } = await readLogHead(ledger)
   const facets = [
@@ -55,18 +56,22 @@ export async function readActivity({ ledger, since, until, visibility, policyId,
     ...(policyId === null ? [] : [{ facet: 'policy', values: [policyId] } as const]),
   ]
   let examined = 0
+  let oldest = until
   for await (const { event, at } of eventsOf(ledger, {
     ...{ order: 'newest', since, until, ceiling, after: null, facets, ids: [] },
   })) {
     if (event.event_type !== outcome) continue
-    if (examined === mostEvents || signal.aborted) return { examined, complete: false, policies: [...byId.values()] }
+    if (examined === mostEvents) return { examined, complete: false, exactSince: oldest, policies: of(byId, policyId) }
     examined += 1
+    oldest = at
     const part = Math.min(parts - 1, Math.floor(((at - since) / (until - since)) * parts))
     for (const result of objectsOf(event.details?.policy_results)) note(byId, result, part)
   }
-  const policies = [...byId.values()].filter(({ policy_id }) => policyId === null || policy_id === policyId)
-  return { examined, complete: true, policies }
+  return { examined, complete: true, exactSince: since, policies: of(byId, policyId) }
 }
+
+const of = (byId: ReadonlyMap<string, PolicyActivity>, policyId: string | null): PolicyActivity[] =>
+  [...byId.values()].filter(({ policy_id }) => policyId === null || policy_id === policyId)
 
 function note(byId: Map<string, PolicyActivity>, result: Record<string, unknown>, part: number): void {
   const { policy_id: id, verdict, mode, latency_ms: latency } = result

@@ -100,7 +100,9 @@ test('a condition reads the answer, and is refused where there is none yet', () 
 
 const refusals: [string, number][] = [
   ['request.mdl == "x"', 9],
-  ['request.model == 5', 1],
+  ['request.model == 5', 15],
+  ['request.stream && (request.text.size()) > "x"', 41],
+  ['request.stream && request.text.contans("a")', 32],
   ['request.model ==', 17],
   ['request.model', 1],
   ['unknown == 1', 1],

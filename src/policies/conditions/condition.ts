@@ -35,7 +35,7 @@ export type Condition = (context: PolicyContext) => boolean
 
 export const maxWhenLength = 2000
 const limits = { maxAstNodes: 200, maxDepth: 40 }
-const linearMatches = 'matchesLinear'
+export const linearMatches = 'matchesLinear'
 /** To count a text's characters, the library creates a list of them. */
 const linearSize = 'sizeLinear'
 
@@ -126,11 +126,9 @@ const withResponse = once(() =>
  */
 export function compileWhen(expression: string, stages: readonly PolicyStage[]): Condition {
   if (expression.length > maxWhenLength) throw refused(`is longer than ${maxWhenLength} characters`, 0)
-  const environment = stages.includes('pre_request') ? requestOnly() : withResponse()
-  const evaluate = parsed(environment, expression)
-  const macroCount = requireBounded(evaluate.ast)
+  const { evaluate, macroCount } = parseWhen(expression, stages)
   const { valid, type, error } = evaluate.check()
-  if (!valid) throw refused(reasonOf(error), error?.range?.start ?? 0, error)
+  if (!valid) throw refused(reasonOf(error), placeOf(error), error)
   if (type !== 'bool') throw refused(`gives ${type}, not true or false`, 0)
   const lists = Object.entries(longLists).flatMap(([name, sizeOf]) =>
     macroCount > 0 && expression.includes(name) ? [sizeOf] : [],
@@ -144,6 +142,13 @@ export function compileWhen(expression: string, stages: readonly PolicyStage[]):
     for (const sizeOf of lists) if (sizeOf(context) * macroCount > mostElements) throw new WorkBudgetExceeded()
     return condition(context)
   }
+}
+
+/** A condition, or a part of one that gives any value: parsed and bounded in cost. Throws as `compileWhen` does. */
+export function parseWhen(expression: string, stages: readonly PolicyStage[]) {
+  const environment = stages.includes('pre_request') ? requestOnly() : withResponse()
+  const evaluate = parsed(environment, expression)
+  return { evaluate, macroCount: requireBounded(evaluate.ast) }
 }
 
 /** Whether an expression that `compileWhen` accepts uses the answer: without `response` it is not valid. */
@@ -161,7 +166,7 @@ function parsed(environment: Environment, expression: string) {
   try {
     return environment.parse(expression)
   } catch (error) {
-    throw refused(reasonOf(error), rangeStart(error), error)
+    throw refused(reasonOf(error), placeOf(error), error)
   }
 }
 
@@ -176,8 +181,20 @@ const refused = (reason: string, position: number, cause?: unknown): Failure =>
 const reasonOf = (error: unknown): string =>
   `is not valid: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : 'unknown'}`
 
-const rangeStart = (error: unknown): number =>
-  error instanceof Error && 'range' in error && isRange(error.range) ? error.range.start : 0
+/**
+ * Where the reader looks for what is wrong: at the operator between two values, at the name of a function that a value
+ * does not have; else where the library's range begins.
+ */
+function placeOf(error: unknown): number {
+  if (!(error instanceof Error)) return 0
+  const node: unknown = 'node' in error ? error.node : null
+  if (isNode(node) && Array.isArray(node.args)) {
+    const [first, second] = node.args
+    const before = node.op === 'rcall' ? second : isNode(second) && node.op !== '[]' ? first : null
+    if (isNode(before)) return before.end + (/^[\s).]*/.exec(node.input.slice(before.end))?.[0].length ?? 0)
+  }
+  return 'range' in error && isRange(error.range) ? error.range.start : 0
+}
 
 const isRange = (value: unknown): value is { start: number } =>
   typeof value === 'object' && value !== null && 'start' in value && typeof value.start === 'number'
@@ -213,10 +230,13 @@ interface Node {
   op: string
   args: unknown
   start: number
+  end: number
+  /** The whole expression. */
+  input: string
 }
 
 const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && 'op' in value && 'args' in value && 'start' in value
+  typeof value === 'object' && value !== null && 'op' in value && 'args' in value && 'input' in value
 
 /**
  * Throws for an expression whose cost is not linear in the request; replaces `matches` with the linear one. Returns the
@@ -287,7 +307,7 @@ function requireLiteralPattern(node: Node, given: unknown): void {
 }
 
 /** Throws `invalid_parameter` as a pattern filter does for the same pattern. */
-function compiledPattern(pattern: string): TextMatcher {
+export function compiledPattern(pattern: string): TextMatcher {
   const known = patterns.get(pattern)
   if (known !== undefined) return known
   const options = { streaming: false, paramOf: () => 'when', stepsKept }

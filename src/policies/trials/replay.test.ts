@@ -107,3 +107,14 @@ test('replays a policy that redacts, and leaves undecided what is taken out befo
   const unknown = await replay(every, undefined, { ...policy, ...personal })
   expect(unknown).toMatchObject({ matched: 1, undecided: 1, unreplayed: { text_not_recorded: 1 }, verdicts: {} })
 })
+
+test('says which parts of a condition held, with their values and their place in the text', async () => {
+  await record([{ ...outcome('recorded'), prompt_redacted: 'open the vault' }])
+  const when = 'request.model == "gpt-4o" && (request.stream || request.text.contains("vault"))'
+  const { results } = await replay(every, undefined, { ...policy, when })
+  expect(results[0]?.condition).toEqual([
+    { part: 'request.model == "gpt-4o"', values: [{ name: 'request.model', value: '"gpt-4o"' }] },
+    { part: 'request.text.contains("vault")', values: [{ name: 'request.text', value: '"open the vault"' }] },
+  ])
+  expect(results[0]?.excerpts).toEqual([{ before: 'open the ', found: 'vault', after: '', label: 'CONDITION' }])
+})

@@ -18,11 +18,12 @@ import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import { type ActivePolicy, compilePolicy, matches } from '../chain.ts'
-import { ModelView, RequestView, TokenView } from '../conditions/context.ts'
+import { ModelView, type PolicyContext, RequestView, TokenView } from '../conditions/context.ts'
+import { compileExplanation } from '../conditions/explain.ts'
 import type { PolicyTools } from '../kinds/kind.ts'
 import { brokenReason, runStage, type StageOutcome, type StageRun } from '../stages/run-stage.ts'
 import type { StoredPolicy } from '../stored-policy.ts'
-import { type Excerpt, excerptsOf } from './excerpts.ts'
+import { type Excerpt, excerptsOf, excerptsOfParts, type HeldCondition, toldParts } from './excerpts.ts'
 
 const outcomeType: Event['event_type'] = 'gateway.request.outcome'
 const mostEvents = 20_000
@@ -55,6 +56,8 @@ interface Replayed {
     reason_code: string
     /** Where it finds something in the recorded text. */
     excerpts: Excerpt[]
+    /** The parts of its condition that held. */
+    condition: HeldCondition[]
   }[]
 }
 
@@ -82,6 +85,8 @@ class Unrecorded extends Error {
 export async function replayPolicy(replay: Replay): Promise<Replayed> {
   const { ledger, since, visibility } = replay
   const active = compilePolicy(replay.policy)
+  const explained = active.condition === null ? null : active.when
+  const explain = explained === null ? null : compileExplanation(explained, replay.policy.stages)
   const found: Replayed = {
     examined: 0,
     matched: 0,
@@ -107,12 +112,19 @@ export async function replayPolicy(replay: Replay): Promise<Replayed> {
     // What stands in the place of records that cannot be read cannot be replayed.
     if (event.event_type !== outcomeType) continue
     if (found.examined >= mostEvents || replay.tools.signal.aborted) return { ...found, complete: false }
-    await replayEvent(replay, active, event, found)
+    await replayEvent(replay, { active, explain }, event, found)
   }
   return found
 }
 
-async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, found: Replayed): Promise<void> {
+interface Asked {
+  active: ActivePolicy
+  /** Null without a condition. */
+  explain: ReturnType<typeof compileExplanation> | null
+}
+
+async function replayEvent(replay: Replay, asked: Asked, event: Event, found: Replayed): Promise<void> {
+  const { active } = asked
   found.examined += 1
   const unreplayed = (why: SkippedReason) => {
     found.unreplayed[why] = (found.unreplayed[why] ?? 0) + 1
@@ -135,8 +147,13 @@ async function replayEvent(replay: Replay, active: ActivePolicy, event: Event, f
     found.verdicts[verdict] = (found.verdicts[verdict] ?? 0) + 1
     if (verdict === 'allow' || found.results.length === mostResults) return
     const { event_id, timestamp, request_id, verdict: recorded_verdict } = event
-    const excerpts = event.prompt_redacted === undefined ? [] : excerptsOf(active, event.prompt_redacted)
-    found.results.push({ event_id, timestamp, request_id, recorded_verdict, verdict, reason_code, excerpts })
+    const held = asked.explain?.(said.context) ?? []
+    const ofRule = event.prompt_redacted === undefined ? [] : excerptsOf(active, event.prompt_redacted)
+    found.results.push({
+      ...{ event_id, timestamp, request_id, recorded_verdict, verdict, reason_code },
+      excerpts: [...ofRule, ...excerptsOfParts(held)],
+      condition: toldParts(held),
+    })
   }
 }
 
@@ -159,12 +176,18 @@ const familyOf: ReadonlyMap<string, ModelFamily> = new Map(
   ]),
 )
 
+interface Said {
+  verdict: Verdict
+  reasonCode: string
+  context: PolicyContext
+}
+
 async function ask(
   { tools, clock }: Replay,
   active: ActivePolicy,
   event: Event,
   recorded: Recorded,
-): Promise<{ verdict: Verdict; reasonCode: string } | SkippedReason | null> {
+): Promise<Said | SkippedReason | null> {
   const { family, model, stream, provider } = recorded
   let unrecorded: SkippedReason | null =
     active.when !== null && asksUnrecorded.test(active.when) ? 'details_not_recorded' : null
@@ -210,7 +233,7 @@ async function ask(
   const [said] = outcome.evaluations
   if (said === undefined) return null
   if (said.decision.reasonCode === brokenReason) return 'broken'
-  return said.decision
+  return { ...said.decision, context }
 }
 
 /** Null where a policy would change what the event does not hold. */

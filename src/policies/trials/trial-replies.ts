@@ -51,6 +51,9 @@ export const replayReply = z.object({
         excerpts: z
           .array(z.object({ before: z.string(), found: z.string(), after: z.string(), label: z.string() }))
           .describe('Where it finds something in the text, where that is recorded (capture_prompt_bytes); at most 5'),
+        condition: z
+          .array(z.object({ part: z.string(), values: z.array(z.object({ name: z.string(), value: z.string() })) }))
+          .describe('The parts of its condition that held, with the values that they asked for, each as JSON'),
       }),
     )
     .describe('What it would not have let pass as it was, at most 100'),

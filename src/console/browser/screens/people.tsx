@@ -221,7 +221,7 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
 function AddMember({ team, added }: { team: string; added(): void }) {
   const [user, setUser] = useState('')
   const people = useLoaded('users', () => recordOptions('/v1/users', 'id'))
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
     () => {
       setUser('')
@@ -230,13 +230,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
     },
   )
   return (
-    <form
-      class="card form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        run()
-      }}
-    >
+    <form class="card form" {...form}>
       <OneOf
         label="Add a member"
         value={user}

@@ -38,15 +38,9 @@ function Add() {
     },
     () => showToast('Signing in by password needs a code from now on. Your other sessions have ended.'),
   )
-  const { run, busy, refusal } = made === null ? begin : confirm
+  const { busy, refusal, form } = made === null ? begin : confirm
   return (
-    <form
-      class="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        run()
-      }}
-    >
+    <form class="form" {...form}>
       {made === null ? (
         <>
           <p>With an authenticator app your password alone is not enough to sign in.</p>
@@ -82,7 +76,7 @@ function Add() {
 function Remove() {
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     async () => {
       await api('POST /v1/auth/second-factor/remove', { body: { current_password: password, code } })
       await lookAgain()
@@ -90,13 +84,7 @@ function Remove() {
     () => showToast('The authenticator app is removed'),
   )
   return (
-    <form
-      class="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        run()
-      }}
-    >
+    <form class="form" {...form}>
       <p>Signing in by password needs a code of your authenticator app.</p>
       <TextField
         label="Your password"

@@ -84,7 +84,7 @@ export function Settings() {
 function Password() {
   const [current, setCurrent] = useState('')
   const [next, setNext] = useState('')
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () => api('POST /v1/auth/password', { body: { current_password: current, new_password: next } }),
     () => {
       setCurrent('')
@@ -95,13 +95,7 @@ function Password() {
   return (
     <section class="card stack">
       <h2>Password</h2>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
+      <form class="form" {...form}>
         <TextField
           label="Current password"
           type="password"

@@ -1,6 +1,7 @@
 /** Dialogs: the browser's own element keeps the focus inside and gives it back; Escape closes, unless it must stay. */
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { mayClose, warnBeforeLeaving } from '../../address.ts'
 import type { Refusal } from '../../api/request.ts'
 import { asRefusal, ErrorNote } from '../loaded.tsx'
 import { comparableText, showInvisible, UserText } from '../user-text.tsx'
@@ -51,31 +52,61 @@ export function useModal(stays: boolean, close: () => void) {
   return {
     element,
     onCancel: (event: Event) => {
-      if (stays) event.preventDefault()
+      if (stays || !mayClose(element.current)) event.preventDefault()
     },
     onClose: () => {
-      if (stays) element.current?.showModal()
+      if (stays || !mayClose(element.current)) element.current?.showModal()
       else close()
     },
   }
 }
 
+const unsaved = 'Your changes in this form are not saved. Leave without saving them?'
+
+/** What a `<form>` takes so that it is sent, and so that nobody leaves it with changes without being asked. */
+interface FormEvents {
+  onInput(event: { currentTarget: Element }): void
+  onSubmit(event: Event): void
+}
+
+interface Action {
+  run(): void
+  clear(): void
+  busy: boolean
+  refusal: Refusal | null
+  form: FormEvents
+}
+
 /** What a form or a dialog does when it is sent: once at a time, with what was refused kept to be shown. */
-export function useAction<Result>(
-  work: () => Promise<Result>,
-  done: (result: Result) => void,
-): { run(): void; clear(): void; busy: boolean; refusal: Refusal | null } {
+export function useAction<Result>(work: () => Promise<Result>, done: (result: Result) => void): Action {
   const [busy, setBusy] = useState(false)
   const running = useRef(false)
   const [refusal, setRefusal] = useState<Refusal | null>(null)
+  /** The changed form, and what ends the question before it is left. */
+  const changed = useRef<{ form: Element; end(): void } | null>(null)
+  const typedMeanwhile = useRef(false)
+  const noteChange = (form: Element) => {
+    typedMeanwhile.current = true
+    changed.current ??= { form, end: warnBeforeLeaving(unsaved, form) }
+  }
+  const forgetChange = () => {
+    changed.current?.end()
+    changed.current = null
+  }
+  useLayoutEffect(() => forgetChange, [])
   const run = async () => {
     // The state comes with the next rendering, the second click of two before it.
     if (running.current) return
     running.current = true
     setBusy(true)
     setRefusal(null)
+    typedMeanwhile.current = false
     try {
-      done(await work())
+      const result = await work()
+      const form = changed.current?.form
+      forgetChange()
+      done(result)
+      if (typedMeanwhile.current && form !== undefined) noteChange(form)
     } catch (error) {
       setRefusal(asRefusal(error))
     } finally {
@@ -83,7 +114,19 @@ export function useAction<Result>(
       setBusy(false)
     }
   }
-  return { run: () => void run(), clear: () => setRefusal(null), busy, refusal }
+  return {
+    run: () => void run(),
+    clear: () => setRefusal(null),
+    busy,
+    refusal,
+    form: {
+      onInput: ({ currentTarget }) => noteChange(currentTarget),
+      onSubmit: (event) => {
+        event.preventDefault()
+        void run()
+      },
+    },
+  }
 }
 
 interface ConfirmProps {

@@ -9,6 +9,7 @@ import { caller, hasPermission } from '../../session.ts'
 import { RangePicker } from '../forms/range-picker.tsx'
 import { Icon } from '../icon.tsx'
 import { userText } from '../user-text.tsx'
+import { Announced } from './arrival.tsx'
 import { KeyList, type Keys, useKeys } from './keys.tsx'
 import { Toasts } from './toast.tsx'
 import { WaitingOffers, WaitingRequests } from './waiting.tsx'
@@ -31,7 +32,14 @@ export const Brand = () => (
   </div>
 )
 
-export function Frame({ screens, children }: { screens: readonly Screen[]; children: ComponentChildren }) {
+interface FrameProps {
+  screens: readonly Screen[]
+  /** Of the screen that is shown. */
+  title: string
+  children: ComponentChildren
+}
+
+export function Frame({ screens, title, children }: FrameProps) {
   const inMenu = screens.filter((screen) => screen.menu !== undefined)
   const search = useRef<HTMLInputElement>(null)
   const menu = useRef<HTMLButtonElement>(null)
@@ -65,6 +73,8 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
   )
   return (
     <div class={`frame ${menuOpen.value ? 'open' : ''}`}>
+      <SkipTo to="main" what="content" />
+      <SkipTo to="main section.table" what="list" />
       <nav aria-label="Screens">
         <a class="brand" href={href('/')}>
           <Mark />
@@ -111,12 +121,22 @@ export function Frame({ screens, children }: { screens: readonly Screen[]; child
           <span>{caller.value?.user?.name}</span>
         </a>
       </header>
-      <main id="content">{children}</main>
+      <main id="content" tabIndex={-1}>
+        {children}
+      </main>
+      <Announced title={title} />
       <KeyList />
       <Toasts />
     </div>
   )
 }
+
+/** Seen while it has the focus, and there while the page has what it leads to (WCAG 2.4.1). */
+const SkipTo = ({ to, what }: { to: string; what: 'content' | 'list' }) => (
+  <button type="button" class={`skip to-${what}`} onClick={() => document.querySelector<HTMLElement>(to)?.focus()}>
+    Skip to the {what}
+  </button>
+)
 
 const switchTheme = (): void => applyTheme(isDark() ? 'light' : 'dark')
 

@@ -257,11 +257,11 @@ function RecordForm({ kind, record, schema, choices, typed, whole, rest, close, 
   const [value, setValue] = useState<JsonObject>(before)
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version)
-  const form = useRef<HTMLFormElement>(null)
+  const element = useRef<HTMLFormElement>(null)
   // Where the dialog was there before its form, it holds the focus. Any later than with the form, it is taken from who
   // types.
-  useLayoutEffect(() => form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
-  const { run, busy, refusal, clear } = useAction(
+  useLayoutEffect(() => element.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
+  const { run, busy, refusal, clear, form } = useAction(
     () =>
       record === null
         ? request('POST', kind.path, { body: value })
@@ -275,14 +275,7 @@ function RecordForm({ kind, record, schema, choices, typed, whole, rest, close, 
     },
   )
   return (
-    <form
-      class="form"
-      ref={form}
-      onSubmit={(event) => {
-        event.preventDefault()
-        run()
-      }}
-    >
+    <form class="form" ref={element} {...form}>
       <SchemaFields
         schema={schema}
         without={kind.fixed ?? []}

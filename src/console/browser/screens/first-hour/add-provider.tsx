@@ -41,7 +41,7 @@ function KeyForm({ presets, made }: { presets: readonly Preset[]; made(provider:
   const [key, setKey] = useState('')
   const [address, setAddress] = useState('')
   const preset = presets.find((one) => one.name === name)
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () =>
       request<{ id: string }>('POST', '/v1/catalog/providers', {
         body: {
@@ -53,13 +53,7 @@ function KeyForm({ presets, made }: { presets: readonly Preset[]; made(provider:
     made,
   )
   return (
-    <form
-      class="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        run()
-      }}
-    >
+    <form class="form" {...form}>
       <div class="pair">
         <SelectField
           label="Service"

@@ -1,15 +1,17 @@
 /** What policies did in the time range: counts, and over the time; from the events, which are read up to a bound. */
 import { href } from '../../address.ts'
 import { api, type PolicyActivity } from '../../api/routes.ts'
-import { humanize, milliseconds, number } from '../../formats.ts'
+import { clockTime, fullTime, humanize, milliseconds, number } from '../../formats.ts'
 import { type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts } from '../../parts/small.tsx'
 import { hasPermission } from '../../session.ts'
 import { timeRange } from '../../time-range.ts'
 
 interface Activity {
+  until: string
   examined: number
   complete: boolean
+  exact_since: string
   byId: ReadonlyMap<string, PolicyActivity>
 }
 
@@ -51,18 +53,21 @@ export function Bars({ activity, wide = false }: { activity: PolicyActivity; wid
   )
 }
 
-export const partOnly = (examined: number): string =>
-  `Of the newest ${number(examined)} requests only: the time range holds more.`
+/** When the counts were made, and from when on they are exact. */
+export function countedWords({ until, complete, examined, exact_since: since }: Activity): string {
+  const older = `They are exact since ${fullTime(since)}: older requests than the newest ${number(examined)} are not counted.`
+  return `Counts as of ${clockTime(until)}.${complete ? '' : ` ${older}`}`
+}
 
 /** One policy's, with a way to the requests behind it. */
 export function ActivityCard({ policyId, name }: { policyId: string; name: string }) {
-  const found = usePolicyActivity(policyId)
+  const loaded = usePolicyActivity(policyId)
   return (
     <section class="card stack" aria-label="Activity">
       <h2>Activity</h2>
-      <Show of={found} rows={3}>
-        {({ examined, complete, byId }) => {
-          const activity = byId.get(policyId)
+      <Show of={loaded} rows={3}>
+        {(found) => {
+          const activity = found.byId.get(policyId)
           if (activity === undefined) return <p class="quiet">It applied to no request in this time range.</p>
           return (
             <>
@@ -84,7 +89,7 @@ export function ActivityCard({ policyId, name }: { policyId: string; name: strin
                   ['Time each', milliseconds(activity.mean_ms)],
                 ]}
               />
-              {!complete && <p class="small quiet">{partOnly(examined)}</p>}
+              <p class="small quiet">{countedWords(found)}</p>
               {hasPermission('events:read') && <a href={href('/traffic', { policy: name })}>See the requests</a>}
             </>
           )

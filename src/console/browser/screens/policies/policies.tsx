@@ -16,7 +16,7 @@ import { Empty } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
-import { Bars, foundIn, partOnly, usePolicyActivity } from './activity.tsx'
+import { Bars, countedWords, foundIn, usePolicyActivity } from './activity.tsx'
 
 /** Every policy, in the order of the chain. */
 export const readChain = (signal?: AbortSignal): Promise<PolicyRecord[]> =>
@@ -88,7 +88,7 @@ export function Policies() {
         )}
       </div>
       {activity.refusal !== null && <ErrorNote refusal={activity.refusal} retry={activity.reload} />}
-      {activity.value?.complete === false && <p class="small quiet">{partOnly(activity.value.examined)}</p>}
+      {activity.value !== undefined && <p class="small quiet">{countedWords(activity.value)}</p>}
       {hasPermission('policies:write') && !movable && shown !== undefined && (
         <p class="small quiet">Clear the filters to change the order.</p>
       )}

@@ -137,7 +137,7 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
   const version = useRef(record?.version ?? 0)
   const sent = useRef(body)
   const [taken, setTaken] = useState(0)
-  const { run, busy, refusal } = useAction(
+  const { run, busy, refusal, form } = useAction(
     () => {
       sent.current = body
       if (record === null) return api('POST /v1/policies', { body })
@@ -166,14 +166,7 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
   const chosen = Array.isArray(body.stages) ? body.stages.map(String) : []
   return (
     <div class="sides">
-      <form
-        key={taken}
-        class="card form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
+      <form key={taken} class="card form" {...form}>
         <p class="quiet">
           <strong>{humanize(kind)}.</strong> {schema.description}
         </p>

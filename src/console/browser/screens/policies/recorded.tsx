@@ -66,6 +66,9 @@ const Replayed = ({ replay }: { replay: Replay }) => (
         { title: 'Was', cell: ({ recorded_verdict }) => <VerdictBadge verdict={recorded_verdict} /> },
         { title: 'Would be', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
         { title: 'Found in the text', cell: ({ excerpts }) => <Excerpts of={excerpts} /> },
+        ...(replay.results.some(({ condition }) => condition.length > 0)
+          ? [{ title: 'Because', cell: (result: Result) => <Because of={result.condition} /> }]
+          : []),
       ]}
       empty={
         <p class="quiet">
@@ -78,7 +81,29 @@ const Replayed = ({ replay }: { replay: Replay }) => (
   </>
 )
 
-const Excerpts = ({ of }: { of: Replay['results'][number]['excerpts'] }) =>
+type Result = Replay['results'][number]
+
+/** The parts of the condition that held, in words. */
+const Because = ({ of }: { of: Result['condition'] }) => (
+  <ul class="stack close small">
+    {of.map(({ part, values }) => (
+      <li key={part} class="wrap">
+        <code>{part}</code> is true
+        {values.map(({ name, value }) => (
+          <span key={name}>
+            {value === 'true' ? null : (
+              <>
+                : <code>{name}</code> is {showInvisible(value)}
+              </>
+            )}
+          </span>
+        ))}
+      </li>
+    ))}
+  </ul>
+)
+
+const Excerpts = ({ of }: { of: Result['excerpts'] }) =>
   of.length === 0 ? (
     <span class="quiet">–</span>
   ) : (

@@ -126,7 +126,7 @@ function useCaret(area: { current: HTMLTextAreaElement | null }): (at: number) =
 function Place({ fault, text, goTo }: { fault: string; text: string; goTo(at: number): void }) {
   const place = placeOf(fault, text)
   if (place === null) return null
-  const wrong = /^[\w.]+|^./s.exec(text.slice(place.at))?.[0] ?? ' '
+  const wrong = /^[\w.]+|^[=!<>&|+*/%-]+|^./s.exec(text.slice(place.at))?.[0] ?? ' '
   return (
     <span class="row">
       <code>

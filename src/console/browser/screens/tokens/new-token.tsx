@@ -114,7 +114,7 @@ export function NewToken() {
   const [fields, setFields] = useState<Fields>(empty)
   const [lists, setLists] = useState<Lists>(noLists)
   const [made, setMade] = useState<(MadeToken & { name: string }) | null>(null)
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () =>
       askForSecret(() =>
         api('POST /v1/tokens', {
@@ -142,13 +142,7 @@ export function NewToken() {
   return (
     <>
       <PageHeader title="New token" back={['/tokens', 'Tokens']} />
-      <form
-        class="card form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
+      <form class="card form" {...form}>
         <RadioField<ChosenRole>
           label="Role"
           hint={role === '' ? 'Choose a role first.' : 'The permissions of the token.'}

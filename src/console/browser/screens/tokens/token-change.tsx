@@ -13,7 +13,7 @@ export function ChangeDialog({ token, close }: { token: TokenRecord; close(): vo
   const [fields, setFields] = useNarrowing()
   const [reached, setReached] = useState<Propagation | null>(null)
   const narrower = narrowingBody(fields)
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () =>
       api('PATCH /v1/tokens/{id}', {
         params: { id: token.id },
@@ -35,13 +35,7 @@ export function ChangeDialog({ token, close }: { token: TokenRecord; close(): vo
   }
   return (
     <Dialog title={`Change ${token.name}`} stays={busy} close={close}>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
+      <form class="form" {...form}>
         <p>A token may be renamed and given less, never more. Leave a field empty to leave its limit as it is.</p>
         <TextField label="Name" value={name} set={setName} required fault={faultOf(refusal, 'name')} />
         <NarrowingFields token={token} holder="The token" fields={fields} set={setFields} refusal={refusal} />

@@ -14,7 +14,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
   const [fields, setFields] = useNarrowing()
   const [reason, setReason] = useState('')
   const [made, setMade] = useState<NewToken | null>(null)
-  const { run, busy, refusal } = useAction(
+  const { busy, refusal, form } = useAction(
     () =>
       askForSecret(() =>
         api('POST /v1/tokens/{id}/clone', {
@@ -34,13 +34,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
   }
   return (
     <Dialog title={`Clone ${token.name}`} stays={busy} close={close}>
-      <form
-        class="form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          run()
-        }}
-      >
+      <form class="form" {...form}>
         <p>
           A clone has the same limits or lower ones, and its use also counts for its source. Leave a field empty to
           inherit the limit of the source.
