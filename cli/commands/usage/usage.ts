@@ -1,7 +1,7 @@
 /** `usage report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
-import { fromNano } from '../../../src/lib/money.ts'
+import { decimalOf } from '../../../src/lib/money.ts'
 import { readAccountName } from '../../../src/usage/account-name.ts'
 import {
   connect,
@@ -71,13 +71,7 @@ function unitOf(account: string): Unit {
   return kind === 'money' || kind === 'budget' ? 'USD' : 'requests'
 }
 
-/** All nine places of dollars that it needs, never an exponent. */
-const amountIn = (unit: Unit, amount: number): string =>
-  unit === 'USD'
-    ? fromNano(amount)
-        .toFixed(9)
-        .replace(/\.?0+$/, '')
-    : String(amount)
+const amountIn = (unit: Unit, amount: number): string => (unit === 'USD' ? decimalOf(amount) : String(amount))
 
 const rates = {
   path: '/v1/usage/rates',
