@@ -1,4 +1,4 @@
-/** `usage report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
+/** `usage costs|report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { decimalOf } from '../../../src/lib/money.ts'
@@ -22,6 +22,7 @@ export const usage = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Show how much of each limit is used, and free what lost gateways hold' },
     subCommands: {
+      costs: async () => (await import('./costs.ts')).costs(terminal),
       report: async () => (await import('./report.ts')).report(terminal),
       accounts: async () => accounts(terminal),
       rates: async () => listOf(rates, terminal),
