@@ -141,6 +141,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'dimension update': ['customer --required'],
   'access-policy create': ['--name small --model "gpt-4o-mini*" --requests-per-minute 30'],
   'access-policy update': ['small --requests-per-minute 60', 'small --clear models'],
+  'usage costs': ['--month 2026-11 --by team,dimension:customer', '--month 2026-11 --format focus'],
   'usage report': ['--month 2026-11 --by team,model', '--since 7d --by token,tag:project --format csv'],
   'usage accounts': ['', '--prefix budget/'],
   'usage rates': [''],

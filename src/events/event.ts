@@ -113,6 +113,24 @@ export function valueOfDimension({ event_attribution: { dimensions } }: Event, n
   return dimensions !== undefined && Object.hasOwn(dimensions, name) ? (dimensions[name] ?? null) : null
 }
 
+/**
+ * The model that sums count an event under; null without one. Of a call to an MCP server that cost something it is the
+ * tool. Without a provider the model's name is the caller's own text.
+ */
+export function reportedModel({ details, event_cost_attribution: cost }: Event): string | null {
+  if (typeof details?.model === 'string' && details.provider !== null) return details.model
+  return cost !== undefined && typeof details?.server === 'string' && typeof details.tool === 'string'
+    ? details.tool
+    : null
+}
+
+/** The provider that sums count an event under: `mcp:NAME` is an MCP server whose call cost something. */
+export function reportedProvider({ details, event_cost_attribution: cost }: Event): string | null {
+  if (typeof details?.provider === 'string') return details.provider
+  if (cost === undefined) return null
+  return typeof details?.server === 'string' ? `mcp:${details.server}` : cost.provider || null
+}
+
 /** Milliseconds that a request or a call of a provider took; a decision's `latency_ms` is that of its policy. */
 export const latencyOf = ({ event_type: type, details }: Event): unknown =>
   type === 'decision' ? undefined : details?.latency_ms

@@ -80,6 +80,15 @@ test('sums spend up by a dimension, on the page of spend and in the month, and l
   await opened.to('/reports?by=dimension:customer')
   const costs = page.locator('section[aria-label="Costs by customer"] tbody')
   await costs.getByText('acme').waitFor()
+  await page.getByText('The forecast is what was spent').waitFor()
+  await page.getByLabel('And by').selectOption({ label: 'Model' })
+  await page.locator('section[aria-label="Costs by customer and model"] tbody').getByText('acme').first().waitFor()
+  expect(await page.getByRole('link', { name: 'FOCUS' }).getAttribute('href')).toMatch(
+    /^\/v1\/usage\/costs\/export\?month=\d{4}-\d{2}&format=focus$/,
+  )
+  await allThere(page)
+  await opened.to('/reports?by=dimension:nope')
+  await page.getByText('There is no dimension of attribution "nope": declared are dimension:customer').waitFor()
 })
 
 test('offers the values of a dimension for the filter of traffic, and shows them in the story of a request', async () => {

@@ -1,7 +1,7 @@
-/** `usage report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
+/** `usage costs|report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
-import { fromNano } from '../../../src/lib/money.ts'
+import { decimalOf } from '../../../src/lib/money.ts'
 import { readAccountName } from '../../../src/usage/account-name.ts'
 import {
   connect,
@@ -22,6 +22,7 @@ export const usage = (terminal: Terminal) =>
   defineCommand({
     meta: { description: 'Show how much of each limit is used, and free what lost gateways hold' },
     subCommands: {
+      costs: async () => (await import('./costs.ts')).costs(terminal),
       report: async () => (await import('./report.ts')).report(terminal),
       accounts: async () => accounts(terminal),
       rates: async () => listOf(rates, terminal),
@@ -71,13 +72,7 @@ function unitOf(account: string): Unit {
   return kind === 'money' || kind === 'budget' ? 'USD' : 'requests'
 }
 
-/** All nine places of dollars that it needs, never an exponent. */
-const amountIn = (unit: Unit, amount: number): string =>
-  unit === 'USD'
-    ? fromNano(amount)
-        .toFixed(9)
-        .replace(/\.?0+$/, '')
-    : String(amount)
+const amountIn = (unit: Unit, amount: number): string => (unit === 'USD' ? decimalOf(amount) : String(amount))
 
 const rates = {
   path: '/v1/usage/rates',

@@ -8,7 +8,7 @@
 import { Failure } from '../../failure.ts'
 import { fromNano, toNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { answeredVerdicts, type Event, latencyOf, valueOfDimension } from '../event.ts'
+import { answeredVerdicts, type Event, latencyOf, reportedModel, reportedProvider, valueOfDimension } from '../event.ts'
 import { readPages } from '../export/export.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
@@ -23,9 +23,8 @@ const dimensions = {
   user: (event) => event.event_attribution.user_id,
   gateway: (event) => event.event_attribution.gateway_id,
   client: (event) => event.event_attribution.client ?? null,
-  // Without a provider the model's name is the caller's own text.
-  model: ({ details }) => (typeof details?.model === 'string' && details.provider !== null ? details.model : null),
-  provider: ({ details }) => (typeof details?.provider === 'string' ? details.provider : null),
+  model: reportedModel,
+  provider: reportedProvider,
   verdict: (event) => event.verdict,
   day: (event) => event.timestamp.slice(0, 10),
   tag: ({ metadata = {} }) =>
@@ -46,7 +45,7 @@ export function readDimensions(text: string): ReadonlyMap<string, Dimension> | n
 }
 
 function dimensionOf(name: string): Dimension | null {
-  const declared = /^dimension:([a-z][a-z0-9_]{0,31})$/.exec(name)?.[1]
+  const declared = /^dimension:(.{1,200})$/.exec(name)?.[1]
   if (declared !== undefined) return (event) => valueOfDimension(event, declared)
   const tag = /^tag:([^,]{1,200})$/.exec(name)?.[1]
   if (tag !== undefined) return ({ metadata = {} }) => (Object.hasOwn(metadata, tag) ? (metadata[tag] ?? null) : null)

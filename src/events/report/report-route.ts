@@ -8,6 +8,7 @@ import type { Database } from '../../store/open.ts'
 import type { EventConditions, EventFilters } from '../query/filters.ts'
 import { eventFilters } from '../query/filters.ts'
 import { sinceSchema } from '../query/since.ts'
+import { requireDeclared } from './declared-dimensions.ts'
 import { namesOf } from './names-of.ts'
 import { dimensionNames, readDimensions, readReport } from './read-report.ts'
 
@@ -38,7 +39,7 @@ const byDimension = z.record(z.string(), z.string().nullable())
 const { event_type: _, ...filters } = eventFilters
 
 export const reportRoute = (
-  { ledger, clock }: { ledger: Database; clock: Clock },
+  { state, ledger, clock }: { state: Database; ledger: Database; clock: Clock },
   window: (
     principal: Principal,
     filters: EventFilters & { since: string },
@@ -47,6 +48,7 @@ export const reportRoute = (
   new Elysia({ name: 'usage-report' }).use(conventions).get(
     '/v1/usage/report',
     async ({ principal, query: { by, ...query }, request: { signal } }) => {
+      await requireDeclared(state, by.keys())
       const { since, conditions } = await window(principal, query)
       const until = query.until === undefined ? clock.now() + 1 : Date.parse(query.until)
       const { rows, totals } = await readReport(ledger, by, { since, until, conditions, signal })

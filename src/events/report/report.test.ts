@@ -9,6 +9,7 @@ import { createRecorder } from '../change.ts'
 import { type Event, noAttribution } from '../event.ts'
 import { eventRoutes } from '../routes.ts'
 import {
+  declareDimensions,
   emptyTestDatabases,
   openTestDatabases,
   type TestDatabases,
@@ -36,6 +37,7 @@ afterAll(() => databases.remove())
 beforeEach(async () => {
   principal = testOwner
   await emptyTestDatabases(databases)
+  await declareDimensions(databases.state, 'customer')
 })
 
 interface Used {
@@ -148,9 +150,21 @@ test('groups by the values of a dimension of attribution', async () => {
     ['globex', 1],
     [null, 1],
   ])
-  expect(await groups('dimension:constructor')).toEqual([[null, 4]])
+  const unknown = await report(`${november}&by=team,dimension:constructor`)
+  expect([unknown.status, unknown.body.error.param]).toEqual([422, 'by'])
+  expect(unknown.body.error.message).toContain('declared are dimension:customer')
   expect((await report(`${november}&by=day&dimension=customer%3Dacme`)).body.totals.requests).toBe(2)
   expect((await report(`${november}&by=day&dimension=customer`)).status).toBe(422)
+})
+
+test('names an MCP server and the tool whose call cost something', async () => {
+  const call = used({ nano: 5 })
+  const cost = call.event_cost_attribution
+  if (cost === undefined) throw new Error('A call has a cost')
+  const details = { model: 'shop__buy', tool: 'shop__buy', server: 'shop', provider: null }
+  await record([{ ...call, details, event_cost_attribution: { ...cost, provider: 'shop', model: '' } }])
+  const [row] = (await report(`${november}&by=provider,model`)).body.rows
+  expect(row.group).toEqual({ provider: 'mcp:shop', model: 'shop__buy' })
 })
 
 test('adds what a batch used and does not count it as a request', async () => {

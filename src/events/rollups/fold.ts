@@ -4,7 +4,7 @@
  * one does each.
  *
  * Callers can invent models, reasons and values of dimensions, so a bucket holds `keysAtMost` of them (plus those of one run). The rest is
- * added to `other`.
+ * added to `other`: `restKey` of the key.
  */
 
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
@@ -15,17 +15,18 @@ import { brokenConstraint } from '../log/append.ts'
 import type { LatencySketch } from './latency-sketch.ts'
 import {
   everyTeam,
+  keysAtMost,
   noTeam,
-  otherKey,
   type RollupKind,
+  restKey,
   rollupShapes,
   rowsFor,
   type Step,
   stepMilliseconds,
+  valuesSeparator,
 } from './rollup.ts'
 import { addCounts, type Counts, noCounts, type Tally } from './tally.ts'
 
-export const keysAtMost = 500
 const arrivalsAtOnce = 40
 /** Tallies with different keys, which determine how many rows of the sums one transaction changes. */
 const talliesAtOnce = 600
@@ -137,7 +138,8 @@ export function addTally(sums: Map<string, Sums>, stage: Stage, alike: Tally): v
   if (step === 'minute' && !alike.inMinutes) return
   // Callers can invent models, but what they invent costs nothing. All outcomes of a tally used something, or none did.
   if (kind === 'cost' && alike.cost + alike.inputTokens + alike.outputTokens === 0) return
-  const { scope, verdict } = alike
+  const { scope } = alike
+  const verdict = kind === 'cost' ? '' : alike.verdict
   const at = alike.at - (alike.at % stepMilliseconds[step])
   for (const of of rowsFor(kind, alike.keys)) {
     for (const each of scopesOf(scope, together, ofTeams)) {
@@ -159,7 +161,9 @@ function scopesOf(scope: string, together: boolean, ofTeams: boolean): readonly 
 const onlyEveryTeam = [everyTeam]
 
 const addStatements = (sums: readonly Sums[]): Statement[] =>
-  sums.length === 0 ? [] : [{ sql: addSums, args: [wellFormedJson(sums.map(asRow))] }]
+  sums.length === 0
+    ? []
+    : [{ sql: addSums, args: [wellFormedJson(sums.map((row) => [...asRow(row), restKey(row.kind, row.key)]))] }]
 
 /** A row as the statements that write it take it, column by column. */
 export const asRow = (row: Sums): (string | number | null)[] => [
@@ -191,21 +195,30 @@ const addSketch = (column: string): string => `${column} = case
       select key, value from json_each(event_rollups.${column}) where typeof(value) = 'integer'
       union all select key, value from json_each(excluded.${column})) group by key)) end`
 
+/**
+ * A key that is new to a full bucket is counted under its rest, the last column of the rows. The costs of a day are
+ * counted once for all rows, because there may be thousands of them.
+ */
 const addSums = `
+  with fresh as materialized (select value ->> 0 as kind, value ->> 1 as step, value ->> 2 as scope, value ->> 3 as at,
+      value ->> 4 as key, value ->> 5 as verdict, value ->> 6 as requests, value ->> 7 as input_tokens,
+      value ->> 8 as output_tokens, value ->> 9 as cost, value ->> 10 as latency, value ->> 11 as first_token,
+      value ->> 12 as rest from json_each(?)),
+    full_days as materialized (select scope, at from event_rollups where kind = 'cost' and step = 'day'
+      and (scope, at) in (select scope, at from fresh where kind = 'cost' and rest is not null)
+      and instr(key, '${valuesSeparator}') > 0 group by scope, at having count(*) >= ${keysAtMost('cost')})
   insert into event_rollups (kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost,
     latency, first_token)
   select kind, step, scope, at,
-    case when (kind in ('model', 'reason') or kind like 'dimension:%') and key <> ''
-      and not exists (select 1 from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
+    case when rest is null or exists (select 1 from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
         and r.scope = fresh.scope and r.at = fresh.at and r.key = fresh.key)
-      and (select count(distinct r.key) from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
-        and r.scope = fresh.scope and r.at = fresh.at) >= ${keysAtMost}
-      then '${otherKey}' else key end,
+      then key
+      when case kind when 'cost' then (scope, at) in full_days
+        else (select count(distinct r.key) from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
+          and r.scope = fresh.scope and r.at = fresh.at) >= ${keysAtMost('model')} end
+      then rest else key end,
     verdict, requests, input_tokens, output_tokens, cost, latency, first_token
-  from (select value ->> 0 as kind, value ->> 1 as step, value ->> 2 as scope, value ->> 3 as at, value ->> 4 as key,
-    value ->> 5 as verdict, value ->> 6 as requests, value ->> 7 as input_tokens, value ->> 8 as output_tokens,
-    value ->> 9 as cost, value ->> 10 as latency, value ->> 11 as first_token from json_each(?)) as fresh
-  where true
+  from fresh where true
   on conflict (kind, step, scope, at, key, verdict) do update set requests = requests + excluded.requests,
     input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens,
     cost = cost + excluded.cost, ${addSketch('latency')}, ${addSketch('first_token')}`

@@ -5,10 +5,10 @@ import { anonymous } from '../../identity/principal.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { mergeOnce } from '../log/merge-segments.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
-import { foldRollups, keysAtMost } from './fold.ts'
+import { foldRollups } from './fold.ts'
 import { type Rebuilt, rebuildRollups } from './rebuild.ts'
 import { rollupRebuildRoute } from './rebuild-route.ts'
-import { otherKey } from './rollup.ts'
+import { keysAtMost, otherKey } from './rollup.ts'
 
 const day = 86_400_000
 let proof: TestProof
@@ -190,7 +190,7 @@ test('resumes a rebuild that ended anywhere', async () => {
 
 test('keeps the keys that a full bucket counts as other, and makes room again after a total loss', async () => {
   for (let batch = 0; batch < 3; batch += 1) {
-    await ship(1, keysAtMost / 2, (index) => ({ reason_code: `made.up_${batch}_${index}` }))
+    await ship(1, keysAtMost('reason') / 2, (index) => ({ reason_code: `made.up_${batch}_${index}` }))
     await foldRollups(proof.store.ledger)
   }
   expect(await proof.findings()).toEqual([])
@@ -199,8 +199,39 @@ test('keeps the keys that a full bucket counts as other, and makes room again af
   expect(await proof.findings()).toEqual([])
   const keys =
     "select count(distinct key) as keys, sum(requests) as requests from event_rollups where kind = 'reason' and step = 'day'"
-  expect(await proof.store.ledger.read(keys)).toEqual([{ keys: keysAtMost + 1, requests: 1.5 * keysAtMost }])
+  expect(await proof.store.ledger.read(keys)).toEqual([
+    { keys: keysAtMost('reason') + 1, requests: 1.5 * keysAtMost('reason') },
+  ])
 })
+
+test('knows which costs of a full day stand under other values', async () => {
+  const cost = { currency: 'USD' as const, cost: 1e-9, estimated: false, input_tokens: 1, output_tokens: 1, model: 'm' }
+  const unknown = { cached_input_tokens: null, reasoning_tokens: null, price_source: null, spend_owner: null }
+  const spend = (from: number, count: number) => {
+    const bodies = Array.from({ length: count }, (_, index) => {
+      const event = proof.gatewayEvent(1, { event_cost_attribution: { ...cost, ...unknown, provider: 'p' } })
+      const dimensions = { customer: `c${from + index}` }
+      return JSON.stringify({ ...event, event_attribution: { ...event.event_attribution, dimensions } })
+    })
+    return proof.ship(1, bodies)
+  }
+  for (let from = 0; from < keysAtMost('cost'); from += 2000) await spend(from, 2000)
+  await foldRollups(proof.store.ledger)
+  await spend(keysAtMost('cost') - 5, 10)
+  await foldRollups(proof.store.ledger)
+  const costs =
+    "select requests, count(*) as keys from event_rollups where kind = 'cost' group by requests order by requests"
+  const expected = [
+    { requests: 1, keys: keysAtMost('cost') - 5 },
+    { requests: 2, keys: 5 },
+    { requests: 5, keys: 1 },
+  ]
+  expect(await proof.store.ledger.read(costs)).toEqual(expected)
+  expect(await proof.findings()).toEqual([])
+  await proof.run("delete from event_rollups where kind = 'cost' and requests > 1")
+  await rebuild()
+  expect(await proof.findings()).toEqual([])
+}, 60_000)
 
 test('leaves sums alone whose events retention has removed', async () => {
   await fill()

@@ -4,10 +4,10 @@ import fc from 'fast-check'
 import { type CostAttribution, type Event, noAttribution, type Verdict } from '../event.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import type { Visibility } from '../visibility.ts'
-import { foldRollups, keysAtMost, stages } from './fold.ts'
+import { foldRollups, stages } from './fold.ts'
 import { bucketOf, quantilesOf } from './latency-sketch.ts'
 import { pendingRollups } from './pending-rollups.ts'
-import { stepMilliseconds } from './rollup.ts'
+import { keysAtMost, stepMilliseconds } from './rollup.ts'
 import { readSeries, type SeriesQuery } from './series.ts'
 
 let databases: TestDatabases
@@ -137,7 +137,11 @@ test('groups by the values of a dimension, and adds up as other what a bucket ha
   expect(await totals({ by: 'dimension:feature' })).toEqual({ search: 1 })
   expect(await totals({ by: 'dimension:customer', team_id: 'team-b' })).toEqual({ acme: 1 })
   expect(await totals({ by: 'dimension:unknown' })).toEqual({})
-  await keep(Array.from({ length: keysAtMost + 20 }, (_, index) => outcome({ dimensions: { customer: `c${index}` } })))
+  await keep(
+    Array.from({ length: keysAtMost('dimension:customer') + 20 }, (_, index) =>
+      outcome({ dimensions: { customer: `c${index}` } }),
+    ),
+  )
   await keep([outcome({ dimensions: { customer: 'late' } }), outcome({ dimensions: { customer: 'acme' } })])
   const [stored] = await databases.ledger.read<{ keys: number; others: number; acme: number }>(
     `select count(distinct key) as keys, sum(iif(key like 'other...%', requests, 0)) as others,

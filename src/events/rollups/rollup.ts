@@ -9,15 +9,16 @@
  *  reason   its code    its team                        minute, hour, day; no sketches
  *  token    its id      its team                        hour, day
  *  provider its name    '*'                             minute, hour; no sketches
- *  cost     all of it   its team                        day; no sketches; only what used tokens or money
+ *  cost     all of it   its team                        day; no sketches, no verdicts; only what used tokens or money
  *  dimension:NAME  a value  its team                    hour, day; no sketches; one kind for each declared dimension
  *
  * `*` is the sum of all teams, without what belongs to none; of providers with it. The transaction that ingests events queues what is to be
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
  * outcome once, before a chart is read and every few seconds.
  */
+import { z } from 'zod'
 import { toNano } from '../../lib/money.ts'
-import type { Event } from '../event.ts'
+import { type Event, reportedModel, reportedProvider } from '../event.ts'
 
 export const stepMilliseconds = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
 export type Step = keyof typeof stepMilliseconds
@@ -29,8 +30,11 @@ export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'pro
 /** The rows of one dimension of attribution, by its name. */
 export type DimensionKind = `dimension:${string}`
 
-/** What callers can invent keys of: a bucket holds a number of them, and the rest under `other`. */
-export const isInvented = (kind: string): boolean =>
+/** How many keys that callers can invent a bucket holds. The rest is added to one key, such as `other`. */
+export const keysAtMost = (kind: string): number => (kind === 'cost' ? 10_000 : 500)
+
+/** Kinds of which one value of an outcome is the key, and callers can invent it. */
+export const hasInventedKeys = (kind: string): boolean =>
   kind === 'model' || kind === 'reason' || kind.startsWith('dimension:')
 
 /** The scope of all teams together, and that of no team. */
@@ -39,8 +43,20 @@ export const noTeam = ''
 
 const longestKey = 200
 
-/** The key for everything without a row of its own. Longer than any stored model or reason. */
+/** The key, or value, for everything without a row of its own. Longer than any stored model, reason or value. */
 export const otherKey = 'other'.padEnd(longestKey + 1, '.')
+
+/**
+ * The key that a full bucket counts a key under; null for one that always has a row of its own. Of a cost the values of
+ * dimensions become `other`, and all else stays: so sums by anything else are exact, and a value is still told from none.
+ */
+export function restKey(kind: string, key: string): string | null {
+  if (hasInventedKeys(kind)) return key === '' ? null : otherKey
+  if (kind !== 'cost') return null
+  const values = Object.keys(readCostKey(key).dimensions)
+  if (values.length === 0) return null
+  return `${plainCostKey(key)}${valuesSeparator}${JSON.stringify(Object.fromEntries(values.map((name) => [name, otherKey])))}`
+}
 
 export const rollupShapes: readonly {
   /** `dimensions` makes the rows of every kind `dimension:NAME`. */
@@ -96,12 +112,11 @@ export function countedOutcome(event: Event, at: number): CountedOutcome {
     scope: clipped(who.team_id),
     keys: {
       all: '',
-      // Without a provider the model name is the caller's own text.
-      model: typeof details?.model === 'string' && details.provider !== null ? clipped(details.model) : '',
+      model: clipped(reportedModel(event)),
       gateway: clipped(who.gateway_id),
       token: clipped(who.token_id),
       reason: clipped(event.reason_code),
-      provider: typeof details?.provider === 'string' ? clipped(details.provider) : clipped(cost?.provider ?? ''),
+      provider: clipped(reportedProvider(event)),
       user: clipped(who.user_id),
       dimensions: who.dimensions === undefined ? '' : dimensionsKey(who.dimensions),
     },
@@ -122,11 +137,20 @@ const dimensionsKey = (values: Readonly<Record<string, string>>): string =>
     ),
   )
 
-/** What a sum of the kind `cost` is of, in the order of its key. */
-export const costDimensions = ['provider', 'model', 'token_id', 'gateway_id', 'user_id'] as const
-export type CostDimension = (typeof costDimensions)[number]
+/** What a sum of the kind `cost` is of: what is in its key. */
+export interface CostOf {
+  provider: string
+  model: string
+  token_id: string
+  gateway_id: string
+  user_id: string
+  /** The value of each dimension of attribution that the requests had. */
+  dimensions: Readonly<Record<string, string>>
+}
 
 const unitSeparator = '\u001f'
+/** Before the values of dimensions, where there are any. */
+export const valuesSeparator = '\u001e'
 
 export interface RollupKey {
   kind: RollupKind
@@ -143,16 +167,33 @@ export function rowsFor(kind: (typeof rollupShapes)[number]['kind'], keys: Outco
 
 function keyOf(kind: Exclude<RollupKind, DimensionKind>, keys: OutcomeKeys): string {
   if (kind !== 'cost') return keys[kind]
-  const { provider, model, token, gateway, user } = keys
-  return [provider, model, token, gateway, user].map(withoutSeparator).join(unitSeparator)
+  const { provider, model, token, gateway, user, dimensions } = keys
+  const plain = [provider, model, token, gateway, user].map(withoutControls).join(unitSeparator)
+  // JSON has no control characters.
+  return dimensions === '' ? plain : `${plain}${valuesSeparator}${dimensions}`
 }
 
-const withoutSeparator = (text: string): string =>
-  text.includes(unitSeparator) ? text.replaceAll(unitSeparator, '') : text
+/** So keys with and without values have the same order. */
+const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}/gu, '')
 
-export function readCostKey(key: string): Record<CostDimension, string> {
-  const [provider = '', model = '', token_id = '', gateway_id = '', user_id = ''] = key.split(unitSeparator)
-  return { provider, model, token_id, gateway_id, user_id }
+export function readCostKey(key: string): CostOf {
+  const plain = plainCostKey(key)
+  const [provider = '', model = '', token_id = '', gateway_id = '', user_id = ''] = plain.split(unitSeparator)
+  return { provider, model, token_id, gateway_id, user_id, dimensions: readValues(key.slice(plain.length + 1)) }
+}
+
+const plainCostKey = (key: string): string => key.split(valuesSeparator, 1)[0] ?? ''
+
+const valuesSchema = z.record(z.string(), z.string())
+
+/** None where the key was damaged, so that a damaged row keeps no report from being read. */
+function readValues(text: string): CostOf['dimensions'] {
+  if (text === '') return {}
+  try {
+    return valuesSchema.parse(JSON.parse(text))
+  } catch {
+    return {}
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
 import { verdicts } from '../event.ts'
 import { sinceInstant, sinceSchema, untilSchema } from '../query/since.ts'
+import { requireDeclared } from '../report/declared-dimensions.ts'
 import { namesOf } from '../report/names-of.ts'
 import type { Visibility } from '../visibility.ts'
 import { foldRollups } from './fold.ts'
@@ -51,12 +52,13 @@ const query = z.strictObject({
 })
 
 export const seriesRoute = (
-  { ledger, clock }: { ledger: Database; clock: Clock },
+  { state, ledger, clock }: { state: Database; ledger: Database; clock: Clock },
   visible: (principal: Principal) => Promise<Visibility>,
 ) =>
   new Elysia({ name: 'series' }).use(conventions).get(
     '/v1/events/series',
     async ({ principal, query }) => {
+      await requireDeclared(state, [query.by ?? ''])
       const now = clock.now()
       const since = sinceInstant(query.since, now)
       const until = query.until === undefined ? now + 1 : Date.parse(query.until)

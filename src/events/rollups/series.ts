@@ -15,7 +15,7 @@ import type { Visibility } from '../visibility.ts'
 import {
   everyTeam,
   hasEveryTeam,
-  isInvented,
+  hasInventedKeys,
   minutesKeptMilliseconds,
   noTeam,
   otherKey,
@@ -219,7 +219,7 @@ function wholeOf(
 ): Statement | null {
   const { column, kind } = selected
   // Neither reasons nor dimensions have sketches, and of an outcome without a value there is no row of a dimension.
-  if (kind !== 'model' && isInvented(kind)) return null
+  if (kind !== 'model' && hasInventedKeys(kind)) return null
   if (column === 'key') return whereOf(window, { ...selected, kind: 'all', key: undefined }, scopes)
   const every = column === 'scope' && visibility.teams === 'every' && window.team_id === undefined && hasEveryTeam(kind)
   return every ? whereOf(window, selected, [everyTeam, noTeam]) : null

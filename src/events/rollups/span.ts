@@ -6,17 +6,17 @@
  * compared again. One that does not come to rest is left for another time. Events that arrive for other spans, and
  * blocks that are merged meanwhile, do not count as growth: the events behind the position are looked at.
  *
- * Which of too many models, reasons and values of dimensions have a row of their own depends on their order (fold.ts), so that is taken as
- * stored.
+ * Which of too many models, reasons and values of dimensions have a row of their own depends on their order (fold.ts),
+ * so that is taken as stored.
  */
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type Cells, cellsOf, named, readCells } from '../../store/damage/stored-cells.ts'
 import type { Database } from '../../store/open.ts'
 import { readLogHead } from '../log/segment-rows.ts'
-import { addTally, foldRollups, keysAtMost, type Stage, type Sums, sketchText, stages } from './fold.ts'
+import { addTally, foldRollups, type Stage, type Sums, sketchText, stages } from './fold.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { readOutcomesBehind } from './outcomes.ts'
-import { isInvented, otherKey, type Step, stepMilliseconds } from './rollup.ts'
+import { keysAtMost, restKey, type Step, stepMilliseconds } from './rollup.ts'
 import type { Tally } from './tally.ts'
 
 /** A row that differs from what it must be. */
@@ -100,8 +100,7 @@ export class RollupSpan {
     const expected = new Map<string, Sums>()
     for (const [{ step }, sums] of this.#sums) {
       for (const [kind, rows] of Map.groupBy(sums.values(), (row) => row.kind)) {
-        const fitted = isInvented(kind) ? fitKeys(rows, keysOf(stored, kind, step)) : rows
-        for (const row of fitted) expected.set(nameOf({ ...row }), row)
+        for (const row of fitKeys(kind, rows, keysOf(stored, kind, step))) expected.set(nameOf({ ...row }), row)
       }
     }
     const found: Difference[] = []
@@ -187,20 +186,29 @@ function keysOf(stored: readonly StoredRow[], kind: string, step: string): Map<s
 }
 
 /**
- * Counts keys without a row under `other` because their bucket is full: stored keys keep their rows, and of the rest
- * those with the most requests get the free ones.
+ * Counts keys without a row under their rest (`restKey`) because their bucket is full: stored keys keep their rows, and
+ * of the others those with the most requests get the free ones.
  */
-function fitKeys(rows: readonly Sums[], stored: Map<string, Set<unknown>>): Sums[] {
+function fitKeys(kind: string, rows: readonly Sums[], stored: Map<string, Set<unknown>>): Sums[] {
   const fitted: Sums[] = []
   for (const [bucket, group] of Map.groupBy(rows, ({ at, scope }) => `${at} ${scope}`)) {
-    const byKey = Map.groupBy(group, ({ key }) => key)
     const known = stored.get(bucket) ?? new Set()
-    const [kept, fresh] = [[...byKey].filter(([key]) => known.has(key)), [...byKey].filter(([key]) => !known.has(key))]
-    fresh.sort(([, one], [, another]) => requestsOf(another) - requestsOf(one))
-    const room = Math.max(0, keysAtMost - kept.length)
-    const own = [...kept, ...fresh.filter(([key], index) => index < room || key === '')].map(([, sums]) => sums)
-    const others = fresh.filter(([key], index) => index >= room && key !== '').flatMap(([, sums]) => sums)
-    fitted.push(...mergedByVerdict([...own.flat(), ...others.map((row) => ({ ...row, key: otherKey }))]))
+    const byKey = [...Map.groupBy(group, ({ key }) => key)].map(([key, sums]) => ({
+      sums,
+      key,
+      rest: restKey(kind, key),
+    }))
+    const kept = byKey.filter(({ key, rest }) => rest === null || known.has(key))
+    const fresh = byKey.filter(({ key, rest }) => rest !== null && !known.has(key))
+    fresh.sort((one, another) => requestsOf(another.sums) - requestsOf(one.sums))
+    const counted = byKey.filter(({ key, rest }) => known.has(key) && (kind !== 'cost' || rest !== null))
+    const room = Math.max(0, keysAtMost(kind) - counted.length)
+    fitted.push(
+      ...mergedByVerdict([
+        ...[...kept, ...fresh.slice(0, room)].flatMap(({ sums }) => sums),
+        ...fresh.slice(room).flatMap(({ sums, rest }) => sums.map((row) => ({ ...row, key: rest ?? row.key }))),
+      ]),
+    )
   }
   return fitted
 }

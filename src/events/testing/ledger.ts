@@ -45,6 +45,16 @@ export async function openTestDatabases(): Promise<TestDatabases> {
   }
 }
 
+/** Declares dimensions of attribution, as far as reports ask for them. */
+export const declareDimensions = (state: Database, ...names: readonly string[]): Promise<unknown> =>
+  state.write(
+    names.map((name) => ({
+      sql: `insert or replace into attribution_dimensions (id, name, source_kind, source_key, max_values, required, version,
+        deleted) values (?, ?, 'header', 'x-test', 10, 0, 1, 0)`,
+      args: [name, name],
+    })),
+  )
+
 /** Empties every table that tests write to. */
 export async function emptyTestDatabases({ state, ledger }: TestDatabases): Promise<void> {
   const empty = (table: string) => ({ sql: `delete from ${table}`, args: [] })

@@ -17,7 +17,7 @@ import { visibleBudget } from '../api/visible-limits.ts'
 import { windowAt } from '../window.ts'
 import { dayMs } from './month-report.ts'
 import { readRecordNames } from './names.ts'
-import { type CostRow, costsByDay } from './read-costs.ts'
+import { type CostRow, readCosts } from './read-costs.ts'
 
 interface Dependencies {
   state: Database
@@ -72,17 +72,15 @@ async function readUsage(
   const from = windowAt(windowSchema.parse(budget.window), now)?.start ?? now - (now % dayMs) - daysOfTotal * dayMs
   const isOf = await scopeOf(ledger, budget)
   await foldRollups(ledger, turnsBeforeReading)
-  const days: BudgetUsage['days'] = []
+  const days = new Map<number, number>()
   const spent = new Map<string, { requests: number; cost: number }>()
   const visibility = await visibilityFor(ledger, principal)
-  for await (const { at, rows } of costsByDay(ledger, { from, until: now + 1, visibility, dimension: null })) {
-    let cost = 0
-    for (const row of rows.filter(isOf)) {
-      const known = spent.get(row.token_id) ?? { requests: 0, cost: 0 }
-      spent.set(row.token_id, { requests: known.requests + row.requests, cost: known.cost + row.cost })
-      cost += row.cost
+  for await (const rows of readCosts(ledger, { from, until: now + 1, visibility, withDimensions: false })) {
+    for (const { at, token_id: token, requests, cost } of rows.filter(isOf)) {
+      const known = spent.get(token) ?? { requests: 0, cost: 0 }
+      spent.set(token, { requests: known.requests + requests, cost: known.cost + cost })
+      days.set(at, (days.get(at) ?? 0) + cost)
     }
-    days.push({ at: timestamp(at), cost: fromNano(cost) })
   }
   const most = [...spent].toSorted(([, left], [, right]) => right.cost - left.cost).slice(0, tokensShown)
   const nameOf = await readRecordNames(
@@ -92,7 +90,9 @@ async function readUsage(
   )
   return {
     since: timestamp(from),
-    days,
+    days: [...days]
+      .toSorted(([one], [other]) => one - other)
+      .map(([at, cost]) => ({ at: timestamp(at), cost: fromNano(cost) })),
     rows: most.map(([token, { requests, cost }]) => ({
       ...{ token_id: token || null, name: token === '' ? null : nameOf(token) },
       ...{ requests, cost: fromNano(cost) },

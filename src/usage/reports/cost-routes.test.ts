@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Event, noAttribution } from '../../events/event.ts'
 import { pendingRollups } from '../../events/rollups/pending-rollups.ts'
+import { declareDimensions } from '../../events/testing/ledger.ts'
 import {
   type TemporaryControlPlane,
   temporaryControlPlane,
@@ -14,14 +15,22 @@ let otherTeam: string
 /** The clock of the installation is at 2026-01-02T03:04:05.678Z. */
 beforeAll(async () => {
   plane = await temporaryControlPlane(testOrigin, (members) => [costRoutes(members), reconciliationRoute(members)])
+  await declareDimensions(plane.store.state, 'customer', 'feature')
+  await asAdmin('POST', '/v1/catalog/providers', { name: 'openai', kind: 'openai' })
   otherTeam = (await asAdmin('POST', '/v1/teams', { name: '=Checkout' })).json.id
-  const spend = async (at: string, team: string | null, model: string, cost: number, customer?: string) => {
+  const spend = async (
+    at: string,
+    team: string | null,
+    model: string,
+    cost: number,
+    dimensions?: Record<string, string>,
+  ) => {
     const event: Event = {
       ...{ event_id: crypto.randomUUID(), event_type: 'gateway.request.outcome', request_id: null, config_version: 1 },
       ...{ timestamp: at, verdict: 'allow', reason_code: 'ok' },
       event_attribution: {
         ...{ ...noAttribution, team_id: team, user_id: plane.userId, gateway_id: plane.gatewayId },
-        ...(customer !== undefined && { dimensions: { customer } }),
+        ...(dimensions !== undefined && { dimensions }),
       },
       details: { model, provider: 'anthropic' },
       event_cost_attribution: {
@@ -33,10 +42,10 @@ beforeAll(async () => {
     await plane.store.ledger.write(pendingRollups([event], plane.clock.now()))
   }
   await spend('2025-12-01T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 8)
-  await spend('2025-12-31T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 14, 'acme')
-  await spend('2026-01-01T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 7, 'acme')
-  await spend('2026-01-01T11:00:00.000Z', otherTeam, 'claude-haiku-4-5', 1, 'acme')
-  await spend('2026-01-02T01:00:00.000Z', otherTeam, 'claude-haiku-4-5', 2, '=globex')
+  await spend('2025-12-31T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 14, { customer: 'acme' })
+  await spend('2026-01-01T10:00:00.000Z', plane.teamId, 'claude-opus-4-1', 7, { customer: 'acme', feature: 'search' })
+  await spend('2026-01-01T11:00:00.000Z', otherTeam, 'claude-haiku-4-5', 1, { customer: 'acme' })
+  await spend('2026-01-02T01:00:00.000Z', otherTeam, 'claude-haiku-4-5', 2, { customer: '=globex', feature: 'search' })
   await spend('2026-01-02T02:00:00.000Z', null, 'claude-haiku-4-5', 0.25)
 })
 afterAll(() => plane.remove())
@@ -76,23 +85,55 @@ test('reports by any one or two dimensions, and refuses others', async () => {
   }
 })
 
-test('reports a dimension of attribution, alone or with teams, and with nothing else', async () => {
-  const one = await asAdmin('GET', '/v1/usage/costs?by=dimension:customer')
-  expect(one.json.rows).toMatchObject([
+test('reports a dimension of attribution, with a row for requests without a value', async () => {
+  const { json } = await asAdmin('GET', '/v1/usage/costs?by=dimension:customer')
+  expect(json.rows).toMatchObject([
     { group: { 'dimension:customer': 'acme' }, names: { 'dimension:customer': 'acme' }, cost: 8, previous_cost: 14 },
     { group: { 'dimension:customer': '=globex' }, cost: 2, requests: 1 },
+    { group: { 'dimension:customer': null }, cost: 0.25, requests: 1, previous_cost: 8 },
   ])
-  const two = await asAdmin('GET', '/v1/usage/costs?by=team,dimension:customer')
-  expect(two.json.rows.map(({ cost }: { cost: number }) => cost)).toEqual([7, 2, 1])
   const { text } = await asAdmin('GET', '/v1/usage/costs/export?by=dimension:customer')
-  expect(text.split('\r\n').slice(0, 3)).toEqual([
+  expect(text.split('\r\n').slice(0, 4)).toEqual([
     expect.stringMatching(/^dimension:customer,requests,/),
     expect.stringMatching(/^acme,2,/),
     expect.stringMatching(/^'=globex,1,/),
+    expect.stringMatching(/^,1,/),
   ])
-  for (const by of ['model,dimension:customer', 'dimension:a,dimension:b', 'dimension:', 'dimension:A']) {
-    expect((await asAdmin('GET', `/v1/usage/costs?by=${by}`)).status).toBe(422)
+})
+
+test('reports a dimension of attribution with any other dimension', async () => {
+  const rows = async (by: string) => {
+    const { json } = await asAdmin('GET', `/v1/usage/costs?by=${by}`)
+    return json.rows.map(({ group, cost }: { group: object; cost: number }) => [...Object.values(group), cost])
   }
+  expect(await rows('model,dimension:customer')).toEqual([
+    ['claude-opus-4-1', 'acme', 7],
+    ['claude-haiku-4-5', '=globex', 2],
+    ['claude-haiku-4-5', 'acme', 1],
+    ['claude-haiku-4-5', null, 0.25],
+    ['claude-opus-4-1', null, 0],
+  ])
+  expect(await rows('dimension:feature,dimension:customer')).toEqual([
+    ['search', 'acme', 7],
+    ['search', '=globex', 2],
+    [null, 'acme', 1],
+    [null, null, 0.25],
+  ])
+})
+
+test('refuses a dimension that is not declared and names those that are', async () => {
+  for (const by of ['dimension:nope', 'team,dimension:nope', 'dimension:', 'dimension:Customer']) {
+    for (const path of ['/v1/usage/costs', '/v1/usage/costs/export']) {
+      const { status, json } = await asAdmin('GET', `${path}?by=${by}`)
+      expect([status, json.error.param]).toEqual([422, 'by'])
+      expect(json.error.message).toContain('declared are dimension:customer, dimension:feature')
+    }
+  }
+})
+
+test('refuses a month that has not begun', async () => {
+  const { status, json } = await asAdmin('GET', '/v1/usage/costs?month=2026-02')
+  expect([status, json.error]).toMatchObject([422, { param: 'month', message: '2026-02 has not begun: it is 2026-01' }])
 })
 
 test('gives the report as CSV, in which no name is a formula', async () => {
@@ -126,6 +167,14 @@ test('gives every charge with the columns of FOCUS, which add up to the report',
   expect(first[place('ChargePeriodStart')]).toBe('2026-01-01T00:00:00Z')
   expect(first[place('ChargePeriodEnd')]).toBe('2026-01-02T00:00:00Z')
   expect(first[place('BillingPeriodEnd')]).toBe('2026-02-01T00:00:00Z')
+})
+
+test('FOCUS has the values of dimensions in Tags, and is refused with by', async () => {
+  const { text } = await asAdmin('GET', '/v1/usage/costs/export?format=focus')
+  expect(text).toContain('"{""customer"":""acme"",""feature"":""search"",""gatehouse/gateway_id"":')
+  expect(text).toContain('"{""customer"":""=globex"",""feature"":""search"",')
+  const refused = await asAdmin('GET', '/v1/usage/costs/export?format=focus&by=team')
+  expect([refused.status, refused.json.error.param]).toEqual([422, 'by'])
 })
 
 test('a person sees the costs of their own teams', async () => {
@@ -167,6 +216,9 @@ test("compares a provider's invoice with what was booked", async () => {
       { kind: 'amount', day: '2026-01-01', model: 'claude-haiku-4-5', invoiced: { cost: 1.5 }, booked: { cost: 1 } },
     ],
   })
+  const unknown = await compare('nope', invoice)
+  expect([unknown.status, unknown.json.error.param]).toEqual([422, 'provider'])
+  expect(unknown.json.error.message).toContain('Providers are: anthropic, openai')
   expect((await compare('openai', invoice)).json).toMatchObject({
     booked: { cost: null },
     differences: Array(3).fill({ kind: 'only_invoiced' }),

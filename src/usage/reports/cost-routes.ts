@@ -1,36 +1,34 @@
-/**
- * `/v1/usage/costs`: a month by one or two dimensions, with the month before and a forecast, as JSON, CSV or FOCUS.
- * `/v1/usage/reconciliation`: a provider's invoice beside what was booked.
- */
+/** `/v1/usage/costs`: a month by one or two dimensions, with the month before and a forecast, as JSON, CSV or FOCUS. */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { csvLine } from '../../events/export/csv.ts'
 import { visibilityFor } from '../../events/query/visibility-filter.ts'
+import { requireDeclared } from '../../events/report/declared-dimensions.ts'
 import { foldRollups } from '../../events/rollups/fold.ts'
-import type { Visibility } from '../../events/visibility.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
-import { fromNano } from '../../lib/money.ts'
+import { decimalOf, fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
-import { query } from '../../store/query.ts'
-import { organizations } from '../../store/schema/ledger/people.ts'
-import { focusHeader, focusRow } from './focus.ts'
+import { focusLines } from './focus.ts'
 import {
   isPlain,
+  isReportDimension,
+  type MonthReport,
   monthAt,
   monthReport,
   type ReportDimension,
   type ReportRow,
+  type ReportSums,
   reportDimensions,
-  totalsOf,
   windowsOf,
 } from './month-report.ts'
 import { type NamedDimension, type NameReader, namedDimensions, readRecordNames } from './names.ts'
-import { costsByDay } from './read-costs.ts'
+import { readCosts } from './read-costs.ts'
 
 interface CostDependencies {
+  state: Database
   ledger: Database
   clock: Clock
 }
@@ -46,10 +44,9 @@ export const monthSchema = z
 
 const bySchema = z
   .string()
-  .max(50)
-  .default('team,model')
+  .max(100)
   .describe(
-    `One or two of ${reportDimensions.join(', ')}, with a comma between them; or dimension:NAME, alone or with team, which counts requests with a value only`,
+    `One or two of ${reportDimensions.join(', ')} and dimension:NAME, with a comma between them; team,model where it is left out`,
   )
 
 const dollars = z.number().describe('US dollars')
@@ -73,7 +70,7 @@ const reportSchema = z.object({
     z.object({
       group: z
         .record(z.string(), z.string().nullable())
-        .describe('The value of each dimension; null where there is none'),
+        .describe('The value of each dimension; null where requests have none'),
       names: z.record(z.string(), z.string().nullable()).describe('What a person calls them'),
       ...sums,
     }),
@@ -83,36 +80,47 @@ const reportSchema = z.object({
 })
 export type CostReport = z.infer<typeof reportSchema>
 
-const costQuery = { month: monthSchema.optional(), by: bySchema }
+const costQuery = { month: monthSchema.optional(), by: bySchema.optional() }
+const usualBy = 'team,model'
 
-export const costRoutes = ({ ledger, clock }: CostDependencies) => {
-  const thisMonth = () => timestamp(clock.now()).slice(0, 7)
-  /** The rows of a report, with what is said of them. */
-  const report = async (by: string, month: string, { principal, visibility }: Caller) => {
+export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
+  /** The month that is asked for, or this one. Throws `invalid_parameter` for one that has not begun. */
+  const monthOf = (asked: string | undefined): string => {
+    const thisMonth = timestamp(clock.now()).slice(0, 7)
+    if (asked === undefined || asked <= thisMonth) return asked ?? thisMonth
+    throw new Failure('invalid_parameter', { param: 'month', message: `${asked} has not begun: it is ${thisMonth}` })
+  }
+  /** What a month costs, and what is said of its rows. */
+  const report = async (by: string, month: string, principal: Principal) => {
     const dimensions = dimensionsOf(by)
-    const rows = await reportRows(ledger, { month, dimensions, visibility, now: clock.now() })
-    return { dimensions, rows, named: await naming(namesFor(ledger, principal), dimensions, rows) }
+    await requireDeclared(state, dimensions)
+    const visibility = await visibilityFor(ledger, principal)
+    await foldRollups(ledger, turnsBeforeReading)
+    const windows = windowsOf(month, clock.now())
+    const window = { from: windows.before.from, until: windows.month.until, visibility }
+    const withDimensions = dimensions.some((dimension) => !isPlain(dimension))
+    const made = await monthReport({
+      ...{ by: dimensions, windows, costs: readCosts(ledger, { ...window, withDimensions }) },
+    })
+    return { ...made, dimensions, named: await naming(namesFor(ledger, principal), dimensions, made.rows) }
   }
   return new Elysia({ name: 'costs' })
     .use(conventions)
     .get(
       '/v1/usage/costs',
-      async ({ principal, query: { month = thisMonth(), by } }) => {
-        await foldRollups(ledger, turnsBeforeReading)
-        const { dimensions, rows, named } = await report(by, month, {
-          principal,
-          visibility: await visibilityFor(ledger, principal),
-        })
+      async ({ principal, query: { month: asked, by = usualBy } }) => {
+        const month = monthOf(asked)
+        const { dimensions, rows, totals, forecastOf, named } = await report(by, month, principal)
         const { from, until } = monthAt(month)
         return {
           ...{ month, by: dimensions, since: timestamp(from), until: timestamp(until) },
           rows: rows.slice(0, rowsShown).map((row) => ({
             group: Object.fromEntries(dimensions.map((dimension) => [dimension, row.group[dimension] || null])),
             names: Object.fromEntries(dimensions.map((dimension) => [dimension, named(dimension, row)])),
-            ...shownSums(row),
+            ...shownSums(row, forecastOf, fromNano),
           })),
           left_out: Math.max(0, rows.length - rowsShown),
-          totals: shownSums(totalsOf(rows)),
+          totals: shownSums(totals, forecastOf, fromNano),
         }
       },
       {
@@ -127,20 +135,23 @@ export const costRoutes = ({ ledger, clock }: CostDependencies) => {
     )
     .get(
       '/v1/usage/costs/export',
-      async ({ principal, query: { month = thisMonth(), by, format } }) => {
+      async ({ principal, query: { month: asked, by, format } }) => {
+        const month = monthOf(asked)
+        if (format === 'csv')
+          return csvAnswer(`costs-${month}`, csvLines(await report(by ?? usualBy, month, principal)))
+        if (by !== undefined) throw new Failure('invalid_parameter', { param: 'by', message: focusHasAll })
         const visibility = await visibilityFor(ledger, principal)
         await foldRollups(ledger, turnsBeforeReading)
-        if (format === 'focus') {
-          return csvAnswer(`focus-${month}`, focusLines(ledger, month, { principal, visibility }))
-        }
-        const { dimensions, rows, named } = await report(by, month, { principal, visibility })
-        return csvAnswer(`costs-${month}`, csvLines(dimensions, rows, named))
+        return csvAnswer(`focus-${month}`, focusLines(namesFor(ledger, principal), { month, visibility }))
       },
       {
         access: 'events:read',
         query: z.strictObject({
           ...costQuery,
-          format: z.enum(['csv', 'focus']).default('csv').describe('focus: the columns of FOCUS 1.2, day by day'),
+          format: z
+            .enum(['csv', 'focus'])
+            .default('csv')
+            .describe('focus: the columns of FOCUS 1.2, every charge day by day, without `by`'),
         }),
         answers: ['text/csv'],
         detail: { tags: ['Usage'], summary: 'Gives the same report as CSV, with all rows; or every charge as FOCUS' },
@@ -148,55 +159,32 @@ export const costRoutes = ({ ledger, clock }: CostDependencies) => {
     )
 }
 
-interface Caller {
-  principal: Principal
-  visibility: Visibility
-}
+const focusHasAll = 'FOCUS has every charge by all dimensions, those of attribution in Tags: leave by out'
 
 const namesFor = (ledger: Database, { permissions }: Principal): NameReader => ({
   ledger,
   seesPeople: permissions.has('members:read'),
 })
 
+/** Throws `invalid_parameter`. Whether a dimension is declared is another question. */
 function dimensionsOf(text: string): ReportDimension[] {
   const names = text.split(',')
-  const known = names.flatMap(
-    (name) => reportDimensions.find((dimension) => dimension === name) ?? declaredIn(name) ?? [],
-  )
-  const isKept = known.every(isPlain) || known.every((dimension) => dimension === 'team' || !isPlain(dimension))
-  const declared = known.filter((dimension) => !isPlain(dimension)).length
-  if (known.length === names.length && new Set(known).size === known.length && known.length <= 2) {
-    if (isKept && declared <= 1) return known
-  }
+  const known = names.filter(isReportDimension)
+  if (known.length === names.length && new Set(known).size === known.length && known.length <= 2) return known
   throw new Failure('invalid_parameter', {
     param: 'by',
-    message: `Write one or two of ${reportDimensions.join(', ')}, with a comma between them; or dimension:NAME, alone or with team`,
+    message: `Write one or two of ${reportDimensions.join(', ')} and dimension:NAME, with a comma between them`,
   })
 }
 
-/** `dimension:customer`; null for anything else. */
-const declaredIn = (name: string): ReportDimension | null =>
-  /^dimension:[a-z][a-z0-9_]{0,31}$/.test(name) ? `dimension:${name.slice('dimension:'.length)}` : null
-
-interface Asked {
-  month: string
-  dimensions: readonly ReportDimension[]
-  visibility: Visibility
-  now: number
-}
-
-async function reportRows(ledger: Database, { month, dimensions, visibility, now }: Asked): Promise<ReportRow[]> {
-  const windows = windowsOf(month, now)
-  const declared = dimensions.find((each) => !isPlain(each))
-  const dimension = declared === undefined ? null : declared.slice('dimension:'.length)
-  const days = costsByDay(ledger, { from: windows.before.from, until: windows.month.until, visibility, dimension })
-  return await monthReport({ by: dimensions, windows, days })
-}
-
-const shownSums = ({ requests, input_tokens, output_tokens, ...money }: Omit<ReportRow, 'group'>) => ({
-  ...{ requests, input_tokens, output_tokens, cost: fromNano(money.cost) },
-  ...{ previous_cost: fromNano(money.previous), previous_cost_to_date: fromNano(money.previousToDate) },
-  forecast: fromNano(Math.round(money.forecast)),
+const shownSums = <Money>(
+  sums: ReportSums,
+  forecastOf: (sums: ReportSums) => number,
+  money: (nano: number) => Money,
+) => ({
+  ...{ requests: sums.requests, input_tokens: sums.input_tokens, output_tokens: sums.output_tokens },
+  ...{ cost: money(sums.cost), previous_cost: money(sums.previous) },
+  ...{ previous_cost_to_date: money(sums.previousToDate), forecast: money(forecastOf(sums)) },
 })
 
 type Naming = (dimension: ReportDimension, row: ReportRow) => string | null
@@ -220,48 +208,19 @@ async function naming(
   }
 }
 
-function* csvLines(dimensions: readonly ReportDimension[], rows: readonly ReportRow[], named: Naming) {
+interface NamedReport extends MonthReport {
+  dimensions: readonly ReportDimension[]
+  named: Naming
+}
+
+function* csvLines({ dimensions, rows, forecastOf, named }: NamedReport) {
   const head = dimensions.flatMap((dimension) => (isNamed(dimension) ? [`${dimension}_id`, dimension] : [dimension]))
   yield csvLine([...head, ...Object.keys(sums)])
   for (const row of rows) {
     const group = dimensions.flatMap((dimension) =>
       isNamed(dimension) ? [row.group[dimension] ?? '', named(dimension, row)] : [named(dimension, row)],
     )
-    yield csvLine([...group, ...Object.values(shownSums(row))])
-  }
-}
-
-async function* focusLines(ledger: Database, text: string, { principal, visibility }: Caller): AsyncGenerator<string> {
-  const names = namesFor(ledger, principal)
-  const month = monthAt(text)
-  const organization = await query(ledger)
-    .select({ id: organizations.id, name: organizations.name })
-    .from(organizations)
-    .get()
-  yield focusHeader()
-  for await (const { at, rows } of costsByDay(ledger, { ...month, visibility, dimension: null })) {
-    const named = {
-      team: await readRecordNames(
-        names,
-        'team',
-        rows.map(({ team_id }) => team_id),
-      ),
-      token: await readRecordNames(
-        names,
-        'token',
-        rows.map(({ token_id }) => token_id),
-      ),
-      user: await readRecordNames(
-        names,
-        'user',
-        rows.map(({ user_id }) => user_id),
-      ),
-    }
-    const context = {
-      ...{ organization: organization ?? { id: '', name: '' }, month, at },
-      nameOf: (kind: keyof typeof named, id: string) => named[kind](id),
-    }
-    yield rows.map((row) => focusRow(row, context)).join('')
+    yield csvLine([...group, ...Object.values(shownSums(row, forecastOf, decimalOf))])
   }
 }
 

@@ -2,7 +2,8 @@
  * A month's cost by one or two dimensions, beside the month before, with what it will be at its end: what was spent, and
  * for each day that is left the mean of the seven full days before today, or of those since the first cost.
  */
-import type { CostDay, CostRow } from './read-costs.ts'
+import { Failure } from '../../failure.ts'
+import { type CostRow, shownValue } from './read-costs.ts'
 
 export const reportDimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
 type PlainDimension = (typeof reportDimensions)[number]
@@ -20,6 +21,11 @@ const columnOf = {
 
 export const isPlain = (dimension: ReportDimension): dimension is PlainDimension =>
   reportDimensions.some((plain) => plain === dimension)
+
+export const isReportDimension = (name: string): name is ReportDimension =>
+  reportDimensions.some((plain) => plain === name) || name.startsWith(declared)
+
+const declared = 'dimension:'
 
 export const dayMs = 86_400_000
 /** Of the forecast. */
@@ -56,8 +62,7 @@ export function windowsOf(text: string, now: number) {
 }
 
 /** Cost in nano-dollars. */
-export interface ReportRow {
-  group: Partial<Record<ReportDimension, string>>
+export interface ReportSums {
   requests: number
   input_tokens: number
   output_tokens: number
@@ -66,69 +71,84 @@ export interface ReportRow {
   previous: number
   /** Of the month before, up to the same day. */
   previousToDate: number
-  forecast: number
+  /** Of the days by which the forecast is made. */
+  trend: number
+}
+
+export interface ReportRow extends ReportSums {
+  /** Empty where requests have no value. */
+  group: Partial<Record<ReportDimension, string>>
+}
+
+export interface MonthReport {
+  /** The dearest first; one of the month before alone is a row too. */
+  rows: ReportRow[]
+  totals: ReportSums
+  /** Nano-dollars at the end of the month. */
+  forecastOf(sums: ReportSums): number
 }
 
 interface Sources {
   by: readonly ReportDimension[]
   windows: ReturnType<typeof windowsOf>
-  /** Of the month and the month before, the oldest first. */
-  days: Iterable<CostDay> | AsyncIterable<CostDay>
+  /** Of the month and the month before. */
+  costs: Iterable<readonly CostRow[]> | AsyncIterable<readonly CostRow[]>
 }
 
-/** The dearest rows first; one of the month before alone is a row too. */
-export async function monthReport({ by, windows, days }: Sources): Promise<ReportRow[]> {
+const rowsAtMost = 100_000
+
+/** Throws `invalid_parameter` where there are more than `rowsAtMost` rows: they are kept in memory. */
+export async function monthReport({ by, windows, costs }: Sources): Promise<MonthReport> {
   const rows = new Map<string, ReportRow>()
+  const totals = noSums()
   let first: number | null = null
-  for await (const { at, rows: charged } of days) {
-    first ??= at
-    const meanOf = windows.trend === null ? 1 : (windows.trend.until - Math.max(windows.trend.from, first)) / dayMs
-    for (const each of charged) addTo(rowOf(rows, by, each), each, { ...windows, meanOf }, at)
+  for await (const some of costs) {
+    for (const each of some) {
+      first = Math.min(first ?? each.at, each.at)
+      addTo(totals, each, windows)
+      addTo(rowOf(rows, by, each), each, windows)
+    }
   }
-  return [...rows.values()].toSorted((left, right) => right.cost - left.cost || right.previous - left.previous)
+  const { trend, daysLeft } = windows
+  const trendOf = trend === null ? 1 : (trend.until - Math.max(trend.from, first ?? 0)) / dayMs
+  return {
+    rows: [...rows.values()].toSorted((left, right) => right.cost - left.cost || right.previous - left.previous),
+    totals,
+    // Without a full day since the first cost there is no trend.
+    forecastOf: (sums) => sums.cost + (sums.trend === 0 ? 0 : Math.round((sums.trend / trendOf) * daysLeft)),
+  }
 }
+
+const noSums = (): ReportSums => ({
+  ...{ requests: 0, input_tokens: 0, output_tokens: 0, cost: 0, previous: 0, previousToDate: 0, trend: 0 },
+})
 
 function rowOf(rows: Map<string, ReportRow>, by: readonly ReportDimension[], of: CostRow): ReportRow {
-  const values = by.map((dimension) => of[isPlain(dimension) ? columnOf[dimension] : 'value'])
+  const values = by.map((dimension) => columnValue(of, dimension))
   const name = JSON.stringify(values)
   const known = rows.get(name)
   if (known !== undefined) return known
-  const made: ReportRow = {
-    group: Object.fromEntries(by.map((dimension, index) => [dimension, values[index] ?? ''])),
-    ...{ requests: 0, input_tokens: 0, output_tokens: 0, cost: 0, previous: 0, previousToDate: 0, forecast: 0 },
+  if (rows.size === rowsAtMost) {
+    const message = `The report has more than ${rowsAtMost} rows: ask for one dimension, or take format=focus, which has every charge`
+    throw new Failure('invalid_parameter', { param: 'by', message })
   }
+  const group = Object.fromEntries(by.map((dimension, index) => [dimension, values[index] ?? '']))
+  const made: ReportRow = { group, ...noSums() }
   rows.set(name, made)
   return made
 }
 
-function addTo(
-  row: ReportRow,
-  of: CostRow,
-  { month, before, sameDays, trend, daysLeft, meanOf }: Sources['windows'] & { meanOf: number },
-  at: number,
-) {
-  if (isIn(month, at)) {
-    row.requests += of.requests
-    row.input_tokens += of.input_tokens
-    row.output_tokens += of.output_tokens
-    row.cost += of.cost
-    row.forecast += of.cost
-  }
-  if (isIn(before, at)) row.previous += of.cost
-  if (isIn(sameDays, at)) row.previousToDate += of.cost
-  if (trend !== null && isIn(trend, at)) row.forecast += (of.cost / meanOf) * daysLeft
-}
+const columnValue = (row: CostRow, dimension: ReportDimension): string =>
+  isPlain(dimension) ? row[columnOf[dimension]] : shownValue(row, dimension.slice(declared.length))
 
-/** The sums of rows. */
-export function totalsOf(rows: readonly ReportRow[]): Omit<ReportRow, 'group'> {
-  const sum = (value: (row: ReportRow) => number) => rows.reduce((total, row) => total + value(row), 0)
-  return {
-    requests: sum(({ requests }) => requests),
-    input_tokens: sum(({ input_tokens }) => input_tokens),
-    output_tokens: sum(({ output_tokens }) => output_tokens),
-    cost: sum(({ cost }) => cost),
-    previous: sum(({ previous }) => previous),
-    previousToDate: sum(({ previousToDate }) => previousToDate),
-    forecast: sum(({ forecast }) => forecast),
+function addTo(sums: ReportSums, of: CostRow, { month, before, sameDays, trend }: Sources['windows']) {
+  if (isIn(month, of.at)) {
+    sums.requests += of.requests
+    sums.input_tokens += of.input_tokens
+    sums.output_tokens += of.output_tokens
+    sums.cost += of.cost
   }
+  if (isIn(before, of.at)) sums.previous += of.cost
+  if (isIn(sameDays, of.at)) sums.previousToDate += of.cost
+  if (trend !== null && isIn(trend, of.at)) sums.trend += of.cost
 }

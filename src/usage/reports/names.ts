@@ -1,5 +1,5 @@
 /** What teams, tokens, people and gateways are called; one that has no name, or is gone, goes by its id. */
-import type { Reader } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
 import { isOneOf, query } from '../../store/query.ts'
 import { gatewayNames } from '../../store/schema/ledger/fleet.ts'
 import { teams, users } from '../../store/schema/ledger/people.ts'
@@ -13,7 +13,7 @@ const tables = { team: teams, token: tokens, user: users, gateway: gatewayNames 
 
 /** Who may not read people is told their ids only. */
 export interface NameReader {
-  ledger: Reader
+  ledger: Database
   seesPeople: boolean
 }
 

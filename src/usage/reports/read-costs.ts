@@ -1,10 +1,10 @@
 /**
- * What requests cost, day by day, from the daily sums of the kind `cost`, or of a dimension of attribution
- * (events/rollups/rollup.ts). They are kept as long as events.
+ * What requests cost, by day, from the daily sums of the kind `cost` (events/rollups/rollup.ts). They are kept as long as
+ * events. Every report reads these, so that all have the same total.
  *
- * SQL text: look-ups by the primary key of the sums, a day at a time.
+ * SQL text: ranges of the primary key of the sums, a few thousand rows at a time.
  */
-import { type CostDimension, otherKey, readCostKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
+import { type CostOf, otherKey, readCostKey, valuesSeparator } from '../../events/rollups/rollup.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
@@ -17,10 +17,10 @@ export interface CostSums {
   cost: number
 }
 
-export interface CostRow extends CostSums, Record<CostDimension, string> {
+export interface CostRow extends CostSums, CostOf {
+  /** When the day began, in milliseconds since the epoch. */
+  at: number
   team_id: string
-  /** Of the dimension of attribution that was asked for; empty where none was. */
-  value: string
 }
 
 interface Window {
@@ -28,23 +28,20 @@ interface Window {
   from: number
   until: number
   visibility: Visibility
-  /** The name of a dimension of attribution, whose sums have teams and values only; null for all else. */
-  dimension: string | null
-  /** Only of this token; for all else than a dimension. */
+  /** Whether rows say the values of dimensions. Without them there are fewer. */
+  withDimensions: boolean
+  /** Only of this token. */
   token?: string
 }
 
 interface StoredSums extends CostSums {
-  scope: string
+  at: number
   key: string
+  last: string
+  read: number
 }
 
-export interface CostDay {
-  /** When it began, in milliseconds since the epoch. */
-  at: number
-  /** One for each combination of dimensions. */
-  rows: CostRow[]
-}
+const rowsAtOnce = 5000
 
 /** Each team that has sums, by one look-up each: a scan would read every row of every day. */
 const everyScope = `with recursive scopes (scope) as (
@@ -54,33 +51,52 @@ const everyScope = `with recursive scopes (scope) as (
       from scopes where scopes.scope is not null
   ) select scope from scopes where scope is not null`
 
-/** Day by day, oldest first, with other work in between. Days without costs are left out. */
-export async function* costsByDay(
-  ledger: Database,
-  { from, until, visibility, dimension, token }: Window,
-): AsyncGenerator<CostDay> {
-  const { teams, ownTokens } = visibility
-  // Sums of a dimension do not say whose token it was.
-  const byToken = teams !== 'every' && ownTokens.length > 0 && dimension === null
-  const all = teams === 'every' || byToken
-  const scopes = all ? (await ledger.read<{ scope: string }>(everyScope)).map(({ scope }) => scope) : teams
-  const own = byToken ? new Set(ownTokens) : null
-  const [kind, read] = dimension === null ? ['cost', readCostKey] : [`dimension:${dimension}`, valueOnly]
-  for (let at = from; at < until; at += stepMilliseconds.day) {
-    const rows = await ledger.read<StoredSums>(
-      `select scope, key, total(requests) as requests, total(input_tokens) as input_tokens,
-        total(output_tokens) as output_tokens, total(cost) as cost from event_rollups
-        where kind = ? and step = 'day' and scope in (select value from json_each(?)) and at = ?
-          and (? is null or instr(key, ?) > 0)
-        group by scope, key`,
-      [kind, JSON.stringify(scopes), at, token ?? null, token ?? null],
-    )
-    if (rows.length === 0) continue
-    const costs = rows.map(({ scope, key, ...sums }) => ({ team_id: scope, value: '', ...read(key), ...sums }))
-    const seen = own === null ? costs : costs.filter(({ token_id }) => own.has(token_id))
-    yield { at, rows: token === undefined ? seen : seen.filter(({ token_id }) => token_id === token) }
-    await yieldToEventLoop()
+const keyWithout = `iif(instr(key, '${valuesSeparator}') > 0, substr(key, 1, instr(key, '${valuesSeparator}') - 1), key)`
+
+/** Team by team, each from its oldest day on, some rows at a time, with other work in between. */
+export async function* readCosts(ledger: Database, window: Window): AsyncGenerator<CostRow[]> {
+  const { teams, ownTokens } = window.visibility
+  const seesAll = teams === 'every'
+  const own = new Set(ownTokens)
+  const scopes =
+    seesAll || own.size > 0 ? (await ledger.read<{ scope: string }>(everyScope)).map(({ scope }) => scope) : teams
+  for (const scope of scopes) {
+    const seesTeam = seesAll || teams.includes(scope)
+    for await (const stored of readScope(ledger, scope, window)) {
+      const rows = stored.map(({ key, last, read, ...sums }) => ({ ...sums, team_id: scope, ...readCostKey(key) }))
+      yield rows.filter(
+        ({ token_id }) => (seesTeam || own.has(token_id)) && (window.token === undefined || token_id === window.token),
+      )
+      await yieldToEventLoop()
+    }
   }
 }
 
-const valueOnly = (key: string) => ({ ...readCostKey(''), value: key === otherKey ? 'other' : key })
+async function* readScope(
+  ledger: Database,
+  scope: string,
+  { from, until, withDimensions, token }: Window,
+): AsyncGenerator<StoredSums[]> {
+  for (let [at, key, read] = [from, '', rowsAtOnce]; read === rowsAtOnce; ) {
+    const rows = await ledger.read<StoredSums>(
+      `select at, ${withDimensions ? 'key' : keyWithout} as key, total(requests) as requests,
+        total(input_tokens) as input_tokens, total(output_tokens) as output_tokens, total(cost) as cost,
+        max(key) as last, count(*) as read from (
+          select at, key, requests, input_tokens, output_tokens, cost from event_rollups
+            where kind = 'cost' and step = 'day' and scope = ? and at >= ? and at < ? and (at, key) > (?, ?)
+              and (? is null or instr(key, ?) > 0) order by at, key limit ${rowsAtOnce})
+        group by 1, 2 order by 1, 2`,
+      [scope, at, until, at, key, token ?? null, token ?? null],
+    )
+    const end = rows.at(-1)
+    read = rows.reduce((sum, row) => sum + row.read, 0)
+    if (end !== undefined) [at, key] = [end.at, end.last]
+    if (rows.length > 0) yield rows
+  }
+}
+
+/** The value of a dimension as reports show it: `other` for what a full day counts together; empty for none. */
+export function shownValue({ dimensions }: CostOf, name: string): string {
+  const value = Object.hasOwn(dimensions, name) ? (dimensions[name] ?? '') : ''
+  return value === otherKey ? 'other' : value
+}

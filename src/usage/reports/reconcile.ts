@@ -10,6 +10,7 @@
  * Names of models are compared without the date at their end, without a prefix, in lower case and with dashes: providers
  * write `Claude Haiku 4.5`, `claude-haiku-4-5` and `claude-haiku-4-5-20251001` for one model.
  */
+import { fromNano, toNano } from '../../lib/money.ts'
 import type { InvoiceLine } from './invoice.ts'
 
 export const differenceKinds = ['only_invoiced', 'only_booked', 'price', 'tokens', 'amount'] as const
@@ -90,19 +91,25 @@ export function reconcile(
     pair.model = model
     pair.booked = added(pair.booked, amounts)
   }
-  const differences = [...pairs.values()].flatMap((pair) => {
+  const differences = [...pairs.values()].flatMap(({ invoiced, booked: ours, ...of }) => {
+    const pair = { ...of, invoiced: invoiced && exact(invoiced), booked: ours && exact(ours) }
     const kind = kindOf(pair, tolerance)
     return kind === null ? [] : [{ kind, ...pair }]
   })
   return {
-    invoiced: lines.reduce<Amounts>(added, nothing),
-    booked: booked.reduce<Amounts>(added, nothing),
+    invoiced: exact(lines.reduce<Amounts>(added, nothing)),
+    booked: exact(booked.reduce<Amounts>(added, nothing)),
     differences: differences.toSorted((left, right) => sizeOf(right) - sizeOf(left)),
     alike: pairs.size - differences.length,
   }
 }
 
 const nothing: Amounts = { cost: null, inputTokens: null, outputTokens: null }
+
+/** With a whole number of nano-dollars: sums of decimal fractions are off by less. */
+const exact = ({ cost, ...tokens }: Amounts): Amounts => ({
+  ...{ cost: cost === null ? null : fromNano(toNano(cost)), ...tokens },
+})
 
 const plus = (one: number | null, other: number | null): number | null =>
   one === null ? other : other === null ? one : one + other
@@ -131,7 +138,8 @@ function kindOf({ invoiced, booked }: Pair, tolerance: Tolerance): DifferenceKin
 /** Whether two known amounts differ by more than is tolerated. */
 function differ(one: number | null, other: number | null, { share, amount }: Tolerance): boolean {
   if (one === null || other === null) return false
-  return Math.abs(one - other) > Math.max(amount, share * Math.max(Math.abs(one), Math.abs(other)))
+  const tolerated = Math.max(amount, share * Math.max(Math.abs(one), Math.abs(other)))
+  return toNano(Math.abs(one - other)) > toNano(tolerated)
 }
 
 const isNothing = (amounts: Amounts | null, { amount }: Tolerance): boolean =>

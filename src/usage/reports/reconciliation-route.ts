@@ -1,17 +1,19 @@
 /** `/v1/usage/reconciliation`: a provider's invoice beside what was booked here, with each difference named. */
+import { eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { foldRollups } from '../../events/rollups/fold.ts'
+import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
-import { models } from '../../store/schema/state/catalog.ts'
+import { models, providers } from '../../store/schema/state/catalog.ts'
 import { monthSchema } from './cost-routes.ts'
 import { readInvoice } from './invoice.ts'
 import { monthAt } from './month-report.ts'
-import { costsByDay } from './read-costs.ts'
+import { readCosts } from './read-costs.ts'
 import { type Booked, differenceKinds, reconcile } from './reconcile.ts'
 
 const amountsSchema = z
@@ -46,6 +48,7 @@ const reconciliationSchema = z.object({
 export type ReconciliationReport = z.infer<typeof reconciliationSchema>
 
 const mostDifferences = 1000
+const namesShown = 50
 
 interface ReconciliationDependencies {
   state: Database
@@ -96,7 +99,10 @@ const shown = (amounts: Amounts) =>
     ? null
     : { cost: amounts.cost, input_tokens: amounts.inputTokens, output_tokens: amounts.outputTokens }
 
-/** By the provider's names of the models, as far as the catalog has them. */
+/**
+ * By the provider's names of the models, as far as the catalog has them. Throws `invalid_parameter` for a provider that
+ * the catalog does not have and for which nothing was booked in the month.
+ */
 async function bookedOf(
   { state, ledger }: Pick<ReconciliationDependencies, 'state' | 'ledger'>,
   month: string,
@@ -104,15 +110,24 @@ async function bookedOf(
 ): Promise<Booked[]> {
   const listed = await query(state).select({ id: models.id, upstream: models.upstreamModel }).from(models)
   const upstream = new Map(listed.map(({ id, upstream: name }) => [id, name ?? id]))
+  const inCatalog = await query(state).select({ name: providers.name }).from(providers).where(eq(providers.deleted, 0))
+  const known = new Set(inCatalog.map(({ name }) => name))
   const booked: Booked[] = []
-  const window = { ...monthAt(month), visibility: { teams: 'every' as const, ownTokens: [] } }
-  for await (const { at, rows } of costsByDay(ledger, { ...window, dimension: null })) {
-    for (const row of rows.filter((each) => each.provider === provider)) {
+  const visibility = { teams: 'every' as const, ownTokens: [] }
+  for await (const rows of readCosts(ledger, { ...monthAt(month), visibility, withDimensions: false })) {
+    for (const row of rows) {
+      if (row.provider !== '') known.add(row.provider)
+      if (row.provider !== provider) continue
       booked.push({
-        ...{ day: new Date(at).toISOString().slice(0, 10), model: upstream.get(row.model) ?? row.model },
+        ...{ day: new Date(row.at).toISOString().slice(0, 10), model: upstream.get(row.model) ?? row.model },
         ...{ cost: fromNano(row.cost), inputTokens: row.input_tokens, outputTokens: row.output_tokens },
       })
     }
   }
-  return booked
+  if (known.has(provider)) return booked
+  const names = [...known].toSorted().slice(0, namesShown).join(', ') || 'none yet'
+  throw new Failure('invalid_parameter', {
+    param: 'provider',
+    message: `There is no provider ${JSON.stringify(provider)}, and nothing was booked for one in ${month}. Providers are: ${names}`,
+  })
 }

@@ -12,7 +12,7 @@ import { fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import { requireToken } from '../../tokens/visibility.ts'
 import { dayMs } from './month-report.ts'
-import { type CostSums, costsByDay } from './read-costs.ts'
+import { type CostSums, readCosts } from './read-costs.ts'
 
 /** How many rounds of arrivals are added to the sums before they are read. */
 const turnsBeforeReading = 20
@@ -58,8 +58,9 @@ export const tokenModelsRoute = ({ ledger, clock }: { ledger: Database; clock: C
       await foldRollups(ledger, turnsBeforeReading)
       const visibility = await visibilityFor(ledger, principal)
       const byModel = new Map<string, Map<number, CostSums>>()
-      for await (const { at, rows } of costsByDay(ledger, { from, until, visibility, dimension: null, token: id })) {
-        for (const { model, ...row } of rows) {
+      const window = { from, until, visibility, withDimensions: false, token: id }
+      for await (const rows of readCosts(ledger, window)) {
+        for (const { at, model, ...row } of rows) {
           const days = byModel.get(model) ?? new Map<number, CostSums>()
           byModel.set(model, days.set(at, added(days.get(at) ?? none, row)))
         }

@@ -39,22 +39,24 @@ function months(): string[] {
 }
 
 const groups = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
+const titles = { user: 'Person', nothing: 'Nothing else' } as const
 
 function MonthReport() {
   const known = months()
   const month = queryValue('month') ?? known[0] ?? ''
   const declared = useDimensions()
+  const options = [
+    ...groups.map((name) => [name, titleOf(name)] as const),
+    ...(declared.value ?? []).map((name) => [keyOf(name), dimensionTitle(name)] as const),
+  ]
   const first = queryValue('by') ?? 'team'
-  const ofDimension = dimensionIn(first) !== null
-  // The API sums a declared dimension up alone or with teams.
-  const seconds = ofDimension ? ['nothing', 'team'] : [...groups, 'nothing']
-  const usual = ofDimension ? 'nothing' : 'model'
-  const second = seconds.find((name) => name === queryValue('and')) ?? usual
+  const usual = dimensionIn(first) === null ? 'model' : 'nothing'
+  const second = queryValue('and') ?? usual
   const by = second === 'nothing' || second === first ? first : `${first},${second}`
   const found = useLoaded(`costs ${month} ${by}`, (signal) =>
     request<CostReport>('GET', '/v1/usage/costs', { query: { month, by }, signal }),
   )
-  const file = (format: string) => `/v1/usage/costs/export?${new URLSearchParams({ month, by, format })}`
+  const file = (query: Record<string, string>) => `/v1/usage/costs/export?${new URLSearchParams({ month, ...query })}`
   return (
     <section class="stack">
       <div class="head">
@@ -66,23 +68,15 @@ function MonthReport() {
               usual: known[0] ?? '',
               options: known.map((name) => [name, name] as const),
             },
-            {
-              name: 'by',
-              label: 'By',
-              usual: 'team',
-              options: [
-                ...groups,
-                ...(declared.value ?? []).map((name) => [keyOf(name), dimensionTitle(name)] as const),
-              ],
-            },
-            { name: 'and', label: 'And by', usual, options: seconds },
+            { name: 'by', label: 'By', usual: 'team', options },
+            { name: 'and', label: 'And by', usual, options: [...options, ['nothing', titles.nothing]] },
           ]}
         />
         <div class="row">
-          <a class="button" href={file('csv')} download={`costs-${month}.csv`}>
+          <a class="button" href={file({ by })} download={`costs-${month}.csv`}>
             CSV
           </a>
-          <a class="button" href={file('focus')} download={`focus-${month}.csv`}>
+          <a class="button" href={file({ format: 'focus' })} download={`focus-${month}.csv`}>
             FOCUS
           </a>
         </div>
@@ -94,8 +88,11 @@ function MonthReport() {
   )
 }
 
-function Costs({ report: { by, rows, totals, left_out } }: { report: CostReport }) {
-  const isRunning = totals.forecast > totals.cost
+const titleOf = (dimension: string): string =>
+  dimension === 'user' ? titles.user : humanize(dimensionIn(dimension) ?? dimension)
+
+function Costs({ report: { month, by, rows, totals, left_out } }: { report: CostReport }) {
+  const isRunning = month === months()[0]
   return (
     <>
       <div class="cards figures">
@@ -104,13 +101,19 @@ function Costs({ report: { by, rows, totals, left_out } }: { report: CostReport 
         <Figure name="Month before" value={money(totals.previous_cost)} />
         <Figure name={isRunning ? 'Forecast' : 'At its end'} value={money(totals.forecast)} />
       </div>
+      {isRunning && (
+        <p class="quiet">
+          The forecast is what was spent, and for each day that is left the mean of the seven full days before today, or
+          of those since the first cost. Change compares with the month before up to the same day. Days are in UTC.
+        </p>
+      )}
       <TableCard
-        label={`Costs by ${by.map((group) => dimensionIn(group) ?? group).join(' and ')}`}
+        label={`Costs by ${by.map((group) => titleOf(group).toLowerCase()).join(' and ')}`}
         rows={rows}
         keyOf={({ group }) => JSON.stringify(group)}
         columns={[
           ...by.map((dimension) => ({
-            title: humanize(dimensionIn(dimension) ?? dimension),
+            title: titleOf(dimension),
             cell: ({ names }: CostReport['rows'][number]) => showInvisible(names[dimension] ?? 'None'),
           })),
           { title: 'Cost', right: true, cell: ({ cost }) => money(cost) },
