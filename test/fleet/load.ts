@@ -22,8 +22,8 @@ export interface Load {
   stop(): Promise<void>
 }
 
-/** How long one gateway is left alone between two requests. */
-const pauseMs = 40
+/** How long one gateway is left alone between two requests: more of them cost time and find nothing more. */
+const pauseMs = 100
 const answerWithinMs = 15_000
 let sent = 0
 

@@ -39,9 +39,10 @@ const readSink = async (id: string) => expectAnswer(await api(fleet.planes[1], `
 const addSink = async (fields: object) =>
   expectAnswer(await api(fleet.planes[0], '/v1/sinks', { body: { start: 'beginning', ...fields } }), 201, sinkSchema).id
 
-/** Sends requests to both gateways until it is stopped; gives the ids of those that were answered. */
+/** Sends requests to both gateways until it is stopped, one in `pauseMs` each. */
 function startLoad(token: string) {
   let going = true
+  let pauseMs = 20
   const answered: string[] = []
   const loops = fleet.gateways.map(async (gateway, worker) => {
     for (let number = 0; going; number += 1) {
@@ -49,13 +50,19 @@ function startLoad(token: string) {
       const answer = await chat(gateway, { token, model: 'simulator/echo', requestId }).catch(() => null)
       await answer?.text()
       if (answer?.status === 200) answered.push(requestId)
-      await Bun.sleep(20)
+      await Bun.sleep(pauseMs)
     }
   })
-  return async () => {
-    going = false
-    await Promise.all(loops)
-    return answered
+  return {
+    pause(milliseconds: number) {
+      pauseMs = milliseconds
+    },
+    /** Gives the ids of the requests that were answered. */
+    async stop() {
+      going = false
+      await Promise.all(loops)
+      return answered
+    },
   }
 }
 
@@ -68,7 +75,7 @@ test('control planes that are killed in turn deliver everything, and what arrive
     credentials: { access_key_id: 'id', secret_access_key: secret },
   })
   const { token_value: token } = await createToken(fleet.planes[0])
-  const stop = startLoad(token)
+  const load = startLoad(token)
   for (let kill = 0; kill < 4; kill += 1) {
     const before = lines.length
     await until('more was delivered', () => lines.length >= before + 40, { withinMs: 60_000 })
@@ -77,11 +84,13 @@ test('control planes that are killed in turn deliver everything, and what arrive
     // One stays away for so long that the other one takes its sinks over.
     if (kill === 2) {
       const then = lines.length
+      load.pause(500)
       await until('the other one delivers', () => lines.length > then + 10, { withinMs: 150_000 })
+      load.pause(20)
     }
     await killed.restart()
   }
-  const answered = await stop()
+  const answered = await load.stop()
   await until(
     'the sinks have everything',
     async () => (await readSink(http)).lag_records + (await readSink(s3)).lag_records === 0,

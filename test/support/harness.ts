@@ -47,8 +47,16 @@ export interface Gatehouse extends AsyncDisposable {
 /** The provider key every test installation has; it must never be seen outside. */
 export const providerKey = 'sk-fake-provider-key-1f3a9c'
 
+/**
+ * Without JavaScriptCore's optimising compilers and parallel collectors a start takes two thirds of the processor time,
+ * and a process of a test ends before they pay. Benchmarks, which are no tests, have them.
+ */
+const shortLived =
+  process.env.NODE_ENV === 'test' ? { BUN_JSC_useDFGJIT: '0', BUN_JSC_numberOfGCMarkers: '1' } : undefined
+
 /** A process environment with nothing in it but what is given: no setting leaks in from whoever runs the tests. */
 export const cleanEnvironment = (extra: Readonly<Record<string, string>> = {}): Record<string, string> => ({
+  ...shortLived,
   PATH: process.env.PATH ?? '',
   HOME: temporaryHome,
   NO_COLOR: '1',

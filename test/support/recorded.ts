@@ -1,6 +1,7 @@
 /** What an installation has recorded, read as an auditor would: through the API, and from the ledger's file itself. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
 import { eventsOfRecord } from '../../src/events/log/record-events.ts'
 import { recordBytes } from '../../src/events/log/segment.ts'
@@ -34,14 +35,25 @@ export function eventsInLedger(gatehouse: Pick<Gatehouse, 'dataDirectory'>): Eve
   const rows = ledger.query<StoredBlock, []>(
     'select records, bytes, first_at, last_at, places, body from event_blocks order by first_position',
   )
-  return rows.all().flatMap((stored) => {
-    const block = decodeBlock(stored)
-    if (block === null) throw new Error('A block of the event log is damaged')
-    return recordBytes(block).flatMap((bytes, ordinal) => {
-      const [at = 0, quarantine] = [block.times[ordinal], block.quarantined.get(ordinal)]
-      return eventsOfRecord({ text: bytes.toString(), at, quarantine }).map((shown) => event.parse(shown.event))
-    })
+  return rows.all().flatMap(eventsOfBlock)
+}
+
+/** Who waits for an event reads the same blocks again and again. */
+const knownBlocks = new LRUCache<string, readonly Event[]>({ max: 500 })
+
+function eventsOfBlock(stored: StoredBlock): readonly Event[] {
+  const digest = new Bun.CryptoHasher('sha256').update(stored.places).update(stored.body)
+  const key = `${stored.records} ${stored.bytes} ${stored.first_at} ${stored.last_at} ${digest.digest('hex')}`
+  const known = knownBlocks.get(key)
+  if (known !== undefined) return known
+  const block = decodeBlock(stored)
+  if (block === null) throw new Error('A block of the event log is damaged')
+  const events = recordBytes(block).flatMap((bytes, ordinal) => {
+    const [at = 0, quarantine] = [block.times[ordinal], block.quarantined.get(ordinal)]
+    return eventsOfRecord({ text: bytes.toString(), at, quarantine }).map((shown) => event.parse(shown.event))
   })
+  knownBlocks.set(key, events)
+  return events
 }
 
 export const outcomesOf = (events: readonly Event[], requestId: string): Event[] =>

@@ -7,8 +7,8 @@ import { anonymous, type Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { type Database, openDatabase } from '../../store/open.ts'
-import { migrateLedger, migrateState } from '../../store/schema/migrate.ts'
+import type { Database } from '../../store/open.ts'
+import { openMigrated } from '../../store/testing/store.ts'
 import { createRecorder } from '../change.ts'
 import { logOf } from '../engine/log-of.ts'
 import { type Event, noAttribution } from '../event.ts'
@@ -24,10 +24,8 @@ export interface TestDatabases {
 
 export async function openTestDatabases(): Promise<TestDatabases> {
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-events-'))
-  const state = await openDatabase(join(directory, 'state.db'), directory)
-  const ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await migrateState(state)
-  await migrateLedger(ledger)
+  const state = await openMigrated('state', directory)
+  const ledger = await openMigrated('ledger', directory)
   await state.write([
     {
       sql: 'insert or replace into state_head (id, version, nonce, history, reads_from, deletions_kept_from) values (1, 1, ?, ?, ?, 0)',

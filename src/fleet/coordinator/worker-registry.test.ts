@@ -6,8 +6,8 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
-import { type Database, openDatabase } from '../../store/open.ts'
-import { migrateLedger } from '../../store/schema/migrate.ts'
+import type { Database } from '../../store/open.ts'
+import { openMigrated } from '../../store/testing/store.ts'
 import { connectedWorkers } from './connected-workers.ts'
 import { propagate } from './propagation.ts'
 import { type Worker, WorkerRegistry } from './worker-registry.ts'
@@ -18,8 +18,7 @@ let registry: WorkerRegistry
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'gatehouse-registry-'))
-  ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await migrateLedger(ledger)
+  ledger = await openMigrated('ledger', directory)
   registry = new WorkerRegistry({ ledger, clock: systemClock, log: silentLog, shared: true })
 })
 

@@ -21,10 +21,11 @@ import { type Clock, systemClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { seal } from '../../lib/seal.ts'
-import { type Database, openDatabase } from '../../store/open.ts'
+import type { Database } from '../../store/open.ts'
 import type { Head } from '../../store/propagation.ts'
-import { migrateLedger, stateMigrations } from '../../store/schema/migrate.ts'
+import { stateMigrations } from '../../store/schema/migrate.ts'
 import { testMasterKey } from '../../store/testing/master-key.ts'
+import { openMigrated } from '../../store/testing/store.ts'
 import { startWorker, type WorkerOptions } from '../agent/gateway-agent.ts'
 import { createFleet } from '../coordinator/coordinator.ts'
 import type { GatewayAgent } from '../protocol/worker.ts'
@@ -81,8 +82,7 @@ export class TemporaryFleet {
   }
 
   async #begin(): Promise<void> {
-    this.#ledger = await openDatabase(join(this.directory, 'ledger.db'), this.directory)
-    await migrateLedger(this.ledger)
+    this.#ledger = await openMigrated('ledger', this.directory)
     const secret = (name: string, value: string) => ({
       sql: 'insert into secrets (name, sealed, created_at) values (?, ?, 1)',
       args: [name, masterKey.seal('secret', name, value)],

@@ -1,18 +1,15 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { rmSync } from 'node:fs'
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { type Database, databaseTime, openDatabase } from '../../store/open.ts'
-import { migrateLedger } from '../../store/schema/migrate.ts'
-import { temporaryDirectory } from '../../store/testing/store.ts'
+import { type Database, databaseTime } from '../../store/open.ts'
+import { openMigrated, temporaryDirectory } from '../../store/testing/store.ts'
 import { LedgerEpoch } from './ledger-epoch.ts'
 
 let directory: string
 let ledger: Database
 beforeEach(async () => {
   directory = temporaryDirectory()
-  ledger = await openDatabase(join(directory, 'ledger.db'), directory)
-  await migrateLedger(ledger)
+  ledger = await openMigrated('ledger', directory)
 })
 afterEach(() => {
   ledger.close()

@@ -29,9 +29,22 @@ export interface Fate {
 
 export const promptly: Fate = { there: 1, back: 1, lost: 'no', again: null }
 
+let migrated: Uint8Array | null = null
+
+/** A ledger in memory. The migrations run once in a process: a copy costs less. */
+function migratedLedger(): Sqlite {
+  if (migrated === null) {
+    const ledger = new Sqlite(':memory:')
+    for (const { sql } of ledgerMigrations) ledger.run(sql)
+    migrated = ledger.serialize()
+    ledger.close()
+  }
+  return Sqlite.deserialize(migrated)
+}
+
 export class SlotWorld {
   now = 1_000_000
-  readonly ledger = new Sqlite(':memory:')
+  readonly ledger = migratedLedger()
   readonly workers = new Map<string, WorkerRates>()
   /** Workers without any connection. */
   readonly cut = new Set<string>()
@@ -47,7 +60,6 @@ export class SlotWorld {
   constructor(limits: ReadonlyMap<string, number>, fate: () => Fate) {
     this.#limits = limits
     this.#fate = fate
-    for (const { sql } of ledgerMigrations) this.ledger.run(sql)
   }
 
   /**

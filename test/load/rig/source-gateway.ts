@@ -24,6 +24,8 @@ export async function startFromSources(
   const program = [join(repository, 'cli/main.ts'), 'gateway', '--state-file', state]
   const child = Bun.spawn([process.execPath, ...flags, ...program], {
     env: cleanEnvironment({
+      // In a test too, as in service.
+      BUN_JSC_useDFGJIT: '1',
       ...environment,
       SERVICE_API_URL: gatehouse.baseUrl,
       SERVICE_API_TOKEN: runtimeTokenOf(gatehouse),

@@ -5,9 +5,8 @@ import { leasesRequestSchema } from '../../../fleet/protocol/wire.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import { newId } from '../../../lib/ids.ts'
 import { silentLog } from '../../../lib/log/log.ts'
-import { type Database, openDatabase } from '../../../store/open.ts'
-import { ledgerMigrations, migrate } from '../../../store/schema/migrate.ts'
-import { temporaryDirectory } from '../../../store/testing/store.ts'
+import type { Database } from '../../../store/open.ts'
+import { openMigrated, temporaryDirectory } from '../../../store/testing/store.ts'
 import { settlementStatements } from '../../settlement-statements.ts'
 import type { LeaseRequest } from '../lease.ts'
 import { LedgerEpoch } from '../ledger-epoch.ts'
@@ -29,8 +28,7 @@ let whenRead: () => void
 
 beforeEach(async () => {
   directory = temporaryDirectory()
-  ledger = await openDatabase(`${directory}/ledger.db`, directory)
-  await migrate(ledger, ledgerMigrations)
+  ledger = await openMigrated('ledger', directory)
   for (const worker of ['one', 'two']) {
     await ledger.write([
       {

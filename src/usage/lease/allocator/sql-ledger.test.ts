@@ -4,9 +4,9 @@ import { rmSync } from 'node:fs'
 import { systemClock } from '../../../lib/clock.ts'
 import { newId } from '../../../lib/ids.ts'
 import { type Database, openDatabase } from '../../../store/open.ts'
-import { ledgerMigrations, migrate, migrateState } from '../../../store/schema/migrate.ts'
+import { migrateState } from '../../../store/schema/migrate.ts'
 import type { Statement } from '../../../store/statement.ts'
-import { temporaryDirectory } from '../../../store/testing/store.ts'
+import { openMigrated, temporaryDirectory } from '../../../store/testing/store.ts'
 import { readDepletion } from '../../api/depletion.ts'
 import { settlementStatements } from '../../settlement-statements.ts'
 import { maxAmount, roundSize } from '../lease.ts'
@@ -23,8 +23,7 @@ let epoch: LedgerEpoch
 
 beforeEach(async () => {
   directory = temporaryDirectory()
-  ledger = await openDatabase(`${directory}/ledger.db`, directory)
-  await migrate(ledger, ledgerMigrations)
+  ledger = await openMigrated('ledger', directory)
   await ledger.write(
     [worker, other].map((name) => ({
       sql: `insert into workers (worker, gateway_id, instance_id, worker_number, stream_id, gateway_version, acknowledged_version,
