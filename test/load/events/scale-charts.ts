@@ -10,7 +10,7 @@ import { fill } from './scale-ingest.ts'
 const month = 30 * 86_400_000
 const tries = 10
 /** Enough that each day has each model, team and verdict, of which a chart reads rows; more requests add none. */
-const requestsWithSums = 10_000
+const requestsWithSums = 50_000
 
 /** The view that a chart by model could read: by hour, team, model and verdict, as the sums of the ledger. */
 const view = 'gatehouse_sums'
