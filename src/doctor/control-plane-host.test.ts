@@ -66,3 +66,18 @@ test('says how long events wait for ClickHouse, and why where ClickHouse says it
     'fail ClickHouse refuses the user that is to keep events: 0 records wait for it in the ledger, the oldest for 0 min',
   ])
 })
+
+test('fails where records that wait for ClickHouse fill the disk within a day', () => {
+  const archive = { state: 'away', records: 7_200_000, seconds: 7200, inTheClear: false } as const
+  const waiting = 'ClickHouse does not answer: 7200000 records wait for it in the ledger, the oldest for 120 min'
+  // 1000 records a second are 310 000 bytes a second.
+  expect(said({ archive, free: 310_000 * 86_400 })).toEqual([`warn ${waiting}`])
+  expect(said({ archive, free: 310_000 * 3600 * 13.5 })).toEqual([
+    `fail ${waiting}; at this rate the disk is full within 14 h`,
+  ])
+  expect(said({ archive })).toEqual([`warn ${waiting}`])
+  expect(said({ archive: { ...archive, records: 1000, seconds: 1 }, free: 2048 * mebibyte })).toEqual([
+    'warn ClickHouse does not answer: 1000 records wait for it in the ledger, the oldest for 0 min',
+  ])
+  expect(said({ archive: { ...archive, state: 'ready', seconds: 600 }, free: 2048 * mebibyte })).toEqual([])
+})

@@ -15,6 +15,12 @@ const warnedShare = 0.75
 /** For how long records may wait for ClickHouse before doctor warns, and before it fails, in seconds. */
 const longWait = 900
 const tooLongWait = 6 * 3600
+/** Bytes of the ledger for each record that waits (handbook/events-and-audit.md, "Events in ClickHouse"). */
+const bytesOfRecord = 310
+/** Where the records that wait fill the disk sooner than this, in seconds, doctor fails. */
+const littleTime = 86_400
+/** Records that came in a shorter time than this, in seconds, say little of the rate. */
+const leastTime = 60
 
 export interface ControlPlaneHostFacts {
   now: number
@@ -38,6 +44,12 @@ export function freeBytes(directory: string): number | null {
     // Not every file system reports it.
     return null
   }
+}
+
+/** When records that wait for ClickHouse fill the disk if they come as now, in seconds; null where that is not known. */
+function secondsToFull({ archive, free }: ControlPlaneHostFacts): number | null {
+  if (archive === null || free === null || archive.records === 0 || archive.seconds < leastTime) return null
+  return free / ((archive.records / archive.seconds) * bytesOfRecord)
 }
 
 export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
@@ -87,18 +99,23 @@ export const controlPlaneHostChecks: Checks<ControlPlaneHostFacts> = {
       : null
   },
 
-  clickhouse({ archive }) {
+  clickhouse(facts) {
+    const { archive } = facts
     if (archive === null) return null
     const { state, records, seconds } = archive
-    const waiting = `${records} records wait for it in the ledger, the oldest for ${Math.round(seconds / 60)} min`
+    const left = secondsToFull(facts)
+    const isShort = left !== null && left < littleTime
+    const full = isShort ? `; at this rate the disk is full within ${Math.ceil(left / 3600)} h` : ''
+    const waiting = `${records} records wait for it in the ledger, the oldest for ${Math.round(seconds / 60)} min${full}`
+    const level = seconds < tooLongWait && !isShort ? warn : fail
     if (state === 'ready') {
       if (seconds < longWait) return null
       const todo = 'The log of the control plane says why: look there for "moving events to ClickHouse" and "not moved"'
-      return (seconds < tooLongWait ? warn : fail)(`ClickHouse answers, and ${waiting}`, todo)
+      return level(`ClickHouse answers, and ${waiting}`, todo)
     }
     if (state === 'away') {
-      const todo = 'Start it, or look at the network: records are kept in the ledger meanwhile, which grows'
-      return (seconds < tooLongWait ? warn : fail)(`ClickHouse does not answer: ${waiting}`, todo)
+      const todo = 'Start it, look at the network, or make room: records are kept in the ledger meanwhile, which grows'
+      return level(`ClickHouse does not answer: ${waiting}`, todo)
     }
     const { what, todo } = archiveFaults[state]
     return fail(`${what}: ${waiting}`, todo)

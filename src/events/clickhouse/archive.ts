@@ -96,24 +96,40 @@ export class Archive {
     }
   }
 
-  /** By position, each record with its chain and number. */
-  async *chained({ from, before }: PositionRange, below: number): AsyncGenerator<ChainedRecord, void, undefined> {
-    const end = Math.min(before, below)
+  /**
+   * Rows by position, each once. It asks for so many positions, not for so many rows: the index then says which granules
+   * have them, and ClickHouse need not look through all that follows.
+   */
+  async *#byPosition<Shape extends Row>(names: string, { from, before }: PositionRange): AsyncGenerator<Shape, void> {
     let next = from
-    while (next < end) {
-      const rows: Row[] = await this.table.rows(
-        `SELECT ${columns} FROM ${recordsTable} WHERE position >= {next:UInt64} AND position < {end:UInt64}
-          ORDER BY position LIMIT ${rowsAtOnce}`,
-        { next, end },
+    while (next < before) {
+      const upTo = Math.min(before, next + rowsAtOnce)
+      const rows: Shape[] = await this.table.rows(
+        `SELECT ${names} FROM ${recordsTable} WHERE position >= {next:UInt64} AND position < {upTo:UInt64} ORDER BY position`,
+        { next, upTo },
       )
       for (const row of rows) {
-        const { position, at, chain, seq, text } = row
-        if (position < next) continue
-        yield { position, at, chain, seq, text, quarantine: noteOf(row) }
-        next = position + 1
+        if (row.position < next) continue
+        yield row
+        next = row.position + 1
       }
-      if (rows.length < rowsAtOnce) return
+      next = rows.length > 0 ? upTo : ((await this.#least('position', 'position >= {upTo:UInt64}', { upTo })) ?? before)
       await yieldToEventLoop()
+    }
+  }
+
+  /** The least value of a column; null where no row has it. */
+  async #least(column: string, condition: string, parameters: Parameters): Promise<number | null> {
+    const query = `SELECT minOrNull(${column}) AS least FROM ${recordsTable} WHERE ${condition}`
+    const [row] = await this.table.rows<{ least: number | null }>(query, parameters)
+    return row?.least ?? null
+  }
+
+  /** By position, each record with its chain and number. */
+  async *chained({ from, before }: PositionRange, below: number): AsyncGenerator<ChainedRecord, void, undefined> {
+    for await (const row of this.#byPosition<Row>(columns, { from, before: Math.min(before, below) })) {
+      const { position, at, chain, seq, text } = row
+      yield { position, at, chain, seq, text, quarantine: noteOf(row) }
     }
   }
 
@@ -170,13 +186,9 @@ export class Archive {
   }
 
   /** The first number of a chain that was received since an instant; null if there is none. */
-  async firstSince(chain: string, receivedAt: number, below: number): Promise<number | null> {
-    const [row] = await this.table.rows<{ first: number; records: number }>(
-      `SELECT min(seq) AS first, count() AS records FROM ${recordsTable}
-        WHERE chain = {chain:String} AND received_at >= {receivedAt:Int64} AND position < {below:UInt64}`,
-      { chain, receivedAt, below },
-    )
-    return row === undefined || row.records === 0 ? null : row.first
+  firstSince(chain: string, receivedAt: number, below: number): Promise<number | null> {
+    const condition = 'chain = {chain:String} AND received_at >= {receivedAt:Int64} AND position < {below:UInt64}'
+    return this.#least('seq', condition, { chain, receivedAt, below })
   }
 
   /** Whether something was received before an instant: an index of the table says it. */
@@ -186,32 +198,14 @@ export class Archive {
   }
 
   /** Where the first record of a chain behind a number is; null where there is none. */
-  async firstBehind(chain: string, seq: number, below: number): Promise<number | null> {
-    const [row] = await this.table.rows<{ first: number; records: number }>(
-      `SELECT min(position) AS first, count() AS records FROM ${recordsTable}
-        WHERE chain = {chain:String} AND seq > {seq:UInt64} AND position < {below:UInt64}`,
-      { chain, seq, below },
-    )
-    return row === undefined || row.records === 0 ? null : row.first
+  firstBehind(chain: string, seq: number, below: number): Promise<number | null> {
+    const condition = 'chain = {chain:String} AND seq > {seq:UInt64} AND position < {below:UInt64}'
+    return this.#least('position', condition, { chain, seq, below })
   }
 
   /** Whatever is stored, by position, compared with what would be stored of the text. */
-  async *stored({ from, before }: PositionRange): AsyncGenerator<StoredRecord, void, undefined> {
-    let next = from
-    while (next < before) {
-      const rows: StoredRow[] = await this.table.rows(
-        `SELECT * FROM ${recordsTable} WHERE position >= {next:UInt64} AND position < {before:UInt64}
-          ORDER BY position LIMIT ${rowsAtOnce}`,
-        { next, before },
-      )
-      for (const row of rows) {
-        if (row.position < next) continue
-        yield storedRecord(row)
-        next = row.position + 1
-      }
-      if (rows.length < rowsAtOnce) return
-      await yieldToEventLoop()
-    }
+  async *stored(range: PositionRange): AsyncGenerator<StoredRecord, void, undefined> {
+    for await (const row of this.#byPosition<StoredRow>('*', range)) yield storedRecord(row)
   }
 
   /** The first position and the times of all that is here; null where nothing is. */

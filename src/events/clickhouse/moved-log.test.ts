@@ -171,6 +171,24 @@ test('records that were inserted twice under different tokens are shown once', a
   expect(await Array.fromAsync(chain)).toHaveLength(10)
 })
 
+test('reads on behind a gap that is longer than what it asks for at once', async () => {
+  await logOfTen()
+  await moveOldRecords(options())
+  await client.command({
+    query: `INSERT INTO ${recordsTable} SELECT * REPLACE (r.position + 5000 AS position) FROM ${recordsTable} AS r`,
+  })
+  const positions = async (from: number, before: number) => {
+    const records = await Array.fromAsync(archive.chained({ from, before }, Number.MAX_SAFE_INTEGER))
+    return records.map(({ position }) => position)
+  }
+  const ten = (first: number) => Array.from({ length: 10 }, (_, index) => first + index)
+  expect(await positions(1, 9000)).toEqual([...ten(1), ...ten(5001)])
+  expect(await positions(11, 5003)).toEqual([5001, 5002])
+  expect(await positions(11, 5000)).toEqual([])
+  expect(await positions(5011, 9000)).toEqual([])
+  await empty()
+})
+
 test('nothing is moved where ClickHouse has records that the ledger lacks', async () => {
   const model = await logOfTen()
   await moveOldRecords(options())

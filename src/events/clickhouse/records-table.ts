@@ -91,10 +91,10 @@ export class RecordsTable {
     return this.rows(query, parameters, AbortSignal.timeout(quickMilliseconds))
   }
 
-  /** The position behind the last record that was ever inserted. */
-  async end(): Promise<number> {
-    const [row] = await this.rows<{ last: number }>(`SELECT max(position) AS last FROM ${recordsTable}`, {})
-    return (row?.last ?? 0) + 1
+  /** Whether there is a record at a position or behind it. */
+  async holdsFrom(position: number): Promise<boolean> {
+    const query = `SELECT position FROM ${recordsTable} WHERE position >= {position:UInt64} LIMIT 1`
+    return (await this.rows(query, { position })).length > 0
   }
 
   /**

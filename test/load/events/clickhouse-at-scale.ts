@@ -1,32 +1,38 @@
 /**
  * The log in ClickHouse beside the log in segments of the ledger:
  *
- *   bun test/load/events/clickhouse-at-scale.ts [--events 10000000] [--directory <directory>]
+ *   bun test/load/events/clickhouse-at-scale.ts [--events 10000000] [--copies 0] [--directory <directory>]
  *
  * A ledger is filled as gateways would, and asked. Then all of it moves to ClickHouse (chdb in a process of its own), and
- * the same is asked again. Processor time is that of both processes together.
+ * the same is asked again. Processor time is that of both processes together. `--copies` then multiplies the rows inside
+ * of ClickHouse, which is faster than moving more, and asks again; copies are older and lead to no chain, so that they
+ * are neither exported nor verified.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { Archive } from '../../../src/events/clickhouse/archive.ts'
 import { moveSome } from '../../../src/events/clickhouse/move.ts'
 import { movedLog } from '../../../src/events/clickhouse/moved-log.ts'
-import { clickhouseSchema } from '../../../src/events/clickhouse/schema.ts'
+import { clickhouseSchema, recordsTable } from '../../../src/events/clickhouse/schema.ts'
 import { keepLogIn } from '../../../src/events/engine/log-of.ts'
+import { readLogHead } from '../../../src/events/log/segment-rows.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { yieldToEventLoop } from '../../../src/lib/yield-to-event-loop.ts'
-import type { Database } from '../../../src/store/open.ts'
-import { familySeconds } from '../../support/processes.ts'
+import { type Database, openDatabase } from '../../../src/store/open.ts'
+import { migrateState } from '../../../src/store/schema/migrate.ts'
+import { familySeconds, residentBytes } from '../../support/processes.ts'
 import { openLedger, printTable } from './events-at-scale.ts'
+import { chartOfClickHouse, chartOfSums } from './scale-charts.ts'
 import { fill } from './scale-ingest.ts'
-import { type Answer, exportAll, measureQuestions, questionsOf } from './scale-questions.ts'
+import { type Answer, exportAll, measureQuestions, questionsOf, verifyLog } from './scale-questions.ts'
 
 /** An outcome with its attempt, and in half of all exchanges a decision (scale-records.ts). */
 const eventsOfRequest = 2.5
-const days = 7 * 86_400_000
+const month = 30 * 86_400_000
+const megabyte = 1e6
 
 const ownSeconds = (): number => {
   const { user, system } = process.cpuUsage()
@@ -55,6 +61,9 @@ interface Moved {
   seconds: number
   ownSeconds: number
   serverSeconds: number
+  /** The most memory of each process, in bytes. */
+  ownBytes: number
+  serverBytes: number
 }
 
 async function moveAll(ledger: Database, archive: Archive, pid: number): Promise<Moved> {
@@ -66,14 +75,18 @@ async function moveAll(ledger: Database, archive: Archive, pid: number): Promise
     log: silentLog,
     keepMilliseconds: 0,
   }
-  let records = 0
+  let [records, ownBytes, serverBytes] = [0, 0, 0]
   for (;;) {
     const some = await moveSome(options)
     if (some === null) break
     records += some
+    ownBytes = Math.max(ownBytes, process.memoryUsage.rss())
+    serverBytes = Math.max(serverBytes, residentBytes(pid))
     await yieldToEventLoop()
   }
   return {
+    ownBytes,
+    serverBytes,
     records,
     seconds: (performance.now() - began) / 1000,
     ownSeconds: ownSeconds() - own,
@@ -94,31 +107,82 @@ function printBeside(inLedger: readonly Answer[], inClickHouse: readonly Answer[
   }
 }
 
+/** Copies all rows so many times, each time behind their positions and before their times, with other ids. */
+async function copyRows(
+  client: ClickHouseClient,
+  ledger: Database,
+  { copies, span }: { copies: number; span: number },
+): Promise<number> {
+  const { next } = await readLogHead(ledger)
+  for (let copy = 1; copy <= copies; copy += 1) {
+    await client.command({
+      query: `INSERT INTO ${recordsTable} SELECT * REPLACE (position + {behind:UInt64} AS position, at - {before:Int64} AS at,
+        received_at - {before:Int64} AS received_at, arrayMap(id -> concat({copy:String}, substring(id, 3)), ids) AS ids)
+        FROM ${recordsTable} AS r WHERE r.position < {next:UInt64}`,
+      query_params: { behind: copy * next, before: copy * span, copy: String(copy).padStart(2, '0'), next },
+    })
+  }
+  // Readers look below the end of the log.
+  await ledger.write([{ sql: 'update event_log set next_position = next_position * ?', args: [copies + 1] }])
+  return next * copies
+}
+
+/** What takes room in the table. */
+async function sizesOf(client: ClickHouseClient, records: number): Promise<Record<string, number>> {
+  const answer = await client.query({
+    query: `SELECT name, toFloat64(data_compressed_bytes) AS room FROM system.columns
+        WHERE table = '${recordsTable}' AND database = currentDatabase() AND data_compressed_bytes > 0
+      UNION ALL SELECT name, toFloat64(data_compressed_bytes) FROM system.data_skipping_indices
+        WHERE table = '${recordsTable}' AND database = currentDatabase()
+      UNION ALL SELECT 'projection by_chain', toFloat64(sum(bytes_on_disk)) FROM system.projection_parts
+        WHERE table = '${recordsTable}' AND active`,
+    format: 'JSONEachRow',
+  })
+  const sizes = await answer.json<{ name: string; room: number }>()
+  const largest = sizes.toSorted((one, other) => other.room - one.room)
+  return Object.fromEntries(largest.map(({ name, room }) => [name, room / records]))
+}
+
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { events: { type: 'string', default: '10000000' }, directory: { type: 'string' } },
+    options: {
+      events: { type: 'string', default: '10000000' },
+      copies: { type: 'string', default: '0' },
+      directory: { type: 'string' },
+    },
   })
   const requests = Math.round(Number(values.events) / eventsOfRequest)
+  const copies = Number(values.copies)
+  const span = month / (copies + 1)
   const directory = values.directory ?? mkdtempSync(join(tmpdir(), 'gatehouse-clickhouse-'))
   mkdirSync(directory, { recursive: true })
   const ledger = await openLedger(directory)
+  const state = await openDatabase(join(directory, 'state.db'), directory)
+  await migrateState(state)
   const { child, url } = await startServer(join(directory, 'clickhouse'))
+  const busyMs = () => (ownSeconds() + familySeconds(child.pid)) * 1000
   try {
     const until = Date.now()
     const sizes = { least: 256, most: 512 }
-    const { ingest, merge } = await fill(ledger, requests, { since: until - days, until, sizes, sums: false })
+    const began = performance.now()
+    const { ingest, merge } = await fill(ledger, requests, { since: until - span, until, sizes, sums: false })
+    const filled = (performance.now() - began) / 1000
     const [size] = await ledger.read<{ bytes: number }>(
       'select (select page_count from pragma_page_count) * (select page_size from pragma_page_size) as bytes',
     )
     printTable('the ledger', {
       requests,
+      'requests a second, with making them': requests / filled,
       'ingest, µs of the processor a request': ingest,
       'merge, the same': merge,
       'bytes a request': (size?.bytes ?? 0) / requests,
+      'memory, MB': process.memoryUsage.rss() / megabyte,
     })
     const questions = await questionsOf(ledger)
     const inLedger = await measureQuestions(ledger, questions)
     printTable('export from the ledger', await exportAll(ledger))
+    printTable('verification of the ledger', await verifyLog({ state, ledger }))
+    printTable('charts of the ledger', await chartOfSums(join(directory, 'charts'), busyMs))
 
     const client = createClient({ url, log: { level: ClickHouseLogLevel.OFF }, request_timeout: 600_000 })
     await client.command({ query: clickhouseSchema })
@@ -136,17 +200,38 @@ async function main(): Promise<void> {
       'records a second': moved.records / moved.seconds,
       'move, µs of the processor a record': (moved.ownSeconds / moved.records) * 1e6,
       'ClickHouse, the same': (moved.serverSeconds / moved.records) * 1e6,
+      'memory here, MB': moved.ownBytes / megabyte,
+      'memory of ClickHouse, MB': moved.serverBytes / megabyte,
       'bytes a record': (disk?.bytes ?? 0) / moved.records,
       parts: disk?.parts ?? 0,
     })
-    const busyMs = () => (ownSeconds() + familySeconds(child.pid)) * 1000
+    printTable('columns and indices, bytes a record', await sizesOf(client, moved.records))
     printBeside(inLedger, await measureQuestions(ledger, questions, busyMs))
-    printTable('export from ClickHouse', await exportAll(ledger))
+    printTable('export from ClickHouse', await exportAll(ledger, busyMs))
+    printTable('verification of ClickHouse', await verifyLog({ state, ledger }, busyMs))
+    printTable('charts of ClickHouse', await chartOfClickHouse(client, busyMs))
+    if (copies > 0) {
+      const before = familySeconds(child.pid)
+      const copied = await copyRows(client, ledger, { copies, span })
+      printTable('with copies', {
+        records: moved.records + copied,
+        'ClickHouse, µs of the processor a record': ((familySeconds(child.pid) - before) / copied) * 1e6,
+        'memory of ClickHouse, MB': residentBytes(child.pid) / megabyte,
+      })
+      const ceiling = Number.MAX_SAFE_INTEGER
+      const all = questions.map(({ name, queryOf }) => ({
+        name,
+        queryOf: (round: number) => ({ ...queryOf(round), ceiling }),
+      }))
+      printBeside(inLedger, await measureQuestions(ledger, all, busyMs))
+      printTable('charts of ClickHouse', await chartOfClickHouse(client, busyMs))
+    }
     await client.close()
   } finally {
     child.kill()
     await child.exited
     ledger.close()
+    state.close()
     if (values.directory === undefined) rmSync(directory, { recursive: true, force: true })
   }
 }

@@ -1,18 +1,21 @@
 /**
  * How fast a million events go through each kind of sink, with what memory, and how long delivery holds up the rest of
- * its process. The receivers are another process, which reads everything and keeps nothing. For Kafka, give a broker.
+ * its process. The receivers are another process (sink-receiver.ts), which counts what is missing and what came twice.
+ * With `--kafka` a broker of yours gets the messages, and nothing is counted there.
  *
- *   bun test/load/events/sinks-at-scale.ts [--requests 450000] [--only http,s3] [--kafka 127.0.0.1:9092]
+ *   bun test/load/events/sinks-at-scale.ts [--requests 400000] [--only http,s3] [--kafka 127.0.0.1:9092]
  */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { createRecorder } from '../../../src/events/change.ts'
+import { logOf } from '../../../src/events/engine/log-of.ts'
+import { eventsOfRecord } from '../../../src/events/log/record-events.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { newId } from '../../../src/lib/ids.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { authority } from '../../../src/lib/testing/certificate.ts'
 import { readDeliveries } from '../../../src/sinks/delivery/cursor.ts'
 import { createSinkRunner } from '../../../src/sinks/delivery/deliver.ts'
 import type { SinkConfig, SinkFormat, SinkKindName } from '../../../src/sinks/sink-resource.ts'
@@ -22,39 +25,18 @@ import { migrateState } from '../../../src/store/schema/migrate.ts'
 import { testMasterKey } from '../../../src/store/testing/master-key.ts'
 import { openLedger } from './events-at-scale.ts'
 import { fill } from './scale-ingest.ts'
+import { type Addresses, type Counted, Ids, topic } from './sink-receiver.ts'
 
 const { values } = parseArgs({
   options: {
-    requests: { type: 'string', default: '450000' },
+    requests: { type: 'string', default: '400000' },
     only: { type: 'string' },
     kafka: { type: 'string' },
-    receive: { type: 'boolean', default: false },
+    count: { type: 'string' },
   },
 })
 const megabyte = 1024 * 1024
 const masterKey = testMasterKey()
-
-/** Takes bodies by HTTP and lines by TCP; prints the two ports. */
-async function receive(): Promise<void> {
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    maxRequestBodySize: 256 * megabyte,
-    async fetch(request) {
-      await request.arrayBuffer()
-      return request.headers.get('content-type') === 'application/json' ? Response.json({}) : new Response()
-    },
-  })
-  const lines = createServer({ allowHalfOpen: true }, (socket) => {
-    socket.resume()
-    socket.on('end', () => socket.end())
-    socket.on('error', () => undefined)
-  })
-  await new Promise<void>((listening) => lines.listen(0, '127.0.0.1', listening))
-  const address = lines.address()
-  console.log(JSON.stringify([server.port, typeof address === 'object' ? address?.port : 0]))
-  await new Promise(() => undefined)
-}
 
 interface Tried {
   kind: SinkKindName
@@ -65,9 +47,10 @@ interface Tried {
 }
 
 async function measure(): Promise<void> {
-  const receiver = Bun.spawn([process.execPath, import.meta.path, '--receive'], { stdout: 'pipe', stderr: 'inherit' })
+  const script = join(import.meta.dir, 'sink-receiver.ts')
+  const receiver = Bun.spawn([process.execPath, script], { stdout: 'pipe', stderr: 'inherit' })
   const { value: first } = await receiver.stdout.getReader().read()
-  const [httpPort, linesPort] = JSON.parse(new TextDecoder().decode(first))
+  const addresses: Addresses = JSON.parse(new TextDecoder().decode(first))
   const directory = mkdtempSync(join(tmpdir(), 'gatehouse-sinks-'))
   const ledger = await openLedger(directory)
   const state = await openDatabase(join(directory, 'state.db'), directory)
@@ -75,25 +58,28 @@ async function measure(): Promise<void> {
   const count = Number(values.requests)
   const now = Date.now()
   await fill(ledger, count, { since: now - 86_400_000, until: now, sizes: { least: 200, most: 512 }, sums: false })
-  const http = `http://127.0.0.1:${httpPort}`
+  const counting = Bun.spawn([process.execPath, import.meta.path, '--count', directory], { stdout: 'pipe' })
+  const expected: Expected = JSON.parse(await new Response(counting.stdout).text())
+  console.log(`${expected.events.messages} events of ${count} records`)
+  const { http, syslog } = addresses
+  const kafka = values.kafka === undefined ? addresses.kafka : `kafka://${values.kafka}`
   const all: Tried[] = [
-    { kind: 'http', format: 'records', url: `${http}/in` },
-    { kind: 'http', format: 'events', url: `${http}/in` },
-    { kind: 'http', format: 'events', url: `${http}/in`, filter: 'event.verdict != "allow"' },
-    { kind: 'http', format: 'ocsf', url: `${http}/in` },
+    { kind: 'http', format: 'records', url: `${http}/lines` },
+    { kind: 'http', format: 'events', url: `${http}/lines` },
+    { kind: 'http', format: 'events', url: `${http}/lines`, filter: 'event.verdict != "allow"' },
+    { kind: 'http', format: 'ocsf', url: `${http}/ocsf` },
     { kind: 's3', format: 'records', url: http, config: { s3: s3Config } },
-    { kind: 'splunk', format: 'events', url: `${http}/in` },
-    { kind: 'datadog', format: 'events', url: `${http}/in` },
-    { kind: 'clickhouse', format: 'events', url: http },
-    { kind: 'otlp', format: 'events', url: http },
-    { kind: 'syslog', format: 'events', url: `tcp://127.0.0.1:${linesPort}` },
-    ...(values.kafka === undefined
-      ? []
-      : [{ kind: 'kafka', format: 'events', url: `kafka://${values.kafka}`, config: { kafka: kafkaConfig } } as const]),
+    { kind: 'splunk', format: 'events', url: `${http}/splunk` },
+    { kind: 'datadog', format: 'events', url: `${http}/datadog` },
+    { kind: 'clickhouse', format: 'events', url: `${http}/lines` },
+    { kind: 'otlp', format: 'events', url: `${http}/otlp` },
+    { kind: 'syslog', format: 'events', url: syslog, config: { ca_certificate: authority } },
+    { kind: 'kafka', format: 'events', url: kafka, config: { kafka: { topic, mechanism: 'plain' } } },
   ]
   const only = values.only?.split(',')
   for (const tried of all) {
-    if (only === undefined || only.includes(tried.kind)) await deliverTo(tried, { state, ledger, count })
+    if (only !== undefined && !only.includes(tried.kind)) continue
+    await deliverTo(tried, { state, ledger, expected, receiver: http })
   }
   receiver.kill()
   ledger.close()
@@ -102,13 +88,12 @@ async function measure(): Promise<void> {
 }
 
 const s3Config = { bucket: 'b', region: 'us-east-1', prefix: 'p/', lock_mode: 'compliance', every_seconds: 1 } as const
-const kafkaConfig = { topic: 'gatehouse', mechanism: 'plain' } as const
 
 type Databases = Pick<Parameters<typeof createSinkRunner>[0], 'state' | 'ledger'>
 
 async function deliverTo(
   { kind, format, url, config = {}, filter }: Tried,
-  { state, ledger, count }: Databases & { count: number },
+  { state, ledger, expected, receiver }: Databases & { expected: Expected; receiver: string },
 ) {
   const id = newId()
   const row = { id, name: id, kind, url, format, filter: filter ?? null, config: JSON.stringify(config) }
@@ -146,7 +131,7 @@ async function deliverTo(
     last = now
   }, 1)
   const delivery = async () => (await readDeliveries(ledger, id))[0]?.delivery
-  while (((await delivery())?.position ?? 0) <= count) {
+  while (((await delivery())?.position ?? 0) <= expected.records.messages) {
     await runner.round()
     await runner.settled()
     await Bun.sleep(10)
@@ -159,7 +144,8 @@ async function deliverTo(
   const { delivered = 0 } = (await delivery()) ?? {}
   await runner.stop()
   await ledger.write([{ sql: 'delete from sinks where id = ?', args: [id] }])
-  const events = format === 'records' || filter !== undefined ? count * eventsOfRecord : delivered
+  const counted: Counted = JSON.parse(await (await fetch(`${receiver}/counted`)).text())
+  const events = expected.events.messages
   console.log(
     [
       `${kind} ${format}${filter === undefined ? '' : ' filtered'}`.padEnd(24),
@@ -168,6 +154,9 @@ async function deliverTo(
       `${((user + system) / events).toFixed(1)} µs of the processor each`,
       `memory ${Math.round(resident / megabyte)} to ${Math.round(most / megabyte)} MB`,
       `longest hold ${Math.round(longest)} ms`,
+      kind === 'kafka' && values.kafka !== undefined
+        ? 'not counted'
+        : comparison(expected[selectionOf(format, filter)], counted),
     ].join(', '),
   )
 }
@@ -178,7 +167,38 @@ function threadTime(): number {
   return (user + system) / 1000
 }
 
-/** About: an exchange with its attempt, and now and then a decision. */
-const eventsOfRecord = 2.52
+/** What a sink is to send: all records, all events, or those that are not allowed. */
+type Selection = 'records' | 'events' | 'filtered'
 
-await (values.receive ? receive() : measure())
+/** How many events the log has, and the ids of what is to be sent of them. */
+type Expected = Record<Selection, Counted>
+
+const selectionOf = (format: SinkFormat, filter: string | undefined): Selection => {
+  if (filter !== undefined) return 'filtered'
+  return format === 'records' ? 'records' : 'events'
+}
+
+/** Prints what the log holds. A process of its own, so that the memory of a delivery is that of delivery. */
+async function countLog(directory: string): Promise<void> {
+  const ledger = await openLedger(directory)
+  const ids = { records: new Ids(), events: new Ids(), filtered: new Ids() }
+  for await (const record of logOf(ledger).chained({ from: 1, before: Number.MAX_SAFE_INTEGER })) {
+    ids.records.add(JSON.parse(record.text).event_id)
+    for (const { event } of eventsOfRecord(record)) {
+      ids.events.add(event.event_id)
+      if (event.verdict !== 'allow') ids.filtered.add(event.event_id)
+    }
+  }
+  ledger.close()
+  const { records, events, filtered } = ids
+  const expected: Expected = { records: records.counted(), events: events.counted(), filtered: filtered.counted() }
+  console.log(JSON.stringify(expected))
+}
+
+function comparison(sent: Counted, counted: Counted): string {
+  const missing = sent.distinct - counted.distinct
+  const others = missing === 0 && sent.digest !== counted.digest ? ', others than were sent' : ''
+  return `${missing} missing, ${counted.messages - counted.distinct} twice${others}`
+}
+
+await (values.count === undefined ? measure() : countLog(values.count))
