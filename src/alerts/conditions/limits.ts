@@ -14,6 +14,7 @@ import { bookedBudget, windowOf } from '../../usage/window.ts'
 import type { Measured } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import type { Round } from './round.ts'
+import { dollars } from './traffic.ts'
 
 const minute = 60_000
 const day = 86_400_000
@@ -75,7 +76,7 @@ const windowNamed = (text: string): BudgetWindow =>
   text === 'day' || text === 'week' || text === 'month' ? text : 'total'
 
 const shareOf = (used: number, limit: number): string =>
-  `${Math.floor((100 * used) / limit)} % ($${fromNano(used).toFixed(2)} of $${fromNano(limit).toFixed(2)})`
+  `${Math.floor((100 * used) / limit)} % (${dollars(fromNano(used))} of ${dollars(fromNano(limit))})`
 
 interface BudgetUse {
   id: string

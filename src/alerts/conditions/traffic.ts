@@ -94,6 +94,8 @@ export async function spendRate(alert: Alert, round: Round): Promise<Measured[]>
   return [{ subject: subjectOf(alert), value, about }]
 }
 
-const dollars = (amount: number): string => `$${amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2)}`
+/** In cents, and less than a cent in two digits. */
+export const dollars = (amount: number): string =>
+  `$${amount > 0 && amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2)}`
 
 const subjectOf = ({ scope: { kind, id } }: Alert): string => (id === null ? kind : `${kind} ${id}`)

@@ -108,6 +108,11 @@ test('a mail server gets a mail with the notice as its id', async () => {
   expect(mail).toMatchObject({ from: 'gatehouse@example.com', to: ['ann@example.com', 'bob@example.com'] })
   expect(mail?.text).toContain(`Message-ID: <${delivery?.id}@gatehouse.alerts>`)
   expect(mail?.text).toContain('The sink splunk is an hour late.')
+  over()
+  await round()
+  const [firing] = await made.firings()
+  const thread = `References: <${firing?.id}@gatehouse.alerts>`
+  expect(server.mails.map(({ text }) => text.includes(thread))).toEqual([true, true])
 })
 
 test('a password is not sent to a mail server whose certificate is not accepted', async () => {

@@ -89,8 +89,8 @@ async function sendMail({ id, config, secrets }: Channel, notice: Notice, tools:
     const sending = transport.sendMail({
       ...{ from, to, subject: clipped(titleOf(notice), 200), text: textOf(notice) },
       messageId: `<${notice.id}@gatehouse.alerts>`,
-      // RFC 5322 section 3.6.4: what is over is shown with what it was about.
-      ...(notice.kind === 'resolved' ? { references: `<${notice.firing.id}@gatehouse.alerts>` } : {}),
+      // RFC 5322 section 3.6.4: both mails of a firing name the same one, so that they are shown together.
+      ...(notice.kind === 'test' ? {} : { references: `<${notice.firing.id}@gatehouse.alerts>` }),
       headers: { 'Auto-Submitted': 'auto-generated', 'X-Gatehouse-Channel': id },
     })
     await Promise.race([sending, late.promise])
