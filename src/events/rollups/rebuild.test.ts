@@ -204,35 +204,6 @@ test('keeps the keys that a full bucket counts as other, and makes room again af
   ])
 })
 
-test('knows which costs of a full day stand under other values', async () => {
-  const cost = { currency: 'USD' as const, cost: 1e-9, estimated: false, input_tokens: 1, output_tokens: 1, model: 'm' }
-  const unknown = { cached_input_tokens: null, reasoning_tokens: null, price_source: null, spend_owner: null }
-  const spend = (from: number, count: number) => {
-    const bodies = Array.from({ length: count }, (_, index) => {
-      const event = proof.gatewayEvent(1, { event_cost_attribution: { ...cost, ...unknown, provider: 'p' } })
-      const dimensions = { customer: `c${from + index}` }
-      return JSON.stringify({ ...event, event_attribution: { ...event.event_attribution, dimensions } })
-    })
-    return proof.ship(1, bodies)
-  }
-  for (let from = 0; from < keysAtMost('cost'); from += 2000) await spend(from, 2000)
-  await foldRollups(proof.store.ledger)
-  await spend(keysAtMost('cost') - 5, 10)
-  await foldRollups(proof.store.ledger)
-  const costs =
-    "select requests, count(*) as keys from event_rollups where kind = 'cost' group by requests order by requests"
-  const expected = [
-    { requests: 1, keys: keysAtMost('cost') - 5 },
-    { requests: 2, keys: 5 },
-    { requests: 5, keys: 1 },
-  ]
-  expect(await proof.store.ledger.read(costs)).toEqual(expected)
-  expect(await proof.findings()).toEqual([])
-  await proof.run("delete from event_rollups where kind = 'cost' and requests > 1")
-  await rebuild()
-  expect(await proof.findings()).toEqual([])
-}, 60_000)
-
 test('leaves sums alone whose events retention has removed', async () => {
   await fill()
   const first = proof.now - day

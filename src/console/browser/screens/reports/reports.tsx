@@ -104,7 +104,8 @@ function Costs({ report: { month, by, rows, totals, left_out } }: { report: Cost
       {isRunning && (
         <p class="quiet">
           The forecast is what was spent, and for each day that is left the mean of the seven full days before today, or
-          of those since the first cost. Change compares with the month before up to the same day. Days are in UTC.
+          of those since the first cost; before the first full day nothing is added. Change compares with the month
+          before up to the same day. Days are in UTC.
         </p>
       )}
       <TableCard
