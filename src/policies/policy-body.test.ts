@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { checkContent, type PolicyContent } from './policy-body.ts'
+import { changedContent, checkContent, type PolicyContent } from './policy-body.ts'
 
 const content = (change: Partial<PolicyContent>): PolicyContent => ({
   kind: 'term-filter',
@@ -32,4 +32,14 @@ test('refuses a condition by which a policy would change a stream that it has to
   ]) {
     expect(() => checkContent(right)).not.toThrow()
   }
+})
+
+test('a changed config has the defaults of its kind, so that only what was changed differs from the version before', () => {
+  const before = content({ config: { terms: ['a'], action: 'redact', case_sensitive: false } })
+  expect(changedContent(before, { config: { terms: ['b'], action: 'redact' } }).config).toEqual(
+    changedContent(before, { config: { terms: ['b'], action: 'redact', case_sensitive: false } }).config,
+  )
+  expect(() => changedContent(before, { config: { terms: 'b' } })).toThrow(
+    expect.objectContaining({ param: 'config.terms' }),
+  )
 })

@@ -10,7 +10,7 @@ import { nameText } from '../identity/free-text.ts'
 import { policyStages } from '../languages/families.ts'
 import { compileWhen, maxWhenLength, readsResponse } from './conditions/condition.ts'
 import { policyKinds } from './kinds/index.ts'
-import type { PolicyKind, TextPolicy } from './kinds/kind.ts'
+import { checkedConfig, type PolicyKind, type TextPolicy } from './kinds/kind.ts'
 import { brokenChoices, type PolicyTargets, policyModes, type StoredPolicy, targetsSchema } from './stored-policy.ts'
 
 const shape = {
@@ -96,13 +96,19 @@ export const contentOf = (body: CreatePolicyBody): PolicyContent => ({
 export const changedContent = (before: PolicyContent, body: UpdatePolicyBody): PolicyContent => ({
   kind: before.kind,
   stages: body.stages === undefined ? before.stages : [...new Set(body.stages)],
-  config: body.config ?? before.config,
+  config: body.config === undefined ? before.config : withDefaults(before.kind, body.config),
   when: body.when === undefined ? before.when : body.when,
   targets: body.targets === undefined ? before.targets : withoutAbsent(body.targets),
   mode: body.mode ?? before.mode,
   whenBroken: body.when_broken ?? before.whenBroken,
   enabled: body.enabled ?? before.enabled,
 })
+
+/** With what the kind takes for members that are left out, as when a policy is created: so versions can be compared. */
+function withDefaults(kind: string, config: PolicyContent['config']): PolicyContent['config'] {
+  const known = policyKinds.get(kind)
+  return known === undefined ? config : checkedConfig(known.config, config)
+}
 
 const withoutAbsent = (targets: PolicyTargets): PolicyTargets => JSON.parse(JSON.stringify(targets))
 

@@ -198,7 +198,7 @@ export const policyKind = <Schema extends z.ZodObject>(definition: KindDefinitio
 })
 
 /** Throws `invalid_parameter` or `unknown_parameter` naming the first wrong field: `config.terms.0`. */
-function checkedConfig<Schema extends z.ZodType>(schema: Schema, config: unknown): z.output<Schema> {
+export function checkedConfig<Schema extends z.ZodType>(schema: Schema, config: unknown): z.output<Schema> {
   const parsed = schema.safeParse(config)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
