@@ -160,52 +160,6 @@ test('tokens chosen in the list are revoked together, confirmed by their number'
   await until('both are shown as revoked', async () => (await page.locator('tbody').getByText('Revoked').count()) === 2)
 })
 
-test('an admin makes, renames, narrows and revokes tokens by keyboard at 390 pixels; a member is offered none of it', async () => {
-  const [admin, member] = [
-    { email: 'ada@example.com', name: 'Ada', password: 'a long secret of Ada' },
-    { email: 'mo@example.com', name: 'Mo', password: 'a long secret of Mo' },
-  ]
-  await make('/v1/users', { ...admin, role: 'admin' })
-  await make('/v1/users', { ...member, role: 'member' })
-  await make('/v1/teams', { name: 'Night shift' })
-  await using opened = await openConsole({ as: admin, width: 390 })
-  const { page } = opened
-  await opened.to('/tokens')
-  await page.getByRole('link', { name: 'New token' }).press('Enter')
-  await page.getByLabel('Member').press('Space')
-  await page.getByLabel('Name').focus()
-  await page.keyboard.type('by keys')
-  await page.getByLabel('Team', { exact: true }).focus()
-  await page.keyboard.type('Night')
-  await page.getByRole('button', { name: 'Create token' }).press('Enter')
-  await page.locator('[data-secret]').waitFor()
-  await page.getByRole('link', { name: 'I have saved it' }).press('Enter')
-  await page.getByRole('link', { name: 'Night shift' }).first().waitFor()
-  await page.getByRole('button', { name: 'Change' }).press('Enter')
-  const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('Name').focus()
-  await page.keyboard.type(', renamed')
-  await dialog.getByLabel('Requests (fewer)').focus()
-  await page.keyboard.type('5')
-  await page.keyboard.press('Enter')
-  await dialog.getByRole('button', { name: 'Done' }).press('Enter')
-  await page.getByRole('heading', { name: 'renamed' }).waitFor()
-  await page.getByText('0 of 5 requests').waitFor()
-  await opened.within('/tokens?name=by+keys')
-  await page.getByLabel(/^Choose by keys/).press('Space')
-  await page.getByRole('button', { name: 'Revoke 1 token' }).press('Enter')
-  await dialog.getByRole('textbox').focus()
-  await page.keyboard.type('1')
-  await page.keyboard.press('Enter')
-  await dialog.getByRole('button', { name: 'Done' }).press('Enter')
-  await page.locator('tbody').getByText('Revoked').waitFor()
-  await using asMember = await openConsole({ as: member, width: 390 })
-  await asMember.to('/tokens')
-  await asMember.page.getByText('No token yet').waitFor()
-  expect(await asMember.page.locator('main').getByRole('link', { name: 'New token' }).count()).toBe(0)
-  expect(await asMember.page.locator('main').getByRole('checkbox').count()).toBe(0)
-})
-
 test('an API refusal is shown at its field', async () => {
   await using opened = await openConsole()
   const { page } = opened
