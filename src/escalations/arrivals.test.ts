@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => databases.remove())
 
-const asking = (id: string, digest: string, details: object = {}): LogRecord => ({
+const asking = (id: string, digest: string, details: object = {}, notice: object = {}): LogRecord => ({
   ...testEvent({ event_attribution: { ...noAttribution, token_id: 'token-1' } }),
   decisions: [
     {
@@ -38,6 +38,7 @@ const asking = (id: string, digest: string, details: object = {}): LogRecord => 
           family: 'chat',
           model: 'm',
           provider: 'p',
+          ...notice,
         },
         ...details,
       },
@@ -68,8 +69,12 @@ test('a repeated or invalid report of a gateway blocks no other', async () => {
   expect(await databases.ledger.read('select * from pending_escalation_events')).toEqual([])
 })
 
-test('the text that a gateway captured reaches the reviewer', async () => {
+test('the texts that a gateway captured reach the reviewer', async () => {
   const id = newId()
-  await arrive([{ ...asking(id, 'd-4'), prompt_redacted: 'user: write to [EMAIL]' }])
-  expect((await queue())[0]).toMatchObject({ id, request: { prompt_redacted: 'user: write to [EMAIL]' } })
+  const record = asking(id, 'd-4', {}, { answer: 'assistant: done' })
+  await arrive([{ ...record, prompt_redacted: 'user: write to [EMAIL]' }])
+  expect((await queue())[0]).toMatchObject({
+    ...{ id, token: { revoked: false } },
+    request: { prompt_redacted: 'user: write to [EMAIL]', answer_redacted: 'assistant: done' },
+  })
 })

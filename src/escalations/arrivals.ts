@@ -30,6 +30,7 @@ const noticeSchema = z.object({
   provider: z.string().max(500).nullable(),
   sent: z.boolean().default(false),
   calls: z.array(escalatedCall).max(20).catch([]),
+  answer: z.string().max(2000).nullable().catch(null),
 })
 const targetsSchema = z.array(z.string()).catch([])
 
@@ -119,7 +120,19 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
   if (notice === null || tokenId === null) return
   const queuedAt = clock.now()
   const expiresAt = queuedAt + 1000 * settings.escalation_expiry_seconds
-  const { id, policy_id: policyId, policy_version, digest, route, family, model, provider, sent, calls } = notice
+  const {
+    id,
+    policy_id: policyId,
+    policy_version,
+    digest,
+    route,
+    family,
+    model,
+    provider,
+    sent,
+    calls,
+    answer,
+  } = notice
   const targets = targetsSchema.parse(event.details?.targets)
   const row = {
     id,
@@ -133,7 +146,7 @@ async function queueNew(deps: QueueDependencies, event: Event, statements: reado
     digest,
     request: JSON.stringify({
       ...{ route, family, model, provider, sent, targets, calls, policy_version },
-      ...{ request_id: event.request_id, prompt_redacted: event.prompt_redacted ?? null },
+      ...{ request_id: event.request_id, prompt_redacted: event.prompt_redacted ?? null, answer_redacted: answer },
     }),
     attempts: 1,
     queuedAt,

@@ -34,7 +34,7 @@ const instant = z.iso.datetime()
 export const escalationSchema = z.object({
   id: z.uuid(),
   status: z.enum(escalationStates),
-  token: named,
+  token: named.extend({ revoked: z.boolean().describe('Then leave to send the request again has no effect') }),
   user_id: z.string().nullable(),
   user_name: z.string().nullable(),
   team_id: z.string().nullable(),
@@ -57,6 +57,13 @@ export const escalationSchema = z.object({
       .nullable()
       .default(null)
       .describe('Its text without personal data and secrets, where the gateway captures it'),
+    answer_redacted: z
+      .string()
+      .nullable()
+      .default(null)
+      .describe(
+        'The text of the answer that waits, likewise; null where a request waits, or where it was not captured',
+      ),
     digest: z.string().describe('The same for the same request'),
   }),
   attempts: z.number().int().describe('How often the same request came while it waited'),
@@ -86,14 +93,14 @@ export const stateOf = ({ state, expiresAt }: EscalationRow, now: number): Escal
 }
 
 type Name = 'tokenName' | 'policyName' | 'userName' | 'teamName' | 'claimedByName' | 'resolvedByName'
-export type NamedEscalation = EscalationRow & Record<Name, string | null>
+export type NamedEscalation = EscalationRow & Record<Name, string | null> & { tokenRevoked: number | null }
 
 export function escalationRecord(row: NamedEscalation, now: number): EscalationRecord {
   const status = stateOf(row, now)
   return {
     id: row.id,
     status,
-    token: { id: row.tokenId, name: row.tokenName },
+    token: { id: row.tokenId, name: row.tokenName, revoked: row.tokenRevoked === 1 },
     user_id: row.userId,
     user_name: row.userName,
     team_id: row.teamId,
@@ -135,6 +142,9 @@ const actorName = (actor: typeof escalations.claimedBy | typeof escalations.reso
 const columns = {
   ...getTableColumns(escalations),
   tokenName: sql<string | null>`(select name from tokens where ${eq(tokens.id, escalations.tokenId)})`,
+  tokenRevoked: sql<
+    number | null
+  >`(select revoked_at is not null from tokens where ${eq(tokens.id, escalations.tokenId)})`,
   policyName: sql<string | null>`(select name from policies where ${eq(policies.id, escalations.policyId)})`,
   userName: sql<string | null>`(select name from users where ${eq(users.id, escalations.userId)})`,
   teamName: sql<string | null>`(select name from teams where ${eq(teams.id, escalations.teamId)})`,

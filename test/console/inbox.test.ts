@@ -14,23 +14,33 @@ const waiting = (id: string, reason_code: string) => ({
   ...{ id, reason_code, status: 'queued', attempts: 1, grant: null, note: null, resolution: null },
   ...{ queued_at: '2026-01-01T00:00:00Z', expires_at: '2099-01-01T00:00:00Z', takes_effect_at: null },
   ...{ claimed_by: null, resolved_by: null, resolved_at: null, user_id: null, user_name: null, team_name: null },
-  token: { id: crypto.randomUUID(), name: 'asks' },
+  token: { id: crypto.randomUUID(), name: 'asks', revoked: false },
   policy: { id: crypto.randomUUID(), name: 'asks for a person' },
   request: {
     ...{ route: '/v1/chat/completions', model: 'm', targets: [], request_id: null, digest: id, calls: [] },
-    ...{ provider: null, sent: false, prompt_redacted: null, policy_version: null },
+    ...{
+      provider: null,
+      sent: false,
+      prompt_redacted: null as string | null,
+      answer_redacted: null,
+      policy_version: null,
+    },
   },
 })
 type Waiting = ReturnType<typeof waiting>
 
 /** An inbox as it goes on by what is done in it; two of the three are equal where `equal` is set. */
-async function openInbox({ page }: OpenPage, { looksAgain = true, equal = false } = {}) {
+async function openInbox({ page }: OpenPage, { looksAgain = true, equal = false, revoked = false } = {}) {
   const { gatehouse } = await sharedConsole()
   const session = await page.context().request.get(`${gatehouse.baseUrl}/v1/auth/session`)
   const reviewer = `user:${z.object({ user: z.object({ id: z.string() }) }).parse(await session.json()).user.id}`
   const reasons = ['the.first', 'the.second', 'the.third']
   const known = reasons.map((reason, index) => waiting(`0000000${9 - index}-0000-7000-8000-000000000000`, reason))
   const [first, second] = known
+  for (const [index, { request, token }] of known.entries()) {
+    request.prompt_redacted = `system: be brief\npay invoice ${index + 1}`
+    token.revoked = revoked
+  }
   if (equal && first !== undefined && second !== undefined)
     Object.assign(second, { policy: first.policy, request: first.request })
   let list = known
@@ -140,6 +150,44 @@ test('a decision is undone by a key while it has not taken effect', async () => 
   await inbox.shows('Queued')
   await inbox.undo.waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Allow', exact: true }).waitFor()
+})
+
+test('a decision that is undone leaves its note and its choice to be sent again', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const inbox = await openInbox(opened)
+  await opened.to('/escalations')
+  await inbox.shows('the.first')
+  await page.getByLabel('Note').fill('it was looked at')
+  await page.getByLabel('may it be sent again').selectOption('3600')
+  await page.getByRole('button', { name: 'Allow', exact: true }).click()
+  await inbox.shows('Allowing')
+  await inbox.undo.click()
+  await inbox.shows('Queued')
+  expect(await page.getByLabel('Note').inputValue()).toBe('it was looked at')
+  expect(await page.getByLabel('may it be sent again').inputValue()).toBe('3600')
+})
+
+test('an approval for a revoked token gives no leave to send again, and the pane says so', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const inbox = await openInbox(opened, { revoked: true })
+  await opened.to('/escalations')
+  await inbox.shows('the.first')
+  await page.getByText('The token asks is revoked: no request can be sent with it again').waitFor()
+  expect(await page.getByLabel('may it be sent again').count()).toBe(0)
+  await page.keyboard.press('a')
+  await inbox.undo.waitFor()
+  expect(inbox.decided).toEqual([{ reason: 'the.first', body: { resolution: 'allow', undo_seconds: 10 } }])
+})
+
+test('rows show by which text requests of the same reason differ, at 390 pixels too', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  await openInbox(opened)
+  await opened.to('/escalations')
+  await page.locator('tbody').getByText('asks: pay invoice 1').waitFor()
+  await page.locator('tbody').getByText('asks: pay invoice 3').waitFor()
 })
 
 test('equal requests are one row, and one decision is about all of them', async () => {

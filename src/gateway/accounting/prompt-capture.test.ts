@@ -1,5 +1,7 @@
 /** What a record keeps of a request's text, and what it must not. */
+
 import { afterEach, expect, test } from 'bun:test'
+import { z } from 'zod'
 import type { TestGateway } from '../testing/gateway.ts'
 import { policy, startPoliced } from '../testing/policies.ts'
 
@@ -154,4 +156,30 @@ test('names the tools that an escalated answer calls, with their arguments where
       ],
     },
   ])
+})
+
+test('the text of an answer that waits is shown without personal data, bounded, and only where the policy says so', async () => {
+  const content = `write to ann@example.com ${'x'.repeat(3000)}`
+  const answer = () =>
+    Response.json({
+      ...{ id: 'c', object: 'chat.completion', model: 'gpt-test' },
+      choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    })
+  const answersOf = async (capture_escalated: boolean) => {
+    const escalating = policy({
+      ...{ id: 'a', kind: 'escalate', stages: ['pre_response'] },
+      ...{ when: 'response.text.contains("write")', config: { reason_code: 'a.b', capture_escalated } },
+    })
+    const gateway = await start([escalating], answer)
+    await gateway.chat({ model: 'gpt-test', messages: [{ role: 'user', content: 'whom?' }] })
+    const events = [...gateway.worker.journal.closed.values()].flat()
+    await running?.stop()
+    return events.flatMap(({ details }) => (details?.escalation === undefined ? [] : [details.escalation]))
+  }
+  expect(await answersOf(false)).toMatchObject([{ sent: true }])
+  expect((await answersOf(false))[0]).not.toHaveProperty('answer')
+  const [notice] = z.array(z.looseObject({ answer: z.string() })).parse(await answersOf(true))
+  expect(notice?.answer).toStartWith('assistant: write to [EMAIL] xxx')
+  expect(notice?.answer).toHaveLength(1024)
 })

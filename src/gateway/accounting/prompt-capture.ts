@@ -20,6 +20,7 @@ import type { InspectionRule } from '../../inspection/rule.ts'
 import type { PolicyStage } from '../../languages/families.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { ActivePolicy } from '../../policies/chain.ts'
+import { everyStage } from '../../policies/kinds/kind.ts'
 import { brokenReason } from '../../policies/stages/run-stage.ts'
 import type { Gateway } from '../context.ts'
 import type { Exchange } from '../exchange.ts'
@@ -70,6 +71,8 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
 const escalatedBytes = 2048
 /** Of the arguments of each tool that waits. */
 const argumentBytes = 512
+/** Of an answer that waits: beside the request's text as much as its event has room for. */
+const answerBytes = 1024
 
 /**
  * The arguments of each tool as JSON, without what a capture of text leaves out; null where none may be kept. `stages` are
@@ -92,6 +95,20 @@ export function captureArguments(
     })
   } catch {
     // The request waits for a person with or without them.
+    return null
+  }
+}
+
+/** The text of an answer that waits, by the same rules; null where none may be kept or it has none. */
+export function captureAnswer(exchange: Exchange, slots: readonly TextSlot[]): string | null {
+  const { chain } = exchange
+  if (chain === null || everyStage.some((stage) => isUnsafeToRecord(exchange, chain.at(stage), stage))) return null
+  const texts = slots.filter(({ kind }) => kind !== 'tool_arguments')
+  const rules = everyStage.flatMap((stage) => redactingRules(chain.at(stage)))
+  try {
+    return redactedText(texts, rules, answerBytes)
+  } catch {
+    // The answer waits for a person with or without it.
     return null
   }
 }

@@ -10,7 +10,7 @@ import type { PolicyResult } from '../../policies/chain.ts'
 import type { ResponseView } from '../../policies/conditions/context.ts'
 import { everyStage } from '../../policies/kinds/kind.ts'
 import { brokenReason, type PolicyEvaluation } from '../../policies/stages/run-stage.ts'
-import { captureArguments } from '../accounting/prompt-capture.ts'
+import { captureAnswer, captureArguments } from '../accounting/prompt-capture.ts'
 import { recordedResult, recordedText } from '../accounting/recorded-text.ts'
 import { maskSecretsOrNull } from '../accounting/redaction.ts'
 import type { Gateway } from '../context.ts'
@@ -63,6 +63,7 @@ function queue(
     digest: digestOf(exchange, gateway),
     captures: policy.capturesEscalated,
     calls: escalatedCalls(exchange, answer, policy.capturesEscalated),
+    answer: policy.capturesEscalated && answer !== null ? captureAnswer(exchange, answer.slots()) : null,
   }
   return exchange.escalation.id
 }
@@ -116,7 +117,7 @@ function decisionEvent(exchange: Exchange, id: string, result: PolicyResult): In
 /** Recorded results: every verdict but allow, and a broken policy even when it let the request pass. */
 const isNoted = ({ verdict, reason_code }: PolicyResult): boolean => verdict !== 'allow' || reason_code === brokenReason
 
-const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest, calls }: EscalationNotice) => {
+const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest, calls, answer }: EscalationNotice) => {
   const { model, mcp, route, family, opened } = exchange
   return {
     id,
@@ -129,5 +130,6 @@ const noticeOf = (exchange: Exchange, { id, policyId, policyVersion, digest, cal
     provider: model?.provider.name ?? null,
     sent: opened,
     ...(calls.length > 0 && { calls }),
+    ...(answer !== null && { answer }),
   }
 }

@@ -6,10 +6,12 @@ export interface EscalationNotice {
   readonly policyVersion: number
   /** The digest of the request by `digestOf` (`request-digest.ts`). */
   readonly digest: string
-  /** Whether the policy shows the reviewer the text of the request and the arguments of tools. */
+  /** Whether the policy shows the reviewer the texts of request and answer and the arguments of tools. */
   readonly captures: boolean
   /** The tools that are called: by the request on the MCP surface, by the answer elsewhere. */
   readonly calls: readonly EscalatedCall[]
+  /** The text of the answer that waits, without personal data and secrets; null where it is not captured. */
+  readonly answer: string | null
 }
 
 export interface EscalatedCall {

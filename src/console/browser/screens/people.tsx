@@ -101,7 +101,7 @@ const providers: RecordKind = {
     { title: 'Name', cell: (record) => text(record, 'name') },
     { title: 'Issuer', cell: (record) => text(record, 'issuer'), from: 'wide' },
     { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
-    { title: 'Redirect URI', cell: (record) => text(record, 'redirect_uri'), from: 'wider' },
+    { title: 'Redirect URI', cell: (record) => <code>{text(record, 'redirect_uri')}</code>, from: 'wider' },
   ],
 }
 
@@ -152,9 +152,11 @@ function Members() {
 const NoTeam = () => (
   <div class="card flush">
     <Empty title="No team yet">
-      <p>
-        Make <a href={href('/people', { kind: 'teams' })}>a team</a> first; then people can join it.
-      </p>
+      {hasPermission('members:write') && (
+        <p>
+          Make <a href={href('/people', { kind: 'teams' })}>a team</a> first; then people can join it.
+        </p>
+      )}
     </Empty>
   </div>
 )

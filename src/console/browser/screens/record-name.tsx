@@ -79,7 +79,7 @@ export function RecordName({ kind, id, linked = false }: Props) {
   const name = names.value.get(id)
   const shown = (
     <span class="name" title={id}>
-      {userText(name ?? shortId(id))}
+      {name === undefined ? '…' : userText(name ?? shortId(id))}
     </span>
   )
   return linked && name !== null ? <a href={to(id)}>{shown}</a> : shown

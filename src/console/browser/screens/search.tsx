@@ -34,12 +34,24 @@ function byId(id: string, signal: AbortSignal): Promise<Hit[]> {
     api('GET /v1/tokens/{id}', { params, signal }).then(({ name }) => [
       { to: href(`/tokens/${id}`), title: name, what: 'Token' },
     ]),
-    api('GET /v1/policies/{id}', { params, signal }).then(({ name }) => [
-      { to: href(`/policies/${id}`), title: name, what: 'Policy' },
-    ]),
-    api('GET /v1/escalations/{id}', { params, signal }).then((found) => [
-      { to: href('/escalations', { id: found.id, status: 'every' }), title: found.reason_code, what: 'Escalation' },
-    ]),
+    ...(hasPermission('policies:read')
+      ? [
+          api('GET /v1/policies/{id}', { params, signal }).then(({ name }) => [
+            { to: href(`/policies/${id}`), title: name, what: 'Policy' },
+          ]),
+        ]
+      : []),
+    ...(hasPermission('escalations:read')
+      ? [
+          api('GET /v1/escalations/{id}', { params, signal }).then((found) => [
+            {
+              to: href('/escalations', { id: found.id, status: 'every' }),
+              title: found.reason_code,
+              what: 'Escalation',
+            },
+          ]),
+        ]
+      : []),
     api('GET /v1/events', { query: { since, exchange_id: id, limit: 1 }, signal }).then(({ events }) =>
       events.map(() => ({ to: href(`/traffic/${id}`), title: id, what: 'Exchange' })),
     ),
@@ -82,6 +94,7 @@ function byWords(words: string, screens: readonly Screen[], signal: AbortSignal)
 }
 
 async function policiesNamed(fits: (name: string) => boolean, signal: AbortSignal): Promise<Hit[]> {
+  if (!hasPermission('policies:read')) return []
   const named = (await readChain(signal)).filter(({ name }) => fits(name))
   return named.map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' }))
 }

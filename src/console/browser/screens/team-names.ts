@@ -49,5 +49,7 @@ export const teamName = (known: readonly Team[] | null, id: string | null | unde
   id == null
     ? '–'
     : hasPermission('members:read')
-      ? (known?.find((team) => team.id === id)?.name ?? shortId(id))
+      ? known === null
+        ? '…'
+        : (known.find((team) => team.id === id)?.name ?? shortId(id))
       : withoutName('teams', id)

@@ -104,8 +104,12 @@ export function Records({ kind }: { kind: RecordKind }) {
         columns={columnsOf(kind, found.reload)}
         empty={
           <Empty title={`No ${withinSentence(kind.title)} yet`}>
-            <p>Add one here, or on the command line:</p>
-            <Command text={kind.command} />
+            {mayWrite && (
+              <>
+                <p>Add one here, or on the command line:</p>
+                <Command text={kind.command} />
+              </>
+            )}
           </Empty>
         }
       />

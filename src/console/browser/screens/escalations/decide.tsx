@@ -25,28 +25,31 @@ export const emptyDraft = (id: string): Draft => ({ id, note: '', grant: '900' }
 
 /** Decides about equal requests, one after another. Resolves with what each has become. */
 export async function decideAll(all: readonly Escalation[], decision: Decision, { note, grant }: Draft) {
-  const body = {
-    resolution: decision,
-    undo_seconds: undoSeconds,
-    ...(note.trim() === '' ? {} : { note: note.trim() }),
-    ...(decision === 'allow' && grant !== '' ? { grant_once_seconds: Number(grant) } : {}),
-  }
   const decided: Escalation[] = []
-  for (const { id } of all) decided.push(await api('POST /v1/escalations/{id}/resolve', { params: { id }, body }))
+  for (const { id, token } of all) {
+    const body = {
+      resolution: decision,
+      undo_seconds: undoSeconds,
+      ...(note.trim() === '' ? {} : { note: note.trim() }),
+      ...(decision === 'allow' && grant !== '' && !token.revoked ? { grant_once_seconds: Number(grant) } : {}),
+    }
+    decided.push(await api('POST /v1/escalations/{id}/resolve', { params: { id }, body }))
+  }
   return decided
 }
 
 interface DecideProps {
   draft: Draft
   set(draft: Draft): void
-  /** How many equal requests are decided about at once. */
-  count: number
+  /** The equal requests that are decided about at once. */
+  about: readonly Escalation[]
   busy: boolean
   decide(decision: Decision): void
 }
 
-export function Decide({ draft, set, count, busy, decide }: DecideProps) {
-  const of = count === 1 ? '' : ` all ${count}`
+export function Decide({ draft, set, about, busy, decide }: DecideProps) {
+  const of = about.length === 1 ? '' : ` all ${about.length}`
+  const revoked = about.filter(({ token }) => token.revoked)
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: keys of the note within, which has its own role
     <div
@@ -64,18 +67,21 @@ export function Decide({ draft, set, count, busy, decide }: DecideProps) {
         set={(note) => set({ ...draft, note })}
         rows={2}
       />
-      <SelectField
-        label="If allowed, may it be sent again?"
-        hint="The same token may send exactly the same request once. Gatehouse does not send it."
-        value={draft.grant}
-        set={(grant) => set({ ...draft, grant })}
-        options={[
-          ['900', 'Yes, within 15 minutes'],
-          ['3600', 'Yes, within an hour'],
-          ['86400', 'Yes, within a day'],
-          ['', 'No, only record the decision'],
-        ]}
-      />
+      {revoked.length > 0 && <p class="note warn">{revokedWords(revoked, about.length)}</p>}
+      {revoked.length < about.length && (
+        <SelectField
+          label="If allowed, may it be sent again?"
+          hint="The same token may send exactly the same request once. Gatehouse does not send it."
+          value={draft.grant}
+          set={(grant) => set({ ...draft, grant })}
+          options={[
+            ['900', 'Yes, within 15 minutes'],
+            ['3600', 'Yes, within an hour'],
+            ['86400', 'Yes, within a day'],
+            ['', 'No, only record the decision'],
+          ]}
+        />
+      )}
       <div class="row">
         <button type="button" class="primary" disabled={busy} onClick={() => decide('allow')}>
           Allow{of}
@@ -86,6 +92,14 @@ export function Decide({ draft, set, count, busy, decide }: DecideProps) {
       </div>
     </div>
   )
+}
+
+/** What an approval can still do where tokens are revoked. */
+function revokedWords(revoked: readonly Escalation[], count: number): string {
+  const names = revoked.map(({ token }) => token.name ?? token.id).join(', ')
+  const [tokens, none] = revoked.length === 1 ? ['token', 'it'] : ['tokens', 'them']
+  const others = revoked.length < count ? ' What is chosen below holds for the others.' : ''
+  return `The ${tokens} ${names} ${revoked.length === 1 ? 'is' : 'are'} revoked: no request can be sent with ${none} again. An approval only records the decision.${others}`
 }
 
 /** Takes back decisions that have not taken effect yet. */

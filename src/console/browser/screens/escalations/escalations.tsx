@@ -18,9 +18,10 @@ import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Time } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
-import { Decide, type Decision, decideAll, emptyDraft, Undo, useUndo } from './decide.tsx'
+import { hasPermission } from '../../session.ts'
+import { Decide, type Decision, type Draft, decideAll, emptyDraft, Undo, useUndo } from './decide.tsx'
 import { type Group, grouped, isEqual, isOpen, mayDecide, mayRelease, undoable, whyNotDecided } from './queue.ts'
-import { askedFor, Request, State } from './request.tsx'
+import { askedFor, Request, State, summaryOf } from './request.tsx'
 
 const everyMs = 10_000
 /** While a decision of the reader is about to take effect. */
@@ -32,12 +33,16 @@ export function Escalations() {
   const key = JSON.stringify(query)
   const load = async (signal: AbortSignal) => ({ key, ...(await api('GET /v1/escalations', { query, signal })) })
   const [deciding, setDeciding] = useState(false)
+  const mayResolve = hasPermission('escalations:resolve')
   const found = useLoaded(key, load, { everyMs: deciding ? decidingMs : everyMs })
   const list = found.value?.escalations ?? []
   const groups = grouped(list)
   const { chosen, take: show } = useChosen(found.value?.key, list)
   const [drafted, setDraft] = useState(emptyDraft(''))
-  const draft = drafted.id === chosen?.id ? drafted : emptyDraft(chosen?.id ?? '')
+  /** What was written for the decisions made here: one that is undone has it again. */
+  const written = useRef(new Map<string, Draft>())
+  const draft =
+    drafted.id === chosen?.id ? drafted : (written.current.get(chosen?.id ?? '') ?? emptyDraft(chosen?.id ?? ''))
   const equal = equalTo(chosen, groups)
   // The list stands by the ids, the newest first: so there is a next one of what is in it no longer, too.
   const place = equal[0]?.id
@@ -59,6 +64,7 @@ export function Escalations() {
   const decision = useAction(
     () => decideAll(equal.filter(mayDecide), decided.current, draft),
     (escalations) => {
+      written.current.set(draft.id, draft)
       setDraft(emptyDraft(''))
       changed(escalations)
     },
@@ -90,11 +96,13 @@ export function Escalations() {
       (): Keys => ({
         j: { does: 'Next', run: () => move(next) },
         k: { does: 'Previous', run: () => move(previous) },
-        a: { does: 'Allow', run: () => decide('allow') },
-        b: { does: 'Block', run: () => decide('block') },
-        n: { does: 'Write a note', run: () => pane.current?.querySelector('textarea')?.focus() },
-        u: { does: 'Undo', run: () => own.length > 0 && undo.run() },
-        c: { does: 'Claim or release', run: () => mayTake && take.run() },
+        ...(mayResolve && {
+          a: { does: 'Allow', run: () => decide('allow') },
+          b: { does: 'Block', run: () => decide('block') },
+          n: { does: 'Write a note', run: () => pane.current?.querySelector('textarea')?.focus() },
+          u: { does: 'Undo', run: () => own.length > 0 && undo.run() },
+          c: { does: 'Claim or release', run: () => mayTake && take.run() },
+        }),
       }),
       [chosen, list, draft],
     ),
@@ -104,8 +112,13 @@ export function Escalations() {
     <>
       <PageHeader title="Escalations">
         <span class="small quiet keys">
-          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> allow · <kbd>b</kbd> block · <kbd>n</kbd> note · <kbd>u</kbd>{' '}
-          undo
+          <kbd>j</kbd> <kbd>k</kbd> move
+          {mayResolve && (
+            <>
+              {' '}
+              · <kbd>a</kbd> allow · <kbd>b</kbd> block · <kbd>n</kbd> note · <kbd>u</kbd> undo
+            </>
+          )}
         </span>
       </PageHeader>
       <Filters
@@ -133,7 +146,7 @@ export function Escalations() {
           }
           selected={equal[0]?.id ?? null}
           columns={[
-            { title: 'Reason', cell: ({ first }) => first.reason_code },
+            { title: 'Reason', cell: Row },
             { title: 'Asked for', cell: AskedFor, from: 'wide' },
             { title: 'Status', cell: ({ first }) => <State escalation={first} />, nowrap: true },
             { title: 'Waiting since', cell: ({ all }) => <Time at={all.at(-1)?.queued_at} />, nowrap: true },
@@ -148,7 +161,7 @@ export function Escalations() {
                 key={`decide ${chosen.id}`}
                 draft={draft}
                 set={setDraft}
-                count={equal.filter(mayDecide).length}
+                about={equal.filter(mayDecide)}
                 busy={decision.busy}
                 decide={decide}
               />
@@ -179,17 +192,21 @@ export function Escalations() {
 
 const hasWaited = (status: string): boolean => status === 'open' || status === 'queued'
 
-/** What is asked for, and by whom. */
+/** Why it waits; below, who asked and the text or arguments by which requests differ. */
+const Row = ({ first }: Group) => (
+  <>
+    {userText(first.reason_code)}
+    <div class="small quiet wrap">
+      {userText(first.user_name ?? first.token.name ?? first.token.id)}: {userText(summaryOf(first))}
+    </div>
+  </>
+)
+
+/** What is asked for, and how many ask the same. */
 const AskedFor = ({ first, all }: Group) => (
   <>
     {userText(askedFor(first))}{' '}
-    <span class="small quiet">
-      {all.length === 1 ? (
-        <>by {userText(first.token.name ?? first.token.id)}</>
-      ) : (
-        countNoun(all.length, 'equal request')
-      )}
-    </span>
+    {all.length > 1 && <span class="small quiet">{countNoun(all.length, 'equal request')}</span>}
   </>
 )
 
@@ -234,16 +251,19 @@ function useChosen(listKey: string | undefined, list: readonly Escalation[]) {
 const NothingWaits = ({ title }: { title: string }) => (
   <Empty title={title}>
     <p>
-      A request appears here when a policy of the kind escalate, or with the action escalate, stops it. For example:
+      A request appears here when a policy of the kind escalate, or with the action escalate, stops it.
+      {hasPermission('policies:write') && ' For example:'}
     </p>
-    <Command
-      text={`policies:
+    {hasPermission('policies:write') && (
+      <Command
+        text={`policies:
   - name: transfers need a person
     kind: escalate
     stages: [pre_request]
     when: request.tools.exists(t, t == "transfer")
     config: { reason_code: finance.transfer, capture_escalated: true }`}
-      what="Policy"
-    />
+        what="Policy"
+      />
+    )}
   </Empty>
 )

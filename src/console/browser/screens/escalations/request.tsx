@@ -41,6 +41,17 @@ export function State({ escalation }: { escalation: Escalation }) {
 export const askedFor = ({ request: { calls, model } }: Escalation): string =>
   calls.length > 0 ? calls.map(({ tool }) => tool).join(', ') : (model ?? 'No model')
 
+const summaryLength = 90
+
+/** What tells a request from others like it: the arguments of its tool, the last line of its text, or its id. */
+export function summaryOf({ request }: Escalation): string {
+  const { calls, answer_redacted, prompt_redacted, request_id } = request
+  const given = calls.find((call) => call.arguments !== null && call.arguments !== '{}')?.arguments
+  const text = given ?? answer_redacted ?? prompt_redacted?.split('\n').findLast((line) => line.trim() !== '')
+  const words = text?.trim() ?? (request_id === null ? 'no text captured' : `request ${request_id}`)
+  return words.length > summaryLength ? `${words.slice(0, summaryLength)}…` : words
+}
+
 const actor = (id: string, name: string | null) =>
   isCaller(id) ? 'You' : name === null ? <code key={id}>{id}</code> : name
 
@@ -71,6 +82,7 @@ export function Request({ escalation, equal }: { escalation: Escalation; equal: 
         {escalation.user_name === null ? '' : ','} asked for <UserText>{askedFor(escalation)}</UserText>{' '}
         {ago(escalation.queued_at)}.{attempts > 1 && ` It was sent ${attempts} times.`}
         {request.sent && ' The provider has answered already: the answer waits.'}
+        {token.revoked && ' The token is revoked.'}
       </p>
       {equal.length > 1 && (
         <p class="note">
@@ -108,7 +120,14 @@ export function Request({ escalation, equal }: { escalation: Escalation; equal: 
           resolved_by === null ? null : ['Decided by', actor(resolved_by, escalation.resolved_by_name)],
           escalation.resolved_at === null ? null : ['Decided', <Time key="at" at={escalation.resolved_at} />],
           escalation.note === null ? null : ['Note', escalation.note],
-          escalation.grant === null ? null : ['Grant expires', fullTime(escalation.grant.expires_at)],
+          escalation.grant === null
+            ? null
+            : [
+                'Grant expires',
+                token.revoked
+                  ? `${fullTime(escalation.grant.expires_at)}, but the token is revoked: it cannot be used`
+                  : fullTime(escalation.grant.expires_at),
+              ],
         ]}
       />
       <Captured escalation={escalation} />
@@ -169,19 +188,29 @@ function indented(json: string): string {
 }
 
 function Captured({ escalation: { policy, request } }: { escalation: Escalation }) {
-  const text = request.prompt_redacted
+  const { prompt_redacted: text, answer_redacted: answer } = request
   const found = useLoaded(`policy ${policy.id}`, async (signal) =>
-    text === null && hasPermission('policies:write')
+    text === null && answer === null && hasPermission('policies:write')
       ? await api('GET /v1/policies/{id}', { params: { id: policy.id }, signal })
       : null,
   )
   const config = found.value?.config
   const offers = found.value != null && !(isObject(config) && config.capture_escalated === true)
-  if (text !== null) {
+  if (text !== null || answer !== null) {
     return (
       <>
-        <h3>The request</h3>
-        <pre class="card">{showInvisible(text)}</pre>
+        {text !== null && (
+          <>
+            <h3>The request</h3>
+            <pre class="card">{showInvisible(text)}</pre>
+          </>
+        )}
+        {answer !== null && (
+          <>
+            <h3>The answer</h3>
+            <pre class="card">{showInvisible(answer)}</pre>
+          </>
+        )}
         <p class="small quiet">Personal data and secrets were removed before it was stored. It may be cut.</p>
       </>
     )

@@ -5,9 +5,9 @@ import { humanize } from '../../formats.ts'
 import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
-import { showInvisible, userText } from '../../parts/user-text.tsx'
+import { showInvisible } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
-import { useNames } from '../traffic/exchange/exchange-names.ts'
+import { RecordName } from '../record-name.tsx'
 import { differencesIn, type PolicyVersion, versionsOf } from './versions.ts'
 
 /** Of the newest changes. */
@@ -80,8 +80,12 @@ function Version({ version: { event, changes } }: { version: PolicyVersion }) {
 }
 
 function Who({ event }: { event: Event }) {
-  const { user, token } = useNames(event)
   const { user_id, token_id } = event.event_attribution
-  const name = user ?? token ?? user_id ?? token_id ?? 'somebody'
-  return <>{userText(user === null && token !== null ? `the token ${name}` : name)}</>
+  if (user_id !== null) return <RecordName kind="users" id={user_id} />
+  if (token_id === null) return <>somebody</>
+  return (
+    <>
+      the token <RecordName kind="tokens" id={token_id} />
+    </>
+  )
 }

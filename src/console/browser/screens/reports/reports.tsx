@@ -9,6 +9,7 @@ import { Tabs } from '../../parts/frame/tabs.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
+import { hasPermission } from '../../session.ts'
 import { dimensionIn, dimensionTitle, keyOf, useDimensions } from '../dimensions.ts'
 import { Reconciliation } from './reconciliation.tsx'
 
@@ -18,11 +19,13 @@ const tabs = [
 ] as const
 
 export function Reports() {
-  const shown = queryValue('kind') === 'invoice' ? 'invoice' : 'month'
+  // An invoice is compared with the spend at a provider of the catalog.
+  const mayCompare = hasPermission('catalog:read')
+  const shown = mayCompare && queryValue('kind') === 'invoice' ? 'invoice' : 'month'
   return (
     <>
       <PageHeader title="Reports" />
-      <Tabs label="Reports" path="/reports" name="kind" tabs={tabs} shown={shown} />
+      {mayCompare && <Tabs label="Reports" path="/reports" name="kind" tabs={tabs} shown={shown} />}
       {shown === 'month' ? <MonthReport /> : <Reconciliation months={months()} />}
     </>
   )

@@ -83,8 +83,13 @@ export function Tokens() {
         ]}
         empty={
           <Empty title={hasQuery(filterNames) ? 'No token matches these filters' : 'No token yet'}>
-            <p>A token lets an application use the gateway. Make one here, or on the command line:</p>
-            <Command text="gatehouse token create --name shop --purpose general --expires-in 90d" />
+            <p>A token lets an application use the gateway.</p>
+            {hasPermission('tokens:write') && (
+              <>
+                <p>Make one here, or on the command line:</p>
+                <Command text="gatehouse token create --name shop --purpose general --expires-in 90d" />
+              </>
+            )}
           </Empty>
         }
       />

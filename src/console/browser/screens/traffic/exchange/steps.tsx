@@ -8,6 +8,7 @@ import { Facts, Id } from '../../../parts/small.tsx'
 import { userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
 import { reasonTitle } from '../../../reason-words.ts'
+import { hasPermission } from '../../../session.ts'
 import { dimensionTitle, valueFilter } from '../../dimensions.ts'
 import { Cost } from './cost.tsx'
 import { detail, numberDetail, type PolicyResult } from './event-details.ts'
@@ -89,7 +90,7 @@ const Attempt = ({ step, attempt, number: count }: { step: Step; attempt: Event;
 const Decision = ({ step, result, nameOf }: { step: Step; result: PolicyResult; nameOf: NameOf }) => (
   <>
     <Line step={step}>
-      <a href={href(`/policies/${result.policy_id}`)}>{userText(nameOf(result.policy_id) ?? humanize(result.kind))}</a>{' '}
+      <PolicyName id={result.policy_id} name={nameOf(result.policy_id) ?? humanize(result.kind)} />{' '}
       <span class="small quiet">{stages[result.stage] ?? result.stage}</span>
     </Line>
     <div class="row">
@@ -108,6 +109,13 @@ const stages: Readonly<Record<string, string>> = {
   post_request: 'on the provider’s answer',
   pre_response: 'on the answer',
 }
+
+const PolicyName = ({ id, name }: { id: string; name: string }) =>
+  hasPermission('policies:read') ? (
+    <a href={href(`/policies/${id}`)}>{userText(name)}</a>
+  ) : (
+    <span>{userText(name)}</span>
+  )
 
 /** What limits kept back for the request, or the limit that refused it. */
 function Reserved({ step, outcome }: { step: Step; outcome: Event }) {
