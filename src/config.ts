@@ -181,9 +181,11 @@ const shape = {
   stream_hold_bytes: whole(4096, 64 * mebibyte)
     .default(4 * mebibyte)
     .describe('The most of a streamed answer that is held back while a policy needs the whole text'),
-  capture_prompt_bytes: whole(0, 64 * 1024)
+  capture_prompt_bytes: whole(0, 2048)
     .default(0)
-    .describe('How much text of a request its event keeps, without personal data and secrets; 0 keeps none'),
+    .describe(
+      'How much text of a request its event keeps, without personal data and secrets; 0 keeps none. An event has room for 4 KiB: where the rest of it is long, less text is kept',
+    ),
   webhook_addresses: oneOf('outside', 'any')
     .default('outside')
     .describe(

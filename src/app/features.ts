@@ -5,6 +5,7 @@
 import type { AnyElysia } from 'elysia'
 import { alertRoutes, firingRoutes } from '../alerts/alert-routes.ts'
 import { channelRoutes, channelTestRoute } from '../alerts/channel-routes.ts'
+import { recordSearchRoutes } from '../api/together/record-search-routes.ts'
 import { togetherRoutes } from '../api/together/together-routes.ts'
 import type { Settings } from '../config.ts'
 import { allConnectionRoutes } from '../connections/routes.ts'
@@ -57,6 +58,7 @@ export async function features(
   const plainHttp = settings.plain_http_providers
   return [
     togetherRoutes({ fetch: answer, together: shared.recorder.together, ledger }),
+    recordSearchRoutes({ fetch: answer }),
     ...tokenRoutes({ ...shared, fleet: workers.fleet, onRuntimeToken }),
     ...workloadIdentityRoutes({ ...shared, fleet: workers.fleet, plainHttp, fetch }),
     ...memberRoutes(memberDependencies({ shared, settings, workers, callers, oauth })),

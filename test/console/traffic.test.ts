@@ -213,3 +213,35 @@ test('the story of a request has its parts in order, its cost by part, and its t
   await dialog.getByText('a.wire').waitFor()
   expect(await seriousInBothThemes(page, 'story-try', 'dialog')).toEqual([])
 })
+
+test('says once that a filter of the address is refused, and clears it', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  let asked = 0
+  page.on('request', (request) => {
+    if (request.url().includes('/v1/events?') && request.url().includes('verdict=odd')) asked += 1
+  })
+  await opened.to('/traffic?verdict=odd')
+  await page.getByText('Invalid request').waitFor()
+  await Bun.sleep(7000)
+  expect(asked).toBe(1)
+  await page.getByRole('button', { name: 'Clear the filter Verdict' }).click()
+  await page.getByText('Invalid request').waitFor({ state: 'detached' })
+  expect(new URL(page.url()).searchParams.has('verdict')).toBe(false)
+})
+
+test('asks once which record has an id, and the browser notes no failed request', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { id } = await createToken(gatehouse, { name: 'sought by id' })
+  await using opened = await openConsole()
+  const { page } = opened
+  const failed: string[] = []
+  page.on('response', (response) => {
+    if (response.status() >= 400) failed.push(response.url())
+  })
+  await opened.to(`/search?q=${id}`)
+  await page.getByRole('heading', { name: 'sought by id' }).waitFor()
+  await opened.to(`/search?q=${crypto.randomUUID()}`)
+  await page.getByText('Nothing found').waitFor()
+  expect(failed).toEqual([])
+})

@@ -113,7 +113,7 @@ function forgetProviderKeys(): void {
 const settingsFor = (data: string) =>
   readSettings(
     { data, 'control-plane-listen': '127.0.0.1:0', 'gateway-listen': '127.0.0.1:0' },
-    { SERVICE_CAPTURE_PROMPT_BYTES: '4000', SERVICE_LOG_LEVEL: 'error', SERVICE_DRAIN_SECONDS: '2' },
+    { SERVICE_CAPTURE_PROMPT_BYTES: '2048', SERVICE_LOG_LEVEL: 'error', SERVICE_DRAIN_SECONDS: '2' },
   ).settings
 
 interface Begun {

@@ -41,7 +41,9 @@ test('drops what readers need least first', () => {
   expect(smaller.attempts?.[0]?.details).toEqual({ provider: 'up' })
   expect(smaller.decisions?.[0]?.details).toEqual({ policy_id: 'p', escalation })
   expect(smaller.prompt_redacted).toBe(large.prompt_redacted)
-  const smallest = parsed(record({ prompt_redacted: 'p'.repeat(9000) }))
+  const cut = parsed(record({ prompt_redacted: 'p'.repeat(9000) }))
+  expect(cut).toMatchObject({ prompt_redacted: 'p'.repeat(2250), details: { model: 'one', trimmed: true } })
+  const smallest = parsed(record({ prompt_redacted: 'p'.repeat(90_000) }))
   expect(smallest).toMatchObject({
     details: { trimmed: true },
     decisions: [{ details: { policy_id: 'p', escalation } }],

@@ -1,7 +1,7 @@
 /**
  * Trims a record of the event log to the space that is set aside for it. First it drops what readers need least: large
- * details of the outcome, then those of its attempts and decisions, then all details, free text, and last the ends of
- * long strings. Ids, verdicts, reasons, settlements, who, when, and what the control plane queues for a person always
+ * details of the outcome, then those of its attempts and decisions, then the end of the request's text, all details, the
+ * rest of free text, and last the ends of long strings. Ids, verdicts, reasons, settlements, who, when, and what the control plane queues for a person always
  * stay.
  */
 import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
@@ -38,6 +38,7 @@ function trimmed(record: LogRecord, limit: number): string {
   const steps: LogRecord[] = [
     withDetails(record, smallDetails, (details) => details),
     withDetails(record, smallDetails, smallDetails),
+    ...shorterPrompts(withDetails(record, smallDetails, smallDetails)),
     withDetails(record, noDetails, smallDetails),
     withDetails(bare, noDetails, smallDetails),
     withDetails(bare, noDetails, noDetails),
@@ -47,6 +48,16 @@ function trimmed(record: LogRecord, limit: number): string {
     if (fits(json, limit)) return json
   }
   return shortest(withDetails(bare, noDetails, noDetails), limit)
+}
+
+/** The record with three quarters, half and a quarter of its text, the longest first. */
+function shorterPrompts(record: LogRecord): LogRecord[] {
+  const { prompt_redacted: text } = record
+  if (text === undefined) return []
+  return [0.75, 0.5, 0.25].map((share) => ({
+    ...record,
+    prompt_redacted: text.slice(0, Math.floor(text.length * share)).toWellFormed(),
+  }))
 }
 
 /** Cuts strings, and if even that is too long, leaves out the last decisions and attempts and says how many. */

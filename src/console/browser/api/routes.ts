@@ -5,6 +5,7 @@
 
 import type { z } from 'zod'
 import type { FiringRecord } from '../../../alerts/firing-record.ts'
+import type { RecordKindName } from '../../../api/together/record-search-routes.ts'
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
@@ -56,6 +57,7 @@ export type {
 }
 export type Escalation = z.infer<typeof escalationSchema>
 export type Firing = FiringRecord
+export type { RecordKindName }
 export type WaitingServer = z.infer<typeof waitingServerSchema>
 export interface ModelPrice {
   price: z.infer<typeof shownPriceSchema> | null
@@ -264,6 +266,10 @@ interface Routes {
     reply: Escalation
   }
   'POST /v1/escalations/{id}/undo': { params: Id; reply: Escalation }
+  'GET /v1/records/{id}': {
+    params: Id
+    reply: { records: { kind: RecordKindName; id: string; name: string | null }[] }
+  }
   'GET /v1/policies': { query: Paged; reply: Page<'policies', PolicyRecord> }
   'GET /v1/policies/{id}': { params: Id; reply: PolicyRecord }
   'POST /v1/policies': { body: unknown; reply: PolicyRecord }

@@ -29,34 +29,12 @@ const saysNothing = (reason: unknown): boolean =>
   reason instanceof Refusal && (reason.status === 403 || reason.status === 404)
 
 function byId(id: string, signal: AbortSignal): Promise<Hit[]> {
-  const params = { id }
   return hitsOf([
-    api('GET /v1/tokens/{id}', { params, signal }).then(({ name }) => [
-      { to: href(`/tokens/${id}`), title: name, what: 'Token' },
-    ]),
-    ...(hasPermission('policies:read')
-      ? [
-          api('GET /v1/policies/{id}', { params, signal }).then(({ name }) => [
-            { to: href(`/policies/${id}`), title: name, what: 'Policy' },
-          ]),
-        ]
-      : []),
-    ...(hasPermission('escalations:read')
-      ? [
-          api('GET /v1/escalations/{id}', { params, signal }).then((found) => [
-            {
-              to: href('/escalations', { id: found.id, status: 'every' }),
-              title: found.reason_code,
-              what: 'Escalation',
-            },
-          ]),
-        ]
-      : []),
+    recordsOfId(id, signal),
     api('GET /v1/events', { query: { since, exchange_id: id, limit: 1 }, signal }).then(({ events }) =>
       events.map(() => ({ to: href(`/traffic/${id}`), title: id, what: 'Exchange' })),
     ),
     byRequest(id, signal),
-    ...recordsOfId(id, signal),
   ])
 }
 

@@ -1,7 +1,7 @@
 /** The kinds of records that the search finds by name or id, beside tokens and policies, which have searches of their own. */
 import type { Permission } from '../../../identity/permissions.ts'
 import { href } from '../address.ts'
-import { request } from '../api/request.ts'
+import { api, type RecordKindName } from '../api/routes.ts'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { hasPermission } from '../session.ts'
 import { everyRecord } from './catalog/record-options.ts'
@@ -74,12 +74,31 @@ export const recordsWith = (words: string, signal: AbortSignal): Promise<Hit[]>[
     return [...hits, { to, title: `${fitting.length - mostOfKind} more in the list`, what: place.what }]
   })
 
-/** One read for each kind: the record of this id. */
-export const recordsOfId = (id: string, signal: AbortSignal): Promise<Hit[]>[] =>
-  readable().map(async (place) => {
-    const record = await request<JsonObject>('GET', `${place.path}/${encodeURIComponent(id)}`, { signal })
-    return [hitOf(place, record)]
+/** What a record is called, and where it is shown. */
+const shown: Readonly<Record<RecordKindName, readonly [what: string, to: (id: string) => string]>> = {
+  token: ['Token', (id) => href(`/tokens/${id}`)],
+  policy: ['Policy', (id) => href(`/policies/${id}`)],
+  escalation: ['Escalation', (id) => href('/escalations', { id, status: 'every' })],
+  team: ['Team', (open) => href('/people', { kind: 'teams', open })],
+  user: ['Person', (open) => href('/people', { open })],
+  provider: ['Provider', (open) => href('/catalog', { open })],
+  mcp_server: ['MCP server', (open) => href('/catalog', { kind: 'mcp-servers', open })],
+  gateway: ['Gateway', (open) => href('/catalog', { kind: 'gateways', open })],
+  budget: ['Budget', (id) => href(`/budgets/${id}`)],
+  consumer_group: ['Consumer group', (open) => href('/catalog', { kind: 'consumer-groups', open })],
+  access_policy: ['Access policy', (open) => href('/catalog', { kind: 'access-policies', open })],
+  dimension: ['Dimension', (open) => href('/catalog', { kind: 'dimensions', open })],
+  application: ['Application', (open) => href('/applications', { open })],
+}
+
+/** The record of this id. */
+export async function recordsOfId(id: string, signal: AbortSignal): Promise<Hit[]> {
+  const { records } = await api('GET /v1/records/{id}', { params: { id }, signal })
+  return records.map(({ kind, name }) => {
+    const [what, to] = shown[kind]
+    return { to: to(id), title: name ?? id, what }
   })
+}
 
 const namesOf = (record: JsonObject, { idName = 'id' }: Searched): string[] =>
   [record.name, record.email, record.client_name, record[idName]].filter((name) => typeof name === 'string')

@@ -3,11 +3,12 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { TargetHealth } from '../../../../fleet/protocol/wire.ts'
 import { request } from '../../api/request.ts'
-import { ago, countNoun, milliseconds, number, percent } from '../../formats.ts'
+import { ago, countNoun, milliseconds, number, percent, shortId } from '../../formats.ts'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
+import { reasonTitle } from '../../reason-words.ts'
 
 /** A target as one gateway process measured it. */
 type Target = TargetHealth & { worker: string }
@@ -110,9 +111,11 @@ const columns: readonly Column<Target>[] = [
   { title: 'In flight', cell: ({ in_flight }) => number(in_flight), right: true, from: 'wide' },
   { title: 'Health', cell: (target) => <HealthBadge health={healthOf(target)} /> },
   { title: 'Last error', cell: errorOf, from: 'wide' },
-  { title: 'Gateway process', cell: ({ worker }) => <code>{worker}</code>, from: 'wider' },
+  { title: 'Gateway process', cell: ({ worker }) => <code title={worker}>{shortId(worker)}</code>, from: 'wider' },
 ]
 
 function errorOf({ last_error: error }: Target): string {
-  return error === null ? '–' : `${error.reason} ${error.status ?? ''} ${ago(error.at)}`
+  return error === null
+    ? '–'
+    : `${reasonTitle(error.reason)}${error.status === null ? '' : ` (${error.status})`}, ${ago(error.at)}`
 }

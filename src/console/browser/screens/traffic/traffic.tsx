@@ -1,6 +1,7 @@
 /** Exchanges as they come, or any events; filters and page stand in the address. */
 import { useRef, useState } from 'preact/hooks'
 import { hasQuery, href, queryValue, setQuery } from '../../address.ts'
+import type { Refusal } from '../../api/request.ts'
 import { api } from '../../api/routes.ts'
 import { countNoun } from '../../formats.ts'
 import { installation } from '../../installation.ts'
@@ -98,7 +99,7 @@ export function Traffic() {
           {more ? 'Fewer filters' : 'More filters'}
         </button>
       </div>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <RefusedFilter refusal={found.refusal} retry={found.reload} />}
       {charted && type === exchanges && <TrafficChart filterNames={filterNames} />}
       <div class="tall" {...reading}>
         <TableCard
@@ -114,6 +115,23 @@ export function Traffic() {
       {choosing && <ColumnChoice close={() => setChoosing(false)} />}
       {viewing && <ViewsDialog close={() => setViewing(false)} />}
     </>
+  )
+}
+
+/** Why the list is not there; a filter that is refused, such as one of an old link, can be cleared. */
+function RefusedFilter({ refusal, retry }: { refusal: Refusal; retry(): void }) {
+  const { param } = refusal
+  const filter = [...usualFilters, ...furtherFilters].find(({ name }) => name === param)
+  if (filter === undefined) return <ErrorNote refusal={refusal} retry={retry} />
+  return (
+    <div class="stack close">
+      <ErrorNote refusal={refusal} />
+      <div class="row">
+        <button type="button" onClick={() => setQuery({ [filter.name]: null })}>
+          Clear the filter {filter.label}
+        </button>
+      </div>
+    </div>
   )
 }
 

@@ -67,6 +67,8 @@ function policySentence({ kind, stage, reason_code, targets }: PolicyResult, nam
 /** What an event is about, in few words, for lists. */
 export function eventTitle(event: Event): string {
   if (event.event_type === 'gateway.request.outcome') return detail(event, 'model') ?? 'No model'
+  if (event.event_type === 'gateway.provider.attempt')
+    return [detail(event, 'provider'), detail(event, 'model')].filter((part) => part !== null).join('/')
   const name = detail(event, 'name') ?? detail(event, 'kind')
   return name === null ? eventWords(event.event_type) : `${eventWords(event.event_type)}: ${name}`
 }
