@@ -1,13 +1,13 @@
 /**
- * A console in a real browser for tests: one browser and one installation for the tests of a file, which ends them with
- * `endConsole`. A page fails its test where its policy (CSP) is violated, a script fails or complains, or anything is
- * asked of another host.
+ * A console in a real browser for tests: one installation for the tests of a file, which ends it with `endConsole`, and
+ * one browser for those of a process. A page fails its test where its policy (CSP) is violated, a script fails or
+ * complains, or anything is asked of another host.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { z } from 'zod'
-import { launchBrowser } from '../support/browser.ts'
+import { sharedBrowser } from '../support/browser.ts'
 import { api, expectAnswer } from '../support/client.ts'
 import { until } from '../support/eventually.ts'
 import { type Gatehouse, startGatehouse } from '../support/harness.ts'
@@ -30,11 +30,11 @@ export function sharedConsole(): Promise<Shared> {
 export async function endConsole(): Promise<void> {
   const ended = await shared
   shared = null
-  await Promise.all([ended?.browser.close(), ended?.gatehouse.stop()])
+  await ended?.gatehouse.stop()
 }
 
 async function start(): Promise<Shared> {
-  const [browser, gatehouse] = await Promise.all([launchBrowser(), startGatehouse()])
+  const [browser, gatehouse] = await Promise.all([sharedBrowser(), startGatehouse()])
   await setUpOwner(gatehouse)
   return { browser, gatehouse }
 }

@@ -28,6 +28,17 @@ const flags = [
 const fontSettings = `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>${unpacked}/fonts</dir><cachedir>${unpacked}/font-cache</cachedir></fontconfig>`
 
+let running: Browser | null = null
+
+/**
+ * The browser of all tests of this process, which ends with it: a start takes a second of processor time. Each test
+ * opens a context of its own.
+ */
+export async function sharedBrowser(): Promise<Browser> {
+  if (running?.isConnected() !== true) running = await launchBrowser()
+  return running
+}
+
 export async function launchBrowser(): Promise<Browser> {
   const own = process.env.GATEHOUSE_TEST_BROWSER
   if (own !== undefined) return await chromium.launch({ executablePath: own, args: flags })

@@ -30,7 +30,9 @@ let policed: Target
 let counted: Counted
 
 beforeAll(async () => {
-  gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstream.url.origin}/v1` } })
+  // As in service: a slow control plane would make the gateway ask it more often.
+  const env = { BUN_JSC_useDFGJIT: '1' }
+  gatehouse = await startGatehouse({ upstream: { baseUrl: `${upstream.url.origin}/v1` }, env })
   await priceModel(gatehouse)
   const tokens = {
     plain: await makeLimitedToken(gatehouse),
