@@ -124,7 +124,7 @@ async function copyRows(
   }
   // Readers look below the end of the log.
   await ledger.write([{ sql: 'update event_log set next_position = next_position * ?', args: [copies + 1] }])
-  return next * copies
+  return (next - 1) * copies
 }
 
 /** What takes room in the table. */
