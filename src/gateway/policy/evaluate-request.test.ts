@@ -53,3 +53,11 @@ test('removes a tool nested in a second list or in an object in place of the lis
   }
   for (const tools of [{ 0: tool('cp') }, [[[tool('cp')]]]]) expect(await sentWith(tools)).toBe(403)
 })
+
+test('gives a condition the team of the events where a token is bound to none', async () => {
+  const when = 'token.team_id == "team-default"'
+  const gateway = await start([
+    policy({ id: 'a', kind: 'condition', when, config: { verdict: 'deny', reason_code: 'x' } }),
+  ])
+  expect((await gateway.chat(question)).status).toBe(403)
+})

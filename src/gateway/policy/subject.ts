@@ -47,14 +47,18 @@ export const calledByCallerNames = ({ dialect, parsed }: Exchange, names: readon
 const tokenViews = new WeakMap<GovernedToken, TokenView>()
 
 function tokenView(token: GovernedToken, parsed: Exchange['parsed']): TokenView {
-  if (token.metadataTrust === 'caller') return new TokenView({ ...token, metadata: textsOf(parsed?.metadata) })
+  if (token.metadataTrust === 'caller') return viewOf(token, textsOf(parsed?.metadata))
   let view = tokenViews.get(token)
   if (view === undefined) {
-    view = new TokenView({ ...token, metadata: {} })
+    view = viewOf(token, {})
     tokenViews.set(token, view)
   }
   return view
 }
+
+/** The team is the one in the token's events, so that a condition holds for the same requests here and in a replay. */
+const viewOf = (token: GovernedToken, metadata: Readonly<Record<string, string>>): TokenView =>
+  new TokenView({ ...token, teamId: token.teamId ?? token.eventTeamId, metadata })
 
 const textsOf = (metadata: unknown): Record<string, string> =>
   isObject(metadata)
