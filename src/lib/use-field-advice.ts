@@ -3,6 +3,7 @@
  * own keeps it. No message repeats the value, which may be a secret.
  */
 import { z } from 'zod'
+import { nearest } from './text/nearest.ts'
 
 const types: Readonly<Record<string, string>> = {
   string: 'a text',
@@ -30,6 +31,9 @@ const formats: Readonly<Record<string, string>> = {
   cidrv6: 'an IPv6 range',
 }
 
+/** Of a longer text only so many characters are compared with the names that are allowed. */
+const longestName = 100
+
 const counted = (count: number | bigint, noun: string): string =>
   `${count} ${Number(count) === 1 ? noun : noun === 'entry' ? 'entries' : `${noun}s`}`
 
@@ -52,6 +56,12 @@ function tooSmall({ origin, minimum, inclusive }: Bound<'minimum'>): string {
   return Number(minimum) === 1 ? 'Write a text: it must not be empty' : `Write at least ${counted(minimum, unit)}`
 }
 
+function oneOf(values: readonly string[], written: unknown): string {
+  const meant = typeof written === 'string' && values.length > 1 ? nearest(written.slice(0, longestName), values) : null
+  const hint = meant === null ? '' : `: did you mean ${meant}?`
+  return `Write ${values.length === 1 ? '' : 'one of '}${values.join(', ')}${hint}`
+}
+
 /** The message for an issue; undefined leaves zod's own. */
 const advice: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -63,7 +73,7 @@ const advice: z.core.$ZodErrorMap = (issue) => {
       if (issue.input === undefined) return 'This is required'
       return `Write ${types[issue.expected] ?? issue.expected}`
     case 'invalid_value':
-      return `Write ${issue.values.length === 1 ? '' : 'one of '}${issue.values.map(String).join(', ')}`
+      return oneOf(issue.values.map(String), issue.input)
     case 'invalid_format': {
       const form = formats[issue.format]
       if (form !== undefined) return `Write ${form}`

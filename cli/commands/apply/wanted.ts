@@ -215,8 +215,6 @@ function addIssue(
 
 function messageOf(issue: Issue, value: unknown, kind: Kind): string {
   if (value === undefined) return 'is missing'
-  if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid'))
-    return choices(issue.values.map(String), value)
   if (issue.code === 'invalid_union' && issue.discriminator !== undefined) {
     return choices(discriminators(kind.entry, issue.discriminator), value)
   }
