@@ -108,7 +108,10 @@ export function useAction<Result>(work: () => Promise<Result>, done: (result: Re
       done(result)
       if (typedMeanwhile.current && form !== undefined) noteChange(form)
     } catch (error) {
-      setRefusal(asRefusal(error))
+      const refused = asRefusal(error)
+      setRefusal(refused)
+      // The record is there already: leaving the form loses nothing.
+      if (refused.madeId !== null) forgetChange()
     } finally {
       running.current = false
       setBusy(false)
