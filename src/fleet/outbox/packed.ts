@@ -1,25 +1,21 @@
 /**
  * Segment files to which nothing more is written are packed: the same records in the same order, compressed in pieces
- * of whole records, each with its length before it and zstd's checksum inside. A packed file takes the name of the plain
+ * of whole records, each with its length and its CRC32 before it. A packed file takes the name of the plain
  * one by one rename, so that a kill at any time leaves one of the two. Its first four bytes are no record's length. The
  * first record, which a start reads of each segment, is a piece by itself: damage behind it concerns this segment only.
  */
 import { closeSync, openSync, readFileSync, readSync, renameSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
-import { promisify } from 'node:util'
-import { constants, type ZstdOptions, zstdCompress, zstdDecompressSync } from 'node:zlib'
+import { zstdDecompressSync } from 'node:zlib'
 import { headerBytes } from './record.ts'
 import { zeros } from './segment.ts'
 
 const mark = Buffer.from('ffffffff', 'hex')
+/** Of a piece: its length and its checksum. */
+const headBytes = 8
 const lengthBytes = 4
 /** The most bytes of records in a piece: several of the largest. So a reader needs as much memory, wherever it begins. */
 export const pieceBytes = zeros.length
-
-const options: ZstdOptions = {
-  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
-}
-const compress: (bytes: Uint8Array, options: ZstdOptions) => Promise<Buffer> = promisify(zstdCompress)
 
 /**
  * Packs the records in the first `length` bytes of a segment file, off the thread; the time of the file stays. What
@@ -65,10 +61,11 @@ async function writePacked(path: string, target: string, length: number): Promis
 }
 
 async function writePiece(packed: FileHandle, records: Buffer): Promise<number> {
-  const frame = await compress(records, options)
-  const piece = Buffer.allocUnsafe(lengthBytes + frame.length)
+  const frame = await Bun.zstdCompress(records, { level: 1 })
+  const piece = Buffer.allocUnsafe(headBytes + frame.length)
   piece.writeUInt32BE(frame.length)
-  frame.copy(piece, lengthBytes)
+  piece.writeUInt32BE(Bun.hash.crc32(frame), lengthBytes)
+  frame.copy(piece, headBytes)
   for (let done = 0; done < piece.length; ) done += (await packed.write(piece, done)).bytesWritten
   return piece.length
 }
@@ -98,19 +95,20 @@ export const firstPiece = mark.length
 
 /** A piece of a packed file: its records, and where the next one begins. Null at the end of the file. */
 export function readPiece(fd: number, at: number): { records: Buffer; next: number } | 'bad' | null {
-  const head = Buffer.alloc(lengthBytes)
-  const found = readSync(fd, head, 0, lengthBytes, at)
+  const head = Buffer.alloc(headBytes)
+  const found = readSync(fd, head, 0, headBytes, at)
   if (found === 0) return null
   const length = head.readUInt32BE()
   // What does not compress grows a little.
-  if (found < lengthBytes || length > 2 * pieceBytes) return 'bad'
+  if (found < headBytes || length > 2 * pieceBytes) return 'bad'
   const frame = Buffer.alloc(length)
-  if (readSync(fd, frame, 0, length, at + lengthBytes) < length) return 'bad'
+  if (readSync(fd, frame, 0, length, at + headBytes) < length) return 'bad'
+  if (Bun.hash.crc32(frame) !== head.readUInt32BE(lengthBytes)) return 'bad'
   try {
     const records = zstdDecompressSync(frame, { maxOutputLength: pieceBytes })
-    return { records, next: at + lengthBytes + length }
+    return { records, next: at + headBytes + length }
   } catch {
-    // Its checksum does not hold, or it is no frame.
+    // It is no frame.
     return 'bad'
   }
 }
