@@ -2,8 +2,8 @@
  * Collections for items that come and go with every request. JavaScriptCore's own Map and Set leave their former
  * table behind each time they grow, and it points to the new one. If a table has survived one young collection,
  * everything after it stays reachable: every item that was ever in the collection stays until the next full
- * collection, is marked again and again, and adds milliseconds to each request that waits meanwhile. Nothing here
- * points to later items.
+ * collection, is marked again and again, and adds milliseconds to each request that waits meanwhile. Here nothing
+ * points to more than a few hundred later items.
  */
 
 /** An item knows its place, so neither adding nor removing it needs a search. */
@@ -47,32 +47,38 @@ export class ShortLivedSet<Item extends Placed> {
   }
 }
 
-/** Items by a unique name, such as an id. */
+/** A map is replaced after so many additions, or as many as it holds. */
+const additionsOfMap = 256
+
+/**
+ * Items by a unique name, such as an id: a Map that a copy of it replaces now and then, so that the tables which it
+ * leaves behind reach few items. A plain object would make an atom of each name, which costs six times as much.
+ */
 export class ShortLivedMap<Value> {
-  // An object without a prototype, which allows any name.
-  readonly #values: Record<string, Value> = Object.create(null)
-  #size = 0
+  #values = new Map<string, Value>()
+  #additions = 0
 
   get size(): number {
-    return this.#size
+    return this.#values.size
   }
 
   has(name: string): boolean {
-    return name in this.#values
+    return this.#values.has(name)
   }
 
   get(name: string): Value | undefined {
-    return this.#values[name]
+    return this.#values.get(name)
   }
 
   set(name: string, value: Value): void {
-    if (!(name in this.#values)) this.#size += 1
-    this.#values[name] = value
+    if (++this.#additions > Math.max(additionsOfMap, this.#values.size)) {
+      this.#values = new Map(this.#values)
+      this.#additions = 1
+    }
+    this.#values.set(name, value)
   }
 
   delete(name: string): void {
-    if (!(name in this.#values)) return
-    this.#size -= 1
-    delete this.#values[name]
+    this.#values.delete(name)
   }
 }
