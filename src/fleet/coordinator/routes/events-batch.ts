@@ -11,6 +11,9 @@ const options: ZstdOptions = {
   // No frame may ask for more memory than a batch has bytes.
   params: { [constants.ZSTD_d_windowLogMax]: Math.log2(eventBatchBytes) },
 }
+/** How much shorter records become at most, as a rule. */
+const usualRatio = 8
+const [leastChunk, mostChunk] = [16 * 1024, 1024 * 1024]
 /** An empty body: it asks for the head. */
 const nothing: ShippedBatch = { first: 1, texts: [], digest: '' }
 
@@ -29,7 +32,9 @@ export async function readBatch(body: Uint8Array, encoding: string | null): Prom
 /** Throws `request_too_large` before more than a batch may have is expanded. */
 async function expand(body: Uint8Array): Promise<Uint8Array> {
   try {
-    return await decompress(body, options)
+    // A batch should fit one chunk: each further one is a call of the thread pool.
+    const chunkSize = Math.min(mostChunk, Math.max(leastChunk, usualRatio * body.byteLength))
+    return await decompress(body, { ...options, chunkSize })
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE') {
       throw new Failure('request_too_large', { cause })
