@@ -147,7 +147,13 @@ export const eventGroups = [
             .array(z.looseObject({ tool: z.string(), arguments: z.string().nullable() }))
             .optional()
             .describe(
-              'The tools whose call waits; arguments without personal data and secrets, where they are captured',
+              'The tools whose call waits; arguments without personal data and secrets, where they are captured: for callers with escalations:read and sinks, null for others',
+            ),
+          answer: z
+            .string()
+            .optional()
+            .describe(
+              'The text of the answer that waits, where it is captured: for callers with escalations:read and sinks only',
             ),
         })
         .optional(),

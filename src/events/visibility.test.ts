@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Role } from '../identity/permissions.ts'
+import { permissionsOf, type Role } from '../identity/permissions.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
 import { covers, type Visibility, visibilityOf } from './visibility.ts'
 
@@ -80,6 +80,22 @@ test.each<[present: Visibility, made: Visibility, covered: boolean]>([
   [own('t', 'u'), own('u'), true],
   [own('t'), only('a'), false],
   [only('a'), own('t'), false],
+  [everything, { ...only('a'), withheld: true }, false],
+  [{ ...everything, withheld: true }, { ...only('a'), withheld: true }, true],
+  [{ ...only('a'), withheld: true }, only('a'), true],
 ])('who sees %j may have what was gathered for %j: %p', (present, made, covered) => {
   expect(covers(present, made)).toBe(covered)
+})
+
+test.each<[Role, true | undefined]>([
+  ['owner', true],
+  ['operator', true],
+  ['auditor', true],
+  ['member', undefined],
+])('a token with the role %s sees what a policy withheld: %p', (role, withheld) => {
+  const roles = [role]
+  const principal: Principal = { ...anonymous, kind: 'token', tokenId: 't', roles, permissions: permissionsOf(roles) }
+  const ofUser = { teams: [], tokens: [] }
+  expect(visibilityOf(principal, ofUser).withheld).toBe(withheld)
+  expect(visibilityOf({ ...principal, teamId: 'team' }, ofUser).withheld).toBe(withheld)
 })

@@ -6,6 +6,8 @@ export interface Visibility {
   teams: 'every' | readonly string[]
   /** If no team is visible: the tokens whose events are visible because they are the caller's own. */
   ownTokens: readonly string[]
+  /** Whether the caller sees what a policy withheld until a person decides (`query/withheld.ts`); absent: no. */
+  withheld?: true
 }
 
 const seesEveryTeam = new Set(['owner', 'admin', 'auditor'])
@@ -19,17 +21,19 @@ export function visibilityOf(
   principal: Principal,
   ofUser: { teams: readonly string[]; tokens: readonly string[] },
 ): Visibility {
-  const { kind, tokenId, teamId, userId, roles } = principal
+  const { kind, tokenId, teamId, userId, roles, permissions } = principal
   if (kind !== 'session' && kind !== 'token') return { teams: [], ownTokens: [] }
+  const seen: Pick<Visibility, 'withheld'> = permissions.has('escalations:read') ? { withheld: true } : {}
   const bound = kind === 'token' && (teamId !== null || userId !== null)
-  if (!bound && roles.some((role) => seesEveryTeam.has(role))) return { teams: 'every', ownTokens: [] }
+  if (!bound && roles.some((role) => seesEveryTeam.has(role))) return { teams: 'every', ownTokens: [], ...seen }
   const teams = teamId === null ? ofUser.teams : [teamId]
   const own = tokenId === null ? ofUser.tokens : [tokenId]
-  return { teams, ownTokens: teams.length === 0 ? own : [] }
+  return { teams, ownTokens: teams.length === 0 ? own : [], ...seen }
 }
 
 /** Whether a caller with this visibility may see everything that was gathered with the visibility `made`. */
 export const covers = (present: Visibility, made: Visibility): boolean => {
+  if (made.withheld === true && present.withheld !== true) return false
   if (present.teams === 'every') return true
   if (made.teams === 'every') return false
   return within(made.teams, present.teams) && within(made.ownTokens, present.ownTokens)

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chainStart } from '../../src/events/log/chain.ts'
 import { publishKey } from '../../src/events/proof/checkpoint-key.ts'
+import { conditionsOfAll } from '../../src/events/query/filters.ts'
 import { readEventPage } from '../../src/events/query/query.ts'
 import { TestProof } from '../../src/events/testing/proof.ts'
 import { openRemoteDatabase } from '../../src/store/remote.ts'
@@ -40,7 +41,7 @@ test('names NULs, invalid text, large integers and damaged bodies, and pages go 
   await proof.shipEvents(1, 2)
   const { events } = await readEventPage(proof.store.ledger, {
     ...{ filters: { since: '1d' }, since: 0, order: 'newest', limit: 100, cursor: undefined, clock: proof.clock },
-    conditions: { facets: [], ids: [], matches: () => true },
+    conditions: conditionsOfAll({ teams: 'every', ownTokens: [] }),
   })
   expect(events.map(({ reason_code }) => reason_code)).toEqual(['ok', 'ok', 'event.damaged'])
 })

@@ -120,7 +120,10 @@ async function* readPagesOnce(ledger: Database, window: ExportWindow): AsyncGene
   let reached = since
   for await (const part of logOf(ledger).parts(query)) {
     if (signal.aborted) return
-    found.push(...part.events)
+    for (const one of part.events) {
+      const event = conditions.shown(one.event)
+      found.push(event === one.event ? one : { ...one, event, json: undefined })
+    }
     reached = part.reached.at
     if (found.length < pieceEvents) continue
     await retention.readUpTo(reached)

@@ -9,6 +9,7 @@ import type { Visibility } from '../visibility.ts'
 import { type Caller, idsOfName, namedKinds } from './named-records.ts'
 import { untilSchema } from './since.ts'
 import { visibilityFilter } from './visibility-filter.ts'
+import { withoutWithheld } from './withheld.ts'
 
 const words = (most = 200) => z.string().min(1).max(most).optional()
 
@@ -69,7 +70,11 @@ export function filterValues(filters: EventFilters): (string | null)[] {
 }
 
 /** What an event must meet to be shown. */
-export type EventConditions = Pick<LogQuery, 'facets' | 'ids'> & { matches(event: Event): boolean }
+export type EventConditions = Pick<LogQuery, 'facets' | 'ids'> & {
+  matches(event: Event): boolean
+  /** An event that matches, as the caller sees it. */
+  shown(event: Event): Event
+}
 
 const facetOf = {
   ...{ event_type: 'type', gateway_id: 'gateway', verdict: 'verdict', token_id: 'token', user_id: 'user' },
@@ -99,13 +104,15 @@ export async function conditionsOf(
   if (seen === 'nothing') return seen
   const { request_id, exchange_id, session_id, dimension } = filters
   const ids = [request_id, exchange_id, session_id, dimension].filter((id) => id !== undefined)
-  return { facets: [...seen.facets, ...facets], ids, matches: exactMatch(filters) }
+  return { ...seen, facets: [...seen.facets, ...facets], ids, matches: exactMatch(filters) }
 }
 
 /** All events that a caller sees. */
 export function conditionsOfAll(visibility: Visibility): EventConditions | 'nothing' {
   const facets = visibilityFilter(visibility)
-  return facets === 'nothing' ? facets : { facets, ids: [], matches: () => true }
+  if (facets === 'nothing') return facets
+  const shown = visibility.withheld === true ? (event: Event) => event : withoutWithheld
+  return { facets, ids: [], matches: () => true, shown }
 }
 
 /** The conditions that the log has no index for, and the ids, whose index is not exact. */

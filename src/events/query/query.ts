@@ -91,7 +91,7 @@ async function readPage(
   for await (const part of logOf(ledger).parts({ ...window, ...conditions, order, until: untilOf(options) })) {
     for (const { event, at, position, index } of part.events) {
       if (events.length === limit) return { events, reached: last }
-      events.push(event)
+      events.push(conditions.shown(event))
       last = { at, position, index }
     }
     if (clock.monotonic() >= ends) return { events, reached: part.reached }
@@ -120,7 +120,7 @@ async function readArrived(
       if (position === from.position && index < from.index) continue
       if (record.damaged === undefined && !isMatch(event, conditions)) continue
       if (events.length === limit) return { events, more: true, order, since, position, index }
-      events.push(event)
+      events.push(conditions.shown(event))
     }
     if (clock.monotonic() >= ends && position + 1 < next) {
       return { events, more: true, order, since, position: position + 1, index: 0 }

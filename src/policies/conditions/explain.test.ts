@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
+import fc from 'fast-check'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
+import { compileWhen } from './condition.ts'
 import { ModelView, type PolicyContext, RequestView, TokenView } from './context.ts'
 import { compileExplanation } from './explain.ts'
 
@@ -54,4 +56,52 @@ test('leaves out a part that asks for what is not known', () => {
   expect(heldIn('request.stream || request.text.contains("money")', unknown).map(({ part }) => part)).toEqual([
     'request.stream',
   ])
+})
+
+test.each([
+  ['!(request.model == "x" || false)', '!(request.model == "x" || false)'],
+  ['(request.model + "!") == ("gpt-4o" + ("!"))', '(request.model + "!") == ("gpt-4o" + ("!"))'],
+  ['(request).stream && ((request.model)) == "gpt-4o"', '(request).stream'],
+  ['request.text.contains("money") && !(request.text == ")")', 'request.text.contains("money")'],
+  ['request.stream // no ( here\n && !(false)', 'request.stream'],
+  [
+    String.raw`!(request.model == '\')' || request.text == r"\"(")`,
+    String.raw`!(request.model == '\')' || request.text == r"\"(")`,
+  ],
+])('keeps the parentheses of %s', (when, first) => {
+  expect(heldIn(when)[0]?.part).toBe(first)
+})
+
+test('leaves out a part that is no condition by itself', () => {
+  expect(heldIn('request.stream && dyn(true)').map(({ part }) => part)).toEqual(['request.stream'])
+})
+
+const wrapped = (text: string) => fc.constantFrom(text, `(${text})`, `( ${text} // )\n )`, `((${text}))`)
+const operand = fc
+  .constantFrom('request.model', 'request.text', '"gpt-4o"', "'('", '")"', 'r")"', `"""('"""`, 'model.provider')
+  .chain(wrapped)
+const { condition } = fc.letrec<{ condition: string; inner: string }>((tie) => ({
+  condition: fc.oneof(
+    { depthSize: 'small' },
+    fc.constantFrom('request.stream', 'true', 'false', '"owner" in (token.roles)', 'size((request.text)) > 3'),
+    fc.tuple(operand, fc.constantFrom('==', '!=', '<'), operand).map((parts) => parts.join(' ')),
+    fc.tuple(operand, operand).map(([one, other]) => `(${one} + ${other}) == ${other}`),
+    operand.map((text) => `(${text}).contains("o")`),
+    tie('inner').map((inner) => `!(${inner})`),
+    fc.tuple(tie('inner'), fc.constantFrom('&&', '||'), tie('inner')).map((parts) => parts.join(' ')),
+    fc.tuple(tie('inner'), tie('inner'), tie('inner')).map(([one, yes, no]) => `((${one}) ? (${yes}) : (${no}))`),
+  ),
+  inner: tie('condition').chain(wrapped),
+}))
+
+test('explains any condition, and each part that it says to hold is true by itself', () => {
+  const isTrue = (when: string) => compileWhen(when, ['pre_request'])(context())
+  fc.assert(
+    fc.property(condition, (when) => {
+      const held = heldIn(when)
+      expect(held.filter(({ part }) => !isTrue(part))).toEqual([])
+      if (isTrue(when)) expect(held).not.toEqual([])
+    }),
+    { numRuns: 500 },
+  )
 })

@@ -1,5 +1,6 @@
 /** Says which parts of a condition in CEL held for a request, and with which values: for a person who tries a policy. */
 import type { ASTNode } from '@marcbachmann/cel-js'
+import { Failure } from '../../failure.ts'
 import type { PolicyStage } from '../../languages/families.ts'
 import { compiledPattern, compileWhen, linearMatches, parseWhen } from './condition.ts'
 import type { PolicyContext } from './context.ts'
@@ -22,7 +23,8 @@ export function compileExplanation(
   when: string,
   stages: readonly PolicyStage[],
 ): (context: PolicyContext) => HeldPart[] {
-  const parts = partsOf(parseWhen(when, stages).evaluate.ast).map((node) => explain(node, when, stages))
+  const textOf = textsOf(when)
+  const parts = partsOf(parseWhen(when, stages).evaluate.ast).map((node) => explain(node, textOf, stages))
   return (context) => parts.map((part) => part(context)).filter((part) => part !== null)
 }
 
@@ -31,21 +33,60 @@ const partsOf = (node: ASTNode): ASTNode[] => {
   return node.args.flatMap(partsOf)
 }
 
-function explain(node: ASTNode, when: string, stages: readonly PolicyStage[]): Explained {
-  const part = when.slice(node.start, node.end)
-  const condition = compileWhen(part, stages)
-  const named = [...new Set(pathsIn(node).map(({ start, end }) => when.slice(start, end)))]
-  const paths = named.map((name) => ({ name, read: parseWhen(name, stages).evaluate }))
+function explain(node: ASTNode, textOf: TextOf, stages: readonly PolicyStage[]): Explained {
+  const part = textOf(node)
+  const condition = compiled(() => compileWhen(part, stages))
+  const named = [...new Set(pathsIn(node).map(textOf))]
+  const paths = named.map((name) => ({ name, read: compiled(() => parseWhen(name, stages).evaluate) }))
   return (context) => {
     try {
-      if (!condition(context)) return null
-      const values = paths.map(({ name, read }) => ({ name, value: read(context) as unknown }))
-      return { part, values, found: placeFound(node, when, values) }
+      if (condition?.(context) !== true) return null
+      const values = paths.flatMap(({ name, read }) =>
+        read === null ? [] : [{ name, value: read(context) as unknown }],
+      )
+      return { part, values, found: placeFound(node, textOf, values) }
     } catch {
       // The condition held without this part, which asks for what is not known.
       return null
     }
   }
+}
+
+/** Null where the text is no condition by itself: a part whose type is known only when it is evaluated. */
+function compiled<Compiled>(compile: () => Compiled): Compiled | null {
+  try {
+    return compile()
+  } catch (error) {
+    if (error instanceof Failure) return null
+    throw error
+  }
+}
+
+type TextOf = (node: ASTNode) => string
+
+/** Gives the text of each node. The library's range of a node lacks parentheses at its ends: `!(a || b` of `!(a || b)`. */
+function textsOf(when: string): TextOf {
+  const pairs = parenthesesIn(when)
+  return ({ start, end }) => {
+    const cut = pairs.filter(({ open, close }) => open < end && close >= start && open < start !== close >= end)
+    const begins = cut.map(({ open }) => open)
+    const ends = cut.map(({ close }) => close + 1)
+    return when.slice(Math.min(start, ...begins), Math.max(end, ...ends))
+  }
+}
+
+/** A string, a comment or a parenthesis. In a string of this library, a backslash escapes the next character, raw or not. */
+const stringOrParenthesis = /("""|'''|"|')(?:\\[\s\S]|(?!\1)[^\\])*\1|\/\/[^\n]*|[()]/g
+
+function parenthesesIn(when: string): { open: number; close: number }[] {
+  const opened: number[] = []
+  const pairs: { open: number; close: number }[] = []
+  for (const { 0: token, index } of when.matchAll(stringOrParenthesis)) {
+    if (token === '(') opened.push(index)
+    const open = token === ')' ? opened.pop() : undefined
+    if (open !== undefined) pairs.push({ open, close: index })
+  }
+  return pairs
 }
 
 /** The members of `request`, `token` and the like that a part names, each at its whole length. */
@@ -71,10 +112,10 @@ function isPath(node: ASTNode): boolean {
 const isNode = (value: unknown): value is ASTNode => typeof value === 'object' && value !== null && 'op' in value
 
 /** Where a text has what `contains`, `startsWith`, `endsWith` or `matches` looked for. */
-function placeFound(node: ASTNode, when: string, values: HeldPart['values']): HeldPart['found'] {
+function placeFound(node: ASTNode, textOf: TextOf, values: HeldPart['values']): HeldPart['found'] {
   if (node.op !== 'rcall') return null
   const [name, receiver, [given]] = node.args
-  const text = values.find((one) => one.name === when.slice(receiver.start, receiver.end))?.value
+  const text = values.find((one) => one.name === textOf(receiver))?.value
   if (typeof text !== 'string' || given?.op !== 'value' || typeof given.args !== 'string') return null
   const wanted = given.args
   if (name === linearMatches) {

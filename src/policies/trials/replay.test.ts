@@ -118,3 +118,10 @@ test('says which parts of a condition held, with their values and their place in
   ])
   expect(results[0]?.excerpts).toEqual([{ before: 'open the ', found: 'vault', after: '', label: 'CONDITION' }])
 })
+
+test('replays a policy whose condition has parentheses at the end of a part', async () => {
+  await record([outcome('one')])
+  const when = '!(request.model == "other" || request.stream)'
+  const { results } = await replay(every, undefined, { ...policy, when })
+  expect(results.map(({ condition }) => condition.map(({ part }) => part))).toEqual([[when]])
+})
