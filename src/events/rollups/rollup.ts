@@ -49,7 +49,7 @@ export const otherKey = 'other'.padEnd(longestKey + 1, '.')
  * The key that a full bucket counts a key under; null for one that always has a row of its own. Of a cost the values of
  * dimensions become `other`, and all else stays: so sums by anything else are exact, and a value is still told from none.
  */
-export function restKey(kind: string, key: string): string | null {
+export function overflowKey(kind: string, key: string): string | null {
   if (hasInventedKeys(kind)) return key === '' ? null : otherKey
   if (kind !== 'cost') return null
   const values = Object.keys(readCostKey(key).dimensions)
