@@ -3,10 +3,9 @@
  * fit, and records the progress of these arrivals: a process may die between any two, and of several control planes
  * one does each.
  *
- * Callers can invent models, reasons and values of dimensions, so a bucket holds `keysAtMost` of them (plus those of one run). The rest is
- * added to `other`: `restKey` of the key.
+ * Callers can invent models, reasons and values of dimensions, so a bucket holds `keysAtMost` of them, plus those of
+ * one run. What has no row of its own is added to the overflow key.
  */
-
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import type { Database } from '../../store/open.ts'
@@ -17,8 +16,8 @@ import {
   everyTeam,
   keysAtMost,
   noTeam,
+  overflowKey,
   type RollupKind,
-  restKey,
   rollupShapes,
   rowsFor,
   type Step,
@@ -163,7 +162,7 @@ const onlyEveryTeam = [everyTeam]
 const addStatements = (sums: readonly Sums[]): Statement[] =>
   sums.length === 0
     ? []
-    : [{ sql: addSums, args: [wellFormedJson(sums.map((row) => [...asRow(row), restKey(row.kind, row.key)]))] }]
+    : [{ sql: addSums, args: [wellFormedJson(sums.map((row) => [...asRow(row), overflowKey(row.kind, row.key)]))] }]
 
 /** A row as the statements that write it take it, column by column. */
 export const asRow = (row: Sums): (string | number | null)[] => [
@@ -195,28 +194,30 @@ const addSketch = (column: string): string => `${column} = case
       select key, value from json_each(event_rollups.${column}) where typeof(value) = 'integer'
       union all select key, value from json_each(excluded.${column})) group by key)) end`
 
+const hasRow = (keys: string): string => `exists (select 1 from event_rollups r where r.kind = fresh.kind
+  and r.step = fresh.step and r.scope = fresh.scope and r.at = fresh.at and r.key in (${keys}))`
+
 /**
- * A key that is new to a full bucket is counted under its rest, the last column of the rows. The costs of a day are
- * counted once for all rows, because there may be thousands of them.
+ * A key that is new to a full bucket is counted under its overflow key, the last column of the rows. A bucket with a row
+ * of that key is full. Of other buckets rows are counted: the costs of a day once, because there may be thousands.
  */
 const addSums = `
   with fresh as materialized (select value ->> 0 as kind, value ->> 1 as step, value ->> 2 as scope, value ->> 3 as at,
       value ->> 4 as key, value ->> 5 as verdict, value ->> 6 as requests, value ->> 7 as input_tokens,
       value ->> 8 as output_tokens, value ->> 9 as cost, value ->> 10 as latency, value ->> 11 as first_token,
-      value ->> 12 as rest from json_each(?)),
+      value ->> 12 as overflow from json_each(?)),
     full_days as materialized (select scope, at from event_rollups where kind = 'cost' and step = 'day'
-      and (scope, at) in (select scope, at from fresh where kind = 'cost' and rest is not null)
+      and (scope, at) in (select scope, at from fresh where kind = 'cost' and overflow is not null
+        and not ${hasRow('fresh.key, overflow')})
       and instr(key, '${valuesSeparator}') > 0 group by scope, at having count(*) >= ${keysAtMost('cost')})
   insert into event_rollups (kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost,
     latency, first_token)
   select kind, step, scope, at,
-    case when rest is null or exists (select 1 from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
-        and r.scope = fresh.scope and r.at = fresh.at and r.key = fresh.key)
-      then key
-      when case kind when 'cost' then (scope, at) in full_days
+    case when overflow is null or ${hasRow('fresh.key')} then key
+      when ${hasRow('overflow')} or case kind when 'cost' then (scope, at) in full_days
         else (select count(distinct r.key) from event_rollups r where r.kind = fresh.kind and r.step = fresh.step
           and r.scope = fresh.scope and r.at = fresh.at) >= ${keysAtMost('model')} end
-      then rest else key end,
+      then overflow else key end,
     verdict, requests, input_tokens, output_tokens, cost, latency, first_token
   from fresh where true
   on conflict (kind, step, scope, at, key, verdict) do update set requests = requests + excluded.requests,

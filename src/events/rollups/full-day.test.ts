@@ -1,9 +1,12 @@
 /** A day with more costs than have rows of their own. It takes ten thousand events. */
 import { expect, onTestFinished, test } from 'bun:test'
+import { noAttribution } from '../event.ts'
+import { openTestDatabases, testEvent } from '../testing/ledger.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
 import { foldRollups } from './fold.ts'
+import { pendingRollups } from './pending-rollups.ts'
 import { rebuildRollups } from './rebuild.ts'
-import { keysAtMost, stepMilliseconds } from './rollup.ts'
+import { keysAtMost, overflowKey, stepMilliseconds } from './rollup.ts'
 
 test('verify and rebuild know which costs of a full day stand under other values', async () => {
   const proof = await TestProof.start()
@@ -37,3 +40,32 @@ test('verify and rebuild know which costs of a full day stand under other values
   for await (const _ of rebuildRollups({ ledger: proof.store.ledger, now: proof.now, retention, since: null, signal }));
   expect(await proof.findings()).toEqual([])
 }, 60_000)
+
+test('adds new values of a day with an overflow row to it, without counting the sums of the day', async () => {
+  const databases = await openTestDatabases()
+  onTestFinished(() => databases.remove())
+  const { ledger } = databases
+  const at = '2026-11-20T10:00:00.000Z'
+  const spend = async (customer: string) => {
+    const event = testEvent({
+      timestamp: at,
+      event_attribution: { ...noAttribution, team_id: 'team', dimensions: { customer } },
+      event_cost_attribution: {
+        ...{ currency: 'USD', cost: 1, estimated: false, input_tokens: 1, output_tokens: 1, model: 'm', provider: 'p' },
+        ...{ cached_input_tokens: null, reasoning_tokens: null, price_source: null, spend_owner: null },
+      },
+    })
+    await ledger.write(pendingRollups([event], Date.parse(at)))
+    await foldRollups(ledger)
+  }
+  const costs = () =>
+    ledger.read<{ key: string; requests: number }>(
+      "select key, requests from event_rollups where kind = 'cost' order by length(key), key",
+    )
+  await spend('early')
+  const [early] = await costs()
+  const overflow = overflowKey('cost', early?.key ?? '') ?? ''
+  await ledger.write([{ sql: "update event_rollups set key = ? where kind = 'cost'", args: [overflow] }])
+  await spend('late')
+  expect(await costs()).toEqual([{ key: overflow, requests: 2 }])
+})

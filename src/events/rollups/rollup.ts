@@ -16,7 +16,6 @@
  * counted, equal outcomes added up (pending-rollups.ts), which costs next to nothing. fold.ts adds it to the sums, each
  * outcome once, before a chart is read and every few seconds.
  */
-import { z } from 'zod'
 import { toNano } from '../../lib/money.ts'
 import { type Event, reportedModel, reportedProvider } from '../event.ts'
 
@@ -50,7 +49,7 @@ export const otherKey = 'other'.padEnd(longestKey + 1, '.')
  * The key that a full bucket counts a key under; null for one that always has a row of its own. Of a cost the values of
  * dimensions become `other`, and all else stays: so sums by anything else are exact, and a value is still told from none.
  */
-export function restKey(kind: string, key: string): string | null {
+export function overflowKey(kind: string, key: string): string | null {
   if (hasInventedKeys(kind)) return key === '' ? null : otherKey
   if (kind !== 'cost') return null
   const values = Object.keys(readCostKey(key).dimensions)
@@ -173,7 +172,7 @@ function keyOf(kind: Exclude<RollupKind, DimensionKind>, keys: OutcomeKeys): str
   return dimensions === '' ? plain : `${plain}${valuesSeparator}${dimensions}`
 }
 
-/** So keys with and without values have the same order. */
+/** The separators of a key must not be in its parts. */
 const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}/gu, '')
 
 export function readCostKey(key: string): CostOf {
@@ -184,16 +183,24 @@ export function readCostKey(key: string): CostOf {
 
 const plainCostKey = (key: string): string => key.split(valuesSeparator, 1)[0] ?? ''
 
-const valuesSchema = z.record(z.string(), z.string())
-
-/** None where the key was damaged, so that a damaged row keeps no report from being read. */
+/**
+ * None where the key was damaged, so that a damaged row keeps no report from being read. Checked by hand: a report reads
+ * thousands, and a schema takes several times as long.
+ */
 function readValues(text: string): CostOf['dimensions'] {
   if (text === '') return {}
   try {
-    return valuesSchema.parse(JSON.parse(text))
+    const read: unknown = JSON.parse(text)
+    return isValues(read) ? read : {}
   } catch {
+    // It is no JSON.
     return {}
   }
+}
+
+function isValues(read: unknown): read is CostOf['dimensions'] {
+  if (typeof read !== 'object' || read === null || Array.isArray(read)) return false
+  return Object.values(read).every((value) => typeof value === 'string')
 }
 
 /**

@@ -16,7 +16,7 @@ import { readLogHead } from '../log/segment-rows.ts'
 import { addTally, foldRollups, type Stage, type Sums, sketchText, stages } from './fold.ts'
 import { mergeSketch } from './latency-sketch.ts'
 import { readOutcomesBehind } from './outcomes.ts'
-import { keysAtMost, restKey, type Step, stepMilliseconds } from './rollup.ts'
+import { keysAtMost, overflowKey, type Step, stepMilliseconds } from './rollup.ts'
 import type { Tally } from './tally.ts'
 
 /** A row that differs from what it must be. */
@@ -186,8 +186,8 @@ function keysOf(stored: readonly StoredRow[], kind: string, step: string): Map<s
 }
 
 /**
- * Counts keys without a row under their rest (`restKey`) because their bucket is full: stored keys keep their rows, and
- * of the others those with the most requests get the free ones.
+ * Counts keys without a row under their overflow key because their bucket is full: stored keys keep their rows, and of
+ * the others those with the most requests get the free ones.
  */
 function fitKeys(kind: string, rows: readonly Sums[], stored: Map<string, Set<unknown>>): Sums[] {
   const fitted: Sums[] = []
@@ -196,17 +196,17 @@ function fitKeys(kind: string, rows: readonly Sums[], stored: Map<string, Set<un
     const byKey = [...Map.groupBy(group, ({ key }) => key)].map(([key, sums]) => ({
       sums,
       key,
-      rest: restKey(kind, key),
+      overflow: overflowKey(kind, key),
     }))
-    const kept = byKey.filter(({ key, rest }) => rest === null || known.has(key))
-    const fresh = byKey.filter(({ key, rest }) => rest !== null && !known.has(key))
+    const kept = byKey.filter(({ key, overflow }) => overflow === null || known.has(key))
+    const fresh = byKey.filter(({ key, overflow }) => overflow !== null && !known.has(key))
     fresh.sort((one, another) => requestsOf(another.sums) - requestsOf(one.sums))
-    const counted = byKey.filter(({ key, rest }) => known.has(key) && (kind !== 'cost' || rest !== null))
+    const counted = byKey.filter(({ key, overflow }) => known.has(key) && (kind !== 'cost' || overflow !== null))
     const room = Math.max(0, keysAtMost(kind) - counted.length)
     fitted.push(
       ...mergedByVerdict([
         ...[...kept, ...fresh.slice(0, room)].flatMap(({ sums }) => sums),
-        ...fresh.slice(room).flatMap(({ sums, rest }) => sums.map((row) => ({ ...row, key: rest ?? row.key }))),
+        ...fresh.slice(room).flatMap(({ sums, overflow }) => sums.map((row) => ({ ...row, key: overflow ?? row.key }))),
       ]),
     )
   }

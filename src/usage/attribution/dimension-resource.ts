@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { idParams, resource } from '../../api/resource.ts'
 import { identified, versioned } from '../api/limit-fields.ts'
-import { longestValue, sourceKinds } from './dimension.ts'
+import { longestRawValue, longestValue, sourceKinds } from './dimension.ts'
 
 /** Headers that hold secrets: a value stands in events. */
 const secretHeaders: ReadonlySet<string> = new Set([
@@ -30,7 +30,7 @@ const sourceSchema = z
   .describe('Where the value of a request comes from')
 
 const values = z
-  .array(z.string().trim().normalize().min(1).max(longestValue))
+  .array(z.string().max(longestRawValue, { abort: true }).trim().normalize().min(1).max(longestValue))
   .min(1)
   .max(1000)
   .nullable()

@@ -125,6 +125,17 @@ test('refuses a missing value that is required, and one that is not allowed, too
   expect(refusal([dimension()], of('a'.repeat(201))).message).toContain('longer than 200')
 })
 
+test('refuses a value of many characters before it composes them', () => {
+  const inBody = dimension({ source: { kind: 'body_metadata', key: 'customer' } })
+  const said = (customer: string) => request({ body: { metadata: { customer } } })
+  expect(attribute([inBody], said(`t1${' '.repeat(798)}`))).toEqual({ customer: 't1' })
+  expect(refusal([inBody], said(`t1${' '.repeat(799)}`)).message).toContain('longer than 200')
+  const before = process.cpuUsage()
+  expect(refusal([inBody], said('\u0301\u0323'.repeat(50_000))).message).toContain('longer than 200')
+  // Composing these marks takes several seconds.
+  expect(process.cpuUsage(before).user).toBeLessThan(1_000_000)
+})
+
 test('gives each value an account whose name is bounded, safe and its own', () => {
   const name = (value: string) => budgetAccountFor({ id: 'b', per: 'customer' }, { customer: value })
   fc.assert(

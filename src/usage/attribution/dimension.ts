@@ -20,6 +20,8 @@ export type Attributed = Readonly<Record<string, string>>
 
 /** Characters of a value. */
 export const longestValue = 200
+/** Characters of a value as it comes: composing a text takes time that grows with the square of its length. */
+export const longestRawValue = 4 * longestValue
 /** Dimensions of an organization. */
 export const mostDimensions = 8
 
@@ -54,7 +56,9 @@ export function attribute(dimensions: readonly Dimension[], request: AttributedR
 
 function foundValue(dimension: Dimension, request: AttributedRequest): string | null {
   const value = saidValue(dimension, request)
-  const plain = value === null ? '' : plainValue(value)
+  if (value === null) return null
+  if (value.length > longestRawValue) throw tooLong(dimension)
+  const plain = plainValue(value)
   return plain === '' ? null : plain
 }
 
@@ -96,11 +100,14 @@ function textOf(object: unknown, key: string): string | null {
   return typeof value === 'string' ? value : null
 }
 
-function requireAllowed({ name, source, values }: Dimension, value: string): void {
-  if (value.length > longestValue) {
-    const message = `The value of ${name} is longer than ${longestValue} characters: shorten ${sourceWords(source)}`
-    throw new Failure('attribution_refused', { message, param: name })
-  }
+function tooLong({ name, source }: Dimension): Failure {
+  const message = `The value of ${name} is longer than ${longestValue} characters: shorten ${sourceWords(source)}`
+  return new Failure('attribution_refused', { message, param: name })
+}
+
+function requireAllowed(dimension: Dimension, value: string): void {
+  const { name, source, values } = dimension
+  if (value.length > longestValue) throw tooLong(dimension)
   // Halves of surrogate pairs have no UTF-8: different values would have one digest.
   if (/\p{Cc}/u.test(value) || !value.isWellFormed()) {
     const message = `The value of ${name} holds a control character or an incomplete one: take it out of ${sourceWords(source)}`

@@ -13,6 +13,7 @@ import { decimalOf, fromNano } from '../../lib/money.ts'
 import type { Database } from '../../store/open.ts'
 import { focusLines } from './focus.ts'
 import {
+  costliestFirst,
   isPlain,
   isReportDimension,
   type MonthReport,
@@ -35,6 +36,7 @@ interface CostDependencies {
 
 /** How many rounds of arrivals are added to the sums before they are read. */
 const turnsBeforeReading = 40
+/** Rows that JSON shows, and that CSV names at once. */
 const rowsShown = 500
 
 export const monthSchema = z
@@ -90,7 +92,6 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
     if (asked === undefined || asked <= thisMonth) return asked ?? thisMonth
     throw new Failure('invalid_parameter', { param: 'month', message: `${asked} has not begun: it is ${thisMonth}` })
   }
-  /** What a month costs, and what is said of its rows. */
   const report = async (by: string, month: string, principal: Principal) => {
     const dimensions = dimensionsOf(by)
     await requireDeclared(state, dimensions)
@@ -99,10 +100,8 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
     const windows = windowsOf(month, clock.now())
     const window = { from: windows.before.from, until: windows.month.until, visibility }
     const withDimensions = dimensions.some((dimension) => !isPlain(dimension))
-    const made = await monthReport({
-      ...{ by: dimensions, windows, costs: readCosts(ledger, { ...window, withDimensions }) },
-    })
-    return { ...made, dimensions, named: await naming(namesFor(ledger, principal), dimensions, made.rows) }
+    const costs = readCosts(ledger, { ...window, withDimensions })
+    return { ...(await monthReport({ by: dimensions, windows, costs })), dimensions }
   }
   return new Elysia({ name: 'costs' })
     .use(conventions)
@@ -110,11 +109,13 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
       '/v1/usage/costs',
       async ({ principal, query: { month: asked, by = usualBy } }) => {
         const month = monthOf(asked)
-        const { dimensions, rows, totals, forecastOf, named } = await report(by, month, principal)
+        const { dimensions, rows, totals, forecastOf } = await report(by, month, principal)
+        const shown = await firstOf(costliestFirst(rows, rowsShown))
+        const named = await naming(namesFor(ledger, principal), dimensions, shown)
         const { from, until } = monthAt(month)
         return {
           ...{ month, by: dimensions, since: timestamp(from), until: timestamp(until) },
-          rows: rows.slice(0, rowsShown).map((row) => ({
+          rows: shown.map((row) => ({
             group: Object.fromEntries(dimensions.map((dimension) => [dimension, row.group[dimension] || null])),
             names: Object.fromEntries(dimensions.map((dimension) => [dimension, named(dimension, row)])),
             ...shownSums(row, forecastOf, fromNano),
@@ -137,8 +138,10 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
       '/v1/usage/costs/export',
       async ({ principal, query: { month: asked, by, format } }) => {
         const month = monthOf(asked)
-        if (format === 'csv')
-          return csvAnswer(`costs-${month}`, csvLines(await report(by ?? usualBy, month, principal)))
+        if (format === 'csv') {
+          const made = await report(by ?? usualBy, month, principal)
+          return csvAnswer(`costs-${month}`, csvLines(namesFor(ledger, principal), made))
+        }
         if (by !== undefined) throw new Failure('invalid_parameter', { param: 'by', message: focusHasAll })
         const visibility = await visibilityFor(ledger, principal)
         await foldRollups(ledger, turnsBeforeReading)
@@ -208,24 +211,32 @@ async function naming(
   }
 }
 
-interface NamedReport extends MonthReport {
-  dimensions: readonly ReportDimension[]
-  named: Naming
+async function firstOf(some: AsyncIterable<readonly ReportRow[]>): Promise<readonly ReportRow[]> {
+  for await (const rows of some) return rows
+  return []
 }
 
-function* csvLines({ dimensions, rows, forecastOf, named }: NamedReport) {
+interface ReportBy extends MonthReport {
+  dimensions: readonly ReportDimension[]
+}
+
+async function* csvLines(names: NameReader, { dimensions, rows, forecastOf }: ReportBy) {
   const head = dimensions.flatMap((dimension) => (isNamed(dimension) ? [`${dimension}_id`, dimension] : [dimension]))
   yield csvLine([...head, ...Object.keys(sums)])
-  for (const row of rows) {
-    const group = dimensions.flatMap((dimension) =>
-      isNamed(dimension) ? [row.group[dimension] ?? '', named(dimension, row)] : [named(dimension, row)],
-    )
-    yield csvLine([...group, ...Object.values(shownSums(row, forecastOf, decimalOf))])
+  for await (const some of costliestFirst(rows, rowsShown)) {
+    const named = await naming(names, dimensions, some)
+    const lines = some.map((row) => {
+      const group = dimensions.flatMap((dimension) =>
+        isNamed(dimension) ? [row.group[dimension] ?? '', named(dimension, row)] : [named(dimension, row)],
+      )
+      return csvLine([...group, ...Object.values(shownSums(row, forecastOf, decimalOf))])
+    })
+    yield lines.join('')
   }
 }
 
 /** Streams lines as a file to keep: the next ones are read when the caller has taken those before. */
-function csvAnswer(name: string, lines: Iterable<string> | AsyncGenerator<string>): Response {
+function csvAnswer(name: string, lines: AsyncGenerator<string>): Response {
   const encoder = new TextEncoder()
   const source = (async function* () {
     for await (const line of lines) if (line !== '') yield encoder.encode(line)

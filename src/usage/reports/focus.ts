@@ -1,10 +1,9 @@
 /**
  * Costs as rows of FOCUS 1.2 (the FinOps Open Cost and Usage Specification): one for each day, provider, model, team,
- * token, gateway, person and
- * values of dimensions of attribution. The organization is the billing account and a team a sub-account. What Gatehouse booked is billed,
- * effective and contracted cost alike; so is the list cost, because discounts of a provider are in its invoice only.
- * Columns that begin with `x_` are ours, as the specification provides. Tags have the dimensions of attribution by their
- * names, and what Gatehouse says itself with a prefix (FOCUS 1.2, Tags).
+ * token, gateway, person and values of dimensions of attribution. The organization is the billing account and a team a
+ * sub-account. What Gatehouse booked is billed, effective and contracted cost alike; so is the list cost, because
+ * discounts of a provider are in its invoice only. Columns that begin with `x_` are ours, as the specification provides.
+ * Tags have the dimensions of attribution by their names, and what Gatehouse says itself with a prefix (FOCUS 1.2, Tags).
  */
 import { csvLine } from '../../events/export/csv.ts'
 import type { Visibility } from '../../events/visibility.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { monthReport, windowsOf } from './month-report.ts'
+import { costliestFirst, monthReport, type ReportRow, windowsOf } from './month-report.ts'
 import type { CostRow } from './read-costs.ts'
 
 const row = (at: string, team: string, model: string, cost: number): CostRow => ({
@@ -36,7 +36,8 @@ test('adds up by dimensions, the dearest first, with what was in the month befor
       [row('2026-10-03', 'a', 'gpt', 200), row('2026-10-03', 'c', 'old', 70), row('2026-11-21', 'b', 'gpt', 400)],
     ],
   })
-  expect(rows.map((each) => [each.group, each.cost, each.previous, each.previousToDate, forecastOf(each)])).toEqual([
+  const [ordered = []] = await Array.fromAsync(costliestFirst(rows, 10))
+  expect(ordered.map((each) => [each.group, each.cost, each.previous, each.previousToDate, forecastOf(each)])).toEqual([
     [{ team: 'b', model: 'gpt' }, 400, 0, 0, 400],
     [{ team: 'a', model: 'gpt' }, 150, 300, 200, 170],
     [{ team: 'c', model: 'old' }, 0, 70, 70, 0],
@@ -92,4 +93,27 @@ test('a month without costs has no rows, and costs and forecasts nothing', async
     })
     expect([rows, totals.cost, forecastOf(totals)]).toEqual([[], 0, 0])
   }
+})
+
+test('gives the rows with the highest cost first without sorting all of them at once', async () => {
+  const costs = Array.from({ length: 4500 }, (_, index) => (index * 7919) % 4500)
+  const rows = costs.map((cost): ReportRow => {
+    const sums = { requests: 1, input_tokens: 0, output_tokens: 0, previous: -cost, previousToDate: 0, trend: 0 }
+    return { group: {}, ...sums, cost: Math.floor(cost / 10) }
+  })
+  let turns = 0
+  let isRunning = true
+  const turn = () => {
+    turns += 1
+    if (isRunning) setImmediate(turn)
+  }
+  setImmediate(turn)
+  const { value: first } = await costliestFirst(rows, 500).next()
+  isRunning = false
+  expect(turns).toBeGreaterThanOrEqual(2)
+  const all = await Array.fromAsync(costliestFirst(rows, 500))
+  expect(all.map(({ length }) => length)).toEqual(Array(9).fill(500))
+  expect(all[0]).toEqual(first)
+  const expected = rows.toSorted((one, other) => other.cost - one.cost || other.previous - one.previous)
+  expect(all.flat()).toEqual(expected)
 })

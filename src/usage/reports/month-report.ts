@@ -3,6 +3,7 @@
  * for each day that is left the mean of the seven full days before today, or of those since the first cost.
  */
 import { Failure } from '../../failure.ts'
+import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type CostRow, shownValue } from './read-costs.ts'
 
 export const reportDimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
@@ -81,7 +82,7 @@ export interface ReportRow extends ReportSums {
 }
 
 export interface MonthReport {
-  /** The dearest first; one of the month before alone is a row too. */
+  /** In no order; includes rows only the previous month has. */
   rows: ReportRow[]
   totals: ReportSums
   /** Nano-dollars at the end of the month. */
@@ -112,11 +113,49 @@ export async function monthReport({ by, windows, costs }: Sources): Promise<Mont
   const { trend, daysLeft } = windows
   const trendOf = trend === null ? 1 : (trend.until - Math.max(trend.from, first ?? 0)) / dayMs
   return {
-    rows: [...rows.values()].toSorted((left, right) => right.cost - left.cost || right.previous - left.previous),
+    rows: [...rows.values()],
     totals,
     // Without a full day since the first cost there is no trend.
     forecastOf: (sums) => sums.cost + (sums.trend === 0 ? 0 : Math.round((sums.trend / trendOf) * daysLeft)),
   }
+}
+
+/** Rows that are sorted without a pause, which takes a millisecond. */
+const sortedAtOnce = 2000
+
+const byCost = (left: ReportRow, right: ReportRow): number => right.cost - left.cost || right.previous - left.previous
+
+/** The rows by their cost, highest first, `atOnce` at a time: who needs only the first does not sort all. */
+export async function* costliestFirst(rows: readonly ReportRow[], atOnce: number): AsyncGenerator<ReportRow[]> {
+  const runs: ReportRow[][] = []
+  for (let from = 0; from < rows.length; from += sortedAtOnce) {
+    runs.push(
+      rows
+        .slice(from, from + sortedAtOnce)
+        .sort(byCost)
+        .reverse(),
+    )
+    await yieldToEventLoop()
+  }
+  let some: ReportRow[] = []
+  for (let row = takeCostliest(runs); row !== undefined; row = takeCostliest(runs)) {
+    if (some.push(row) < atOnce) continue
+    yield some
+    some = []
+    await yieldToEventLoop()
+  }
+  if (some.length > 0) yield some
+}
+
+/** Takes the row with the highest cost from runs whose last one is their highest. */
+function takeCostliest(runs: readonly ReportRow[][]): ReportRow | undefined {
+  let best: ReportRow[] = []
+  for (const run of runs) {
+    const row = run.at(-1)
+    const known = best.at(-1)
+    if (row !== undefined && (known === undefined || byCost(row, known) < 0)) best = run
+  }
+  return best.pop()
 }
 
 const noSums = (): ReportSums => ({
