@@ -155,3 +155,27 @@ test('tells of the lower share that still holds when the higher one is over', as
   expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved', 'fired'])
   expect((await notices())[0]?.about).toStartWith('62 % ($5.00 of $8.00)')
 })
+
+test('announces the lower share after a process was killed between the end of the higher one and its notice', async () => {
+  await made.alert('budget_share')
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  await budgetForEach()
+  await spendOf({ acme: 5 })
+  await evaluate()
+  await made.store.state.write([{ sql: 'update budgets set max_budget = 8000000000', args: [] }])
+  const { recorder } = made.dependencies
+  const killed = {
+    ...recorder,
+    change: (change: Parameters<typeof recorder.change>[0]) =>
+      change.event.event_type === 'alert.fired' ? Promise.reject(new Error('killed')) : recorder.change(change),
+  }
+  await evaluateAlerts({ ...made.dependencies, recorder: killed })
+  expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved'])
+  await Promise.all([evaluate(), evaluate()])
+  await evaluate()
+  expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved', 'fired'])
+  expect((await notices()).map(({ threshold, resolved_at }) => [threshold, resolved_at !== null])).toEqual([
+    [50, false],
+    [100, true],
+  ])
+})

@@ -52,11 +52,11 @@ export interface Measured {
   about(): string | Promise<string>
   /** It fires once for this subject, whatever happens later: the subject names a window. */
   once?: true
-  /** What it is one of, where that can be very many: they are told and counted apart from the rest of the alert. */
-  among?: Among
+  /** The group that it belongs to, where there can be very many: told and counted apart from the rest of the alert. */
+  group?: Group
 }
 
-export interface Among {
+export interface Group {
   subject: string
   /** What is told of those that are not told one by one, by their number. */
   more(count: number): string

@@ -43,7 +43,7 @@ async function valueShares(budget: BudgetUse, per: string, lowest: number, round
   const values = await round.once(`values ${booked} ${lowest}`, () =>
     valuesOver(round.dependencies.ledger, { budget: id, window: windowOf(booked), atLeast }),
   )
-  const among = {
+  const group = {
     subject: booked,
     more: (count: number) =>
       `${count} more values of ${per} have used ${lowest} % or more of the budget ${budget.name}; "gatehouse budget values ${id}" lists them.`,
@@ -54,7 +54,7 @@ async function valueShares(budget: BudgetUse, per: string, lowest: number, round
       used: settled,
       of: value === null ? ` of requests without a ${per}` : ` of the ${per} ${value}`,
     }),
-    among,
+    group,
   }))
 }
 
