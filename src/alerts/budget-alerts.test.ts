@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { valueDigest } from '../usage/attribution/dimension.ts'
-import { evaluateAlerts, subjectsAtMost } from './evaluate.ts'
+import { subjectsAtMost } from './dependencies.ts'
+import { evaluateAlerts } from './evaluate.ts'
 import { type AlertInstallation, alertInstallation } from './testing/alert-installation.ts'
 
 const minute = 60_000
@@ -178,4 +179,31 @@ test('announces the lower share after a process was killed between the end of th
     [50, false],
     [100, true],
   ])
+})
+
+test('reads of ten thousand values only those that used most and those with an open firing, and counts the others', async () => {
+  await made.alert('budget_share', { thresholds: [80] })
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  await budgetForEach()
+  await spendOf({ acme: 4 })
+  await evaluate()
+  await spendOf(numbered(10_000, 4.5))
+  const { ledger } = made.store
+  const read: number[] = []
+  const counting: typeof ledger = Object.create(ledger, {
+    read: {
+      value: async (...asked: Parameters<typeof ledger.read>) => {
+        const rows = await ledger.read(...asked)
+        if (asked[0].includes('usage_accounts')) read.push(rows.length)
+        return rows
+      },
+    },
+  })
+  await evaluateAlerts({ ...made.dependencies, ledger: counting })
+  expect(Math.max(...read)).toBe(subjectsAtMost)
+  // 10 001 have reached the share. acme stays one of those that are told one by one, although it used least.
+  const open = (await notices()).filter(({ resolved_at }) => resolved_at === null)
+  expect(open).toHaveLength(subjectsAtMost + 1)
+  expect(open[0]?.about).toContain('of the customer acme')
+  expect(open.at(-1)?.value).toBe(10_001 - subjectsAtMost)
 })

@@ -56,8 +56,13 @@ export interface Measured {
   group?: Group
 }
 
+/** An alert, or a group, tells of so many things at once; more are one more, so that nobody gets a thousand notices. */
+export const subjectsAtMost = 20
+
 export interface Group {
   subject: string
+  /** How many of it have reached a threshold, those that were not measured one by one too. */
+  count: number
   /** What is told of those that are not told one by one, by their number. */
   more(count: number): string
 }

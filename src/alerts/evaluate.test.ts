@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { recordedEvents } from '../events/testing/recorded.ts'
-import type { Measured } from './dependencies.ts'
-import { evaluateAlerts, evaluateIfHeld, subjectsAtMost } from './evaluate.ts'
+import { type Measured, subjectsAtMost } from './dependencies.ts'
+import { evaluateAlerts, evaluateIfHeld } from './evaluate.ts'
 import { type AlertInstallation, alertInstallation } from './testing/alert-installation.ts'
 
 const minute = 60_000

@@ -20,7 +20,7 @@ import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
 import { Round } from './conditions/round.ts'
 import { enabledChannelIds } from './delivery/stored-channel.ts'
-import type { AlertDependencies, Measured } from './dependencies.ts'
+import { type AlertDependencies, type Measured, subjectsAtMost } from './dependencies.ts'
 import {
   type Alert,
   addDelivery,
@@ -39,8 +39,6 @@ import {
 
 const minute = 60_000
 const day = 86_400_000
-/** An alert tells of so many things at once; more are one more, so that nobody gets a thousand notices. */
-export const subjectsAtMost = 20
 /** How many rounds of arrivals are added to the sums before they are read. */
 const turnsBeforeReading = 40
 
@@ -62,8 +60,8 @@ export async function evaluateIfHeld(
 export async function evaluateAlerts(dependencies: AlertDependencies): Promise<void> {
   const { ledger, log, settings } = dependencies
   await foldRollups(ledger, turnsBeforeReading)
-  const round = new Round(dependencies)
   const open = Map.groupBy(await openFirings(ledger), ({ alertId }) => alertId)
+  const round = new Round(dependencies, open)
   const alerts = (await enabledAlerts(ledger)).flatMap((row) => alertOf(row) ?? [])
   for (const alert of alerts) {
     try {
@@ -100,9 +98,10 @@ export function reachedBy(
   return [...Map.groupBy(over, ({ measured: { group } }) => group?.subject ?? '').values()].flatMap((all) => {
     const single = all.slice(0, subjectsAtMost)
     const [first] = single
+    const count = first?.measured.group?.count ?? all.length
     return [
       ...single.flatMap(({ measured: each, reached }) => reached.map((threshold) => ({ measured: each, threshold }))),
-      ...(first === undefined ? [] : overflow(first.measured, all.length - single.length, open)),
+      ...(first === undefined ? [] : overflow(first.measured, count - single.length, open)),
     ]
   })
 }
