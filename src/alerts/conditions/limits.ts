@@ -14,6 +14,7 @@ import { bookedBudget, windowOf } from '../../usage/window.ts'
 import { type Measured, subjectsAtMost } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import type { Round } from './round.ts'
+import { scopePhrase } from './scope-name.ts'
 import { dollars } from './traffic.ts'
 
 const minute = 60_000
@@ -180,8 +181,9 @@ export async function tokenExpiring(alert: Alert, { now, dependencies: { ledger 
   }))
 }
 
-export async function escalationWaiting(alert: Alert, { now, dependencies: { ledger } }: Round): Promise<Measured[]> {
+export async function escalationWaiting(alert: Alert, { now, dependencies }: Round): Promise<Measured[]> {
   const { kind, id } = alert.scope
+  const { ledger } = dependencies
   const waiting = await query(ledger)
     .select({ number: sql<number>`count(*)`, oldest: min(escalations.queuedAt) })
     .from(escalations)
@@ -196,8 +198,10 @@ export async function escalationWaiting(alert: Alert, { now, dependencies: { led
   if (waiting === undefined || waiting.oldest === null) return []
   const value = Math.max(0, now - waiting.oldest) / minute
   const { number } = waiting
-  const about = () =>
-    `${number === 1 ? 'A request waits' : `${number} requests wait`} for a person, the oldest for ${Math.floor(value)} minutes.`
+  const about = async () => {
+    const of = await scopePhrase('of', alert, dependencies)
+    return `${number === 1 ? `A request${of} waits` : `${number} requests${of} wait`} for a person, the oldest for ${Math.floor(value)} minutes.`
+  }
   return [{ subject: kind === 'team' ? `team ${id}` : 'queue', value, about }]
 }
 
