@@ -4,13 +4,13 @@ import type { Reader } from '../store/open.ts'
 import { query } from '../store/query.ts'
 import { alertChannels, alertDeliveries, alertFirings } from '../store/schema/ledger/alerts.ts'
 import type { AlertReading } from '../telemetry/metrics.ts'
-import { isToldAndOpen } from './stored-alert.ts'
+import { isAnnouncedAndOpen } from './stored-alert.ts'
 
 export async function alertStanding(ledger: Reader): Promise<AlertReading> {
   const open = await query(ledger)
     .select({ severity: alertFirings.severity, count: count() })
     .from(alertFirings)
-    .where(isToldAndOpen)
+    .where(isAnnouncedAndOpen)
     .groupBy(alertFirings.severity)
   const waiting = sql<number>`(select count(*) from ${alertDeliveries}
     where ${alertDeliveries.channelId} = ${alertChannels.id} and ${alertDeliveries.state} = 'pending')`

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { valueDigest } from '../usage/attribution/dimension.ts'
-import { evaluateAlerts, subjectsAtMost } from './evaluate.ts'
+import { subjectsAtMost } from './dependencies.ts'
+import { evaluateAlerts } from './evaluate.ts'
 import { type AlertInstallation, alertInstallation } from './testing/alert-installation.ts'
 
 const minute = 60_000
@@ -154,4 +155,55 @@ test('tells of the lower share that still holds when the higher one is over', as
   ])
   expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved', 'fired'])
   expect((await notices())[0]?.about).toStartWith('62 % ($5.00 of $8.00)')
+})
+
+test('announces the lower share after a process was killed between the end of the higher one and its notice', async () => {
+  await made.alert('budget_share')
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  await budgetForEach()
+  await spendOf({ acme: 5 })
+  await evaluate()
+  await made.store.state.write([{ sql: 'update budgets set max_budget = 8000000000', args: [] }])
+  const { recorder } = made.dependencies
+  const killed = {
+    ...recorder,
+    change: (change: Parameters<typeof recorder.change>[0]) =>
+      change.event.event_type === 'alert.fired' ? Promise.reject(new Error('killed')) : recorder.change(change),
+  }
+  await evaluateAlerts({ ...made.dependencies, recorder: killed })
+  expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved'])
+  await Promise.all([evaluate(), evaluate()])
+  await evaluate()
+  expect((await made.deliveries()).map(({ kind }) => kind)).toEqual(['fired', 'resolved', 'fired'])
+  expect((await notices()).map(({ threshold, resolved_at }) => [threshold, resolved_at !== null])).toEqual([
+    [50, false],
+    [100, true],
+  ])
+})
+
+test('reads of ten thousand values only those that used most and those with an open firing, and counts the others', async () => {
+  await made.alert('budget_share', { thresholds: [80] })
+  await made.channel('slack', { url: 'https://hooks.slack.com/services/T/B/X' })
+  await budgetForEach()
+  await spendOf({ acme: 4 })
+  await evaluate()
+  await spendOf(numbered(10_000, 4.5))
+  const { ledger } = made.store
+  const read: number[] = []
+  const counting: typeof ledger = Object.create(ledger, {
+    read: {
+      value: async (...asked: Parameters<typeof ledger.read>) => {
+        const rows = await ledger.read(...asked)
+        if (asked[0].includes('usage_accounts')) read.push(rows.length)
+        return rows
+      },
+    },
+  })
+  await evaluateAlerts({ ...made.dependencies, ledger: counting })
+  expect(Math.max(...read)).toBe(subjectsAtMost)
+  // 10 001 have reached the share. acme stays one of those that are told one by one, although it used least.
+  const open = (await notices()).filter(({ resolved_at }) => resolved_at === null)
+  expect(open).toHaveLength(subjectsAtMost + 1)
+  expect(open[0]?.about).toContain('of the customer acme')
+  expect(open.at(-1)?.value).toBe(10_001 - subjectsAtMost)
 })

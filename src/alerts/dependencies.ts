@@ -52,12 +52,17 @@ export interface Measured {
   about(): string | Promise<string>
   /** It fires once for this subject, whatever happens later: the subject names a window. */
   once?: true
-  /** What it is one of, where that can be very many: they are told and counted apart from the rest of the alert. */
-  among?: Among
+  /** The group that it belongs to, where there can be very many: told and counted apart from the rest of the alert. */
+  group?: Group
 }
 
-export interface Among {
+/** An alert, or a group, tells of so many things at once; more are one more, so that nobody gets a thousand notices. */
+export const subjectsAtMost = 20
+
+export interface Group {
   subject: string
+  /** How many of it have reached a threshold, those that were not measured one by one too. */
+  count: number
   /** What is told of those that are not told one by one, by their number. */
   more(count: number): string
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { recordedEvents } from '../events/testing/recorded.ts'
-import type { Measured } from './dependencies.ts'
-import { evaluateAlerts, evaluateIfHeld, subjectsAtMost } from './evaluate.ts'
+import { type Measured, subjectsAtMost } from './dependencies.ts'
+import { evaluateAlerts, evaluateIfHeld } from './evaluate.ts'
 import { type AlertInstallation, alertInstallation } from './testing/alert-installation.ts'
 
 const minute = 60_000
@@ -178,6 +178,32 @@ test('of very many things none is over because others are worse now', async () =
   await evaluate()
   expect((await told()).filter(([, over]) => over)).toEqual([])
   expect(await made.firings()).toHaveLength(subjectsAtMost + 1)
+})
+
+test('a falling count of further things announces nothing and stays open until there are none', async () => {
+  await made.alert('sink_lag')
+  const overflow = async (count: number) => {
+    made.sources.sinkLag = async () =>
+      Array.from({ length: subjectsAtMost + count }, (_, index) => found(`sink ${index}`, 1000))
+    await evaluate()
+    return (await made.firings())
+      .filter(({ subject }) => subject === 'more')
+      .map(({ threshold, resolved_at }) => [threshold, resolved_at === null ? 'open' : 'over'])
+  }
+  expect(await overflow(4)).toEqual([[4, 'open']])
+  expect(await overflow(3)).toEqual([[4, 'open']])
+  expect(await overflow(1)).toEqual([[4, 'open']])
+  expect(await overflow(7)).toEqual([[4, 'open']])
+  const doubled = [
+    [4, 'open'],
+    [8, 'open'],
+  ]
+  expect(await overflow(8)).toEqual(doubled)
+  expect(await overflow(2)).toEqual(doubled)
+  expect(await overflow(0)).toEqual([
+    [4, 'over'],
+    [8, 'over'],
+  ])
 })
 
 test('two control planes that evaluate at the same time tell each thing once', async () => {

@@ -20,14 +20,14 @@ import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
 import { Round } from './conditions/round.ts'
 import { enabledChannelIds } from './delivery/stored-channel.ts'
-import type { AlertDependencies, Measured } from './dependencies.ts'
+import { type AlertDependencies, type Measured, subjectsAtMost } from './dependencies.ts'
 import {
   type Alert,
   addDelivery,
   addFiring,
   alertOf,
   announce,
-  channelsTold,
+  announcedChannels,
   enabledAlerts,
   endFiring,
   type FiringRow,
@@ -39,8 +39,6 @@ import {
 
 const minute = 60_000
 const day = 86_400_000
-/** An alert tells of so many things at once; more are one more, so that nobody gets a thousand notices. */
-export const subjectsAtMost = 20
 /** How many rounds of arrivals are added to the sums before they are read. */
 const turnsBeforeReading = 40
 
@@ -62,8 +60,8 @@ export async function evaluateIfHeld(
 export async function evaluateAlerts(dependencies: AlertDependencies): Promise<void> {
   const { ledger, log, settings } = dependencies
   await foldRollups(ledger, turnsBeforeReading)
-  const round = new Round(dependencies)
   const open = Map.groupBy(await openFirings(ledger), ({ alertId }) => alertId)
+  const round = new Round(dependencies, open)
   const alerts = (await enabledAlerts(ledger)).flatMap((row) => alertOf(row) ?? [])
   for (const alert of alerts) {
     try {
@@ -79,7 +77,7 @@ export async function evaluateAlerts(dependencies: AlertDependencies): Promise<v
 
 /**
  * What has reached which thresholds. Of many subjects those that are open already, then those furthest beyond theirs; the
- * rest is counted in one more subject. Subjects that are `among` others are told and counted apart from the rest.
+ * others are counted in one more subject. The subjects of a group are told and counted apart from all others.
  */
 export function reachedBy(
   alert: Alert,
@@ -97,25 +95,33 @@ export function reachedBy(
     }))
     .filter(({ reached }) => reached.length > 0)
     .toSorted((left, right) => isKnown(right) - isKnown(left) || sign * (right.measured.value - left.measured.value))
-  return [...Map.groupBy(over, ({ measured: { among } }) => among?.subject ?? '')].flatMap(([, all]) => [
-    ...all
-      .slice(0, subjectsAtMost)
-      .flatMap(({ measured: each, reached }) => reached.map((threshold) => ({ measured: each, threshold }))),
-    ...rest(all.map((each) => each.measured).slice(subjectsAtMost), open),
-  ])
+  return [...Map.groupBy(over, ({ measured: { group } }) => group?.subject ?? '').values()].flatMap((all) => {
+    const single = all.slice(0, subjectsAtMost)
+    const [first] = single
+    const count = first?.measured.group?.count ?? all.length
+    return [
+      ...single.flatMap(({ measured: each, reached }) => reached.map((threshold) => ({ measured: each, threshold }))),
+      ...(first === undefined ? [] : overflow(first.measured, count - single.length, open)),
+    ]
+  })
 }
 
-/** Those that are not told one by one: how many, told when it begins and again when there are twice as many. */
-function rest(measured: readonly Measured[], open: readonly Pick<FiringRow, 'subject' | 'threshold'>[]): Reached[] {
-  const [first] = measured
-  if (first === undefined) return []
-  const { among, once } = first
-  const value = measured.length
-  const subject = among === undefined ? 'more' : `${among.subject} more`
-  const about = () => among?.more(value) ?? `The same holds for ${value} more.`
-  const told = open.filter((firing) => firing.subject === subject && firing.threshold <= value)
-  const thresholds = new Set([...told.map(({ threshold }) => threshold), 2 ** Math.floor(Math.log2(value))])
-  return [...thresholds].map((threshold) => ({
+/**
+ * How many are not told one by one, as a subject of its own. It is told when it begins, and again whenever there are twice
+ * as many; it is over when there are none.
+ */
+function overflow(
+  { group, once }: Measured,
+  value: number,
+  open: readonly Pick<FiringRow, 'subject' | 'threshold'>[],
+): Reached[] {
+  if (value <= 0) return []
+  const subject = group === undefined ? 'more' : `${group.subject} more`
+  const about = () => group?.more(value) ?? `The same holds for ${value} more.`
+  const known = open.filter((firing) => firing.subject === subject).map(({ threshold }) => threshold)
+  const doubled = 2 ** Math.floor(Math.log2(value))
+  const thresholds = doubled > Math.max(0, ...known) ? [...known, doubled] : known
+  return thresholds.map((threshold) => ({
     measured: { subject, value, about, ...(once === undefined ? {} : { once }) },
     threshold,
   }))
@@ -141,35 +147,36 @@ async function keep(
   const [still, over] = [[] as FiringRow[], [] as FiringRow[]]
   for (const firing of open) (holds.has(keyOf(firing.subject, firing.threshold)) ? still : over).push(firing)
   for (const firing of over) await resolve(dependencies, now, alert, firing)
-  await tellWhatRemains(dependencies, alert, { reached, still, over })
+  for (const [subject, each] of Map.groupBy(still, (firing) => firing.subject)) {
+    const found = reached.find(({ measured }) => measured.subject === subject)
+    if (found !== undefined) await announceNextThreshold(dependencies, alert, each, found.measured)
+  }
 }
 
-/** Of several thresholds that were reached at once, only the one furthest beyond is told. */
+/** Of several thresholds that were reached at once, only the one furthest beyond is announced. */
 const furthestOf = ({ condition }: Alert, thresholds: readonly { threshold: number }[]): number =>
   Math[conditionRow(condition).fires === 'at_least' ? 'max' : 'min'](...thresholds.map(({ threshold }) => threshold))
 
-/** Where what was told is over and a nearer threshold still holds that was not told, tells that one. */
-async function tellWhatRemains(
+/**
+ * Announces the furthest threshold that a subject still has reached where none of its open firings is announced: the one
+ * that was is over. What is stored decides, so a process that is killed after it resolved that one loses no notice.
+ */
+async function announceNextThreshold(
   dependencies: AlertDependencies,
   alert: Alert,
-  { reached, still, over }: { reached: readonly Reached[]; still: readonly FiringRow[]; over: readonly FiringRow[] },
+  open: readonly FiringRow[],
+  measured: Measured,
 ): Promise<void> {
-  const subjects = new Set(over.filter(({ announced }) => announced === 1).map(({ subject }) => subject))
-  if (subjects.size === 0) return
-  const remaining = still.filter(({ subject }) => subjects.has(subject))
-  for (const [subject, each] of Map.groupBy(remaining, (firing) => firing.subject)) {
-    if (each.some(({ announced }) => announced === 1)) continue
-    const furthest = furthestOf(alert, each)
-    const firing = each.find(({ threshold }) => threshold === furthest)
-    const found = reached.find(({ measured }) => measured.subject === subject)
-    if (firing === undefined || found === undefined) continue
-    const told = { ...firing, value: found.measured.value, about: await found.measured.about(), announced: 1 }
-    const channels = await channelsOf(dependencies, alert)
-    await record(dependencies, 'alert.fired', alert, told, [
-      ...announce(told),
-      ...notices(dependencies, told, 'fired', channels),
-    ])
-  }
+  if (open.some(({ announced }) => announced === 1)) return
+  const furthest = furthestOf(alert, open)
+  const next = open.find(({ threshold }) => threshold === furthest)
+  if (next === undefined) return
+  const announced = { ...next, value: measured.value, about: await measured.about(), announced: 1 }
+  const channels = await channelsOf(dependencies, alert)
+  await record(dependencies, 'alert.fired', alert, announced, [
+    ...announce(announced),
+    ...notices(dependencies, announced, 'fired', channels),
+  ])
 }
 
 async function fire(
@@ -195,7 +202,7 @@ async function fire(
 }
 
 async function resolve(dependencies: AlertDependencies, now: number, alert: Alert, firing: FiringRow): Promise<void> {
-  const channels = alert.sendResolved ? await channelsTold(dependencies.ledger, firing.id) : []
+  const channels = alert.sendResolved ? await announcedChannels(dependencies.ledger, firing.id) : []
   await record(dependencies, 'alert.resolved', alert, firing, [
     ...endFiring(firing, now),
     ...notices(dependencies, firing, 'resolved', channels),

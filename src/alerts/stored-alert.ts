@@ -94,15 +94,15 @@ const closeFirings = (alertId: string, now: number): Statement =>
 export const openFirings = (ledger: Reader): Promise<FiringRow[]> =>
   query(ledger).select().from(alertFirings).where(isNull(alertFirings.resolvedAt))
 
-/** What is open and was told; a nearer threshold that was reached with it is not counted beside it. */
-export const isToldAndOpen = and(eq(alertFirings.announced, 1), isNull(alertFirings.resolvedAt))
+/** What is open and was announced; a nearer threshold that was reached with it is not counted beside it. */
+export const isAnnouncedAndOpen = and(eq(alertFirings.announced, 1), isNull(alertFirings.resolvedAt))
 
 /** How many things each of these alerts has found that are not over, as the history lists them. */
 export async function openCounts(ledger: Reader, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await query(ledger)
     .select({ id: alertFirings.alertId, open: count() })
     .from(alertFirings)
-    .where(and(isOneOf(alertFirings.alertId, ids), isToldAndOpen))
+    .where(and(isOneOf(alertFirings.alertId, ids), isAnnouncedAndOpen))
     .groupBy(alertFirings.alertId)
   return new Map(rows.map(({ id, open }) => [id, open]))
 }
@@ -149,10 +149,11 @@ export const addFiring = (row: FiringRow, quiet: Quiet): Statement[] => [
   statement(insert(alertFirings).values(row)),
 ]
 
-/** Marks a firing that is open as told, with what is measured now. */
-export const announce = ({ id, value, about }: FiringRow): Statement[] => [
+/** Marks an open firing as announced, with what is measured now, unless one of its subject is announced already. */
+export const announce = ({ id, alertId, subject, value, about }: FiringRow): Statement[] => [
+  guard(hasRow(alertFirings, and(eq(alertFirings.id, id), isNull(alertFirings.resolvedAt)))),
   guard(
-    hasRow(alertFirings, and(eq(alertFirings.id, id), eq(alertFirings.announced, 0), isNull(alertFirings.resolvedAt))),
+    sql`not ${hasRow(alertFirings, and(eq(alertFirings.alertId, alertId), eq(alertFirings.subject, subject), isAnnouncedAndOpen))}`,
   ),
   statement(update(alertFirings).set({ value, about, announced: 1 }).where(eq(alertFirings.id, id))),
 ]
@@ -166,8 +167,8 @@ export const addDelivery = (
   row: Pick<DeliveryRow, 'id' | 'firingId' | 'channelId' | 'kind' | 'createdAt'>,
 ): Statement => statement(insert(alertDeliveries).values({ ...row, state: 'pending' }))
 
-/** The channels that were told, or are to be, that it fired. */
-export async function channelsTold(ledger: Reader, firingId: string): Promise<string[]> {
+/** The channels to which it was announced, or is to be, that it fired. */
+export async function announcedChannels(ledger: Reader, firingId: string): Promise<string[]> {
   const rows = await query(ledger)
     .select({ channelId: alertDeliveries.channelId })
     .from(alertDeliveries)

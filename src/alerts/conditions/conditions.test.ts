@@ -2,8 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import type { Measured } from '../dependencies.ts'
 import { evaluateAlerts } from '../evaluate.ts'
+import { alertOf, findAlert } from '../stored-alert.ts'
 import { type AlertInstallation, alertInstallation } from '../testing/alert-installation.ts'
 import { type ConditionName, conditionNames } from './condition-table.ts'
+import { scopePhrase } from './scope-name.ts'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -144,6 +146,32 @@ test.each(conditionNames)('%s begins and ends, each told once', async (condition
   await evaluate()
   expect(await told()).toEqual(['fired', 'resolved'])
   expect((await made.firings()).every(({ resolved_at }) => resolved_at !== null)).toBe(true)
+})
+
+test.each([
+  ['refusals', '25 of 25 requests of the team research were refused'],
+  ['escalation_waiting', 'A request of the team research waits for a person'],
+] as const)('%s of a team names the team', async (condition, about) => {
+  await made.store.ledger.write([{ sql: "update teams set name = 'research' where id = ?", args: [made.teamId] }])
+  await made.alert(condition, { scope: { kind: 'team', id: made.teamId } })
+  await cases[condition].begins()
+  await evaluateAlerts(made.dependencies)
+  expect((await made.firings())[0]?.about).toStartWith(about)
+})
+
+test('an alert for a token, a gateway or a model names it, by its id where it was deleted', async () => {
+  const [{ id = '' } = {}] = await made.store.ledger.read<{ id: string }>('select id from tokens limit 1')
+  await made.store.ledger.write([{ sql: "update tokens set name = 'ci' where id = ?", args: [id] }])
+  const of = async (kind: 'token' | 'model' | 'organization' | 'gateway', scopeId: string | null) => {
+    const row = await findAlert(made.store.ledger, await made.alert('refusals', { scope: { kind, id: scopeId } }))
+    const alert = row === null ? null : alertOf(row)
+    return alert === null ? null : await scopePhrase('for', alert, made.dependencies)
+  }
+  expect(await of('token', id)).toBe(' for the token ci')
+  expect(await of('token', 'deleted')).toBe(' for the token deleted')
+  expect(await of('gateway', 'deleted')).toBe(' for the gateway deleted')
+  expect(await of('model', 'gpt')).toBe(' for the model gpt')
+  expect(await of('organization', null)).toBe('')
 })
 
 test('a budget is told at 50, 80 and 100 percent, each once', async () => {

@@ -8,12 +8,13 @@ import { limitNames, priceExcesses } from '../../store/schema/ledger/usage.ts'
 import { providers } from '../../store/schema/state/catalog.ts'
 import { budgets } from '../../store/schema/state/limits.ts'
 import { readSettled } from '../../usage/api/stored-limit.ts'
-import { valuesOver } from '../../usage/attribution/value-accounts.ts'
+import { countValuesOver, readValues, valuesOfAccounts } from '../../usage/attribution/value-accounts.ts'
 import type { BudgetWindow } from '../../usage/limits.ts'
 import { bookedBudget, windowOf } from '../../usage/window.ts'
-import type { Measured } from '../dependencies.ts'
+import { type Measured, subjectsAtMost } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import type { Round } from './round.ts'
+import { scopePhrase } from './scope-name.ts'
 import { dollars } from './traffic.ts'
 
 const minute = 60_000
@@ -22,7 +23,6 @@ const day = 86_400_000
 export async function budgetShare(alert: Alert, round: Round): Promise<Measured[]> {
   if (alert.scope.kind === 'token') return await tokenShare(alert, round)
   const { id, kind } = alert.scope
-  const lowest = Math.min(...alert.thresholds)
   const watched = (await budgetUse(round)).filter(
     (budget) => kind === 'organization' || (kind === 'budget' ? budget.id === id : budget.teamId === id),
   )
@@ -30,33 +30,49 @@ export async function budgetShare(alert: Alert, round: Round): Promise<Measured[
     watched.map((budget) =>
       budget.per === null
         ? [shareMeasured(budget, { account: budget.booked, used: budget.used, of: '' })]
-        : valueShares(budget, budget.per, lowest, round),
+        : valueShares(budget, budget.per, alert, round),
     ),
   )
   return measured.flat()
 }
 
-/** The values of a budget for each value of a dimension that have reached the lowest threshold, a percentage. */
-async function valueShares(budget: BudgetUse, per: string, lowest: number, round: Round): Promise<Measured[]> {
+/**
+ * Of a budget for each value of a dimension: the values that used most, those with an open firing, and how many have
+ * reached the lowest threshold, a percentage. A dimension may have 100 000 values; so many are never read in a round.
+ */
+async function valueShares(budget: BudgetUse, per: string, alert: Alert, round: Round): Promise<Measured[]> {
   const { id, booked, limit } = budget
-  const atLeast = (lowest / 100) * limit
-  const values = await round.once(`values ${booked} ${lowest}`, () =>
-    valuesOver(round.dependencies.ledger, { budget: id, window: windowOf(booked), atLeast }),
-  )
-  const among = {
+  const { ledger } = round.dependencies
+  const window = windowOf(booked)
+  const percent = Math.min(...alert.thresholds)
+  const [most, count] = await Promise.all([
+    round.once(`values ${booked}`, () =>
+      readValues(ledger, { budget: id, window, after: null, count: subjectsAtMost }),
+    ),
+    round.once(`values over ${booked} ${percent}`, () =>
+      countValuesOver(ledger, { budget: id, window, limit, percent }),
+    ),
+  ])
+  const found = new Set(most.map(({ account }) => account))
+  const open = round.openSubjects(alert).filter((subject) => isValueOf(subject, id, window) && !found.has(subject))
+  const group = {
     subject: booked,
-    more: (count: number) =>
-      `${count} more values of ${per} have used ${lowest} % or more of the budget ${budget.name}; "gatehouse budget values ${id}" lists them.`,
+    count,
+    more: (further: number) =>
+      `${further} more values of ${per} have used ${percent} % or more of the budget ${budget.name}; "gatehouse budget values ${id}" lists them.`,
   }
-  return values.map(({ account, value, settled }) => ({
+  return [...most, ...(await valuesOfAccounts(ledger, open))].map(({ account, value, settled }) => ({
     ...shareMeasured(budget, {
       account,
       used: settled,
       of: value === null ? ` of requests without a ${per}` : ` of the ${per} ${value}`,
     }),
-    among,
+    group,
   }))
 }
+
+const isValueOf = (subject: string, budget: string, window: string): boolean =>
+  subject.startsWith(`budget/${budget}/`) && windowOf(subject) === window
 
 const shareMeasured = (
   { name, window, limit }: BudgetUse,
@@ -165,8 +181,9 @@ export async function tokenExpiring(alert: Alert, { now, dependencies: { ledger 
   }))
 }
 
-export async function escalationWaiting(alert: Alert, { now, dependencies: { ledger } }: Round): Promise<Measured[]> {
+export async function escalationWaiting(alert: Alert, { now, dependencies }: Round): Promise<Measured[]> {
   const { kind, id } = alert.scope
+  const { ledger } = dependencies
   const waiting = await query(ledger)
     .select({ number: sql<number>`count(*)`, oldest: min(escalations.queuedAt) })
     .from(escalations)
@@ -181,8 +198,10 @@ export async function escalationWaiting(alert: Alert, { now, dependencies: { led
   if (waiting === undefined || waiting.oldest === null) return []
   const value = Math.max(0, now - waiting.oldest) / minute
   const { number } = waiting
-  const about = () =>
-    `${number === 1 ? 'A request waits' : `${number} requests wait`} for a person, the oldest for ${Math.floor(value)} minutes.`
+  const about = async () => {
+    const of = await scopePhrase('of', alert, dependencies)
+    return `${number === 1 ? `A request${of} waits` : `${number} requests${of} wait`} for a person, the oldest for ${Math.floor(value)} minutes.`
+  }
   return [{ subject: kind === 'team' ? `team ${id}` : 'queue', value, about }]
 }
 

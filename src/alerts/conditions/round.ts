@@ -14,7 +14,7 @@ import {
   stepMilliseconds,
 } from '../../events/rollups/rollup.ts'
 import type { AlertDependencies } from '../dependencies.ts'
-import type { Alert } from '../stored-alert.ts'
+import type { Alert, FiringRow } from '../stored-alert.ts'
 
 /** Sums of one key by verdict. Cost in nano-dollars. */
 export interface KeySums {
@@ -36,14 +36,24 @@ export interface TrafficQuery {
   until: number
 }
 
+/** By the id of their alert, as they were when the round began. */
+type OpenFirings = ReadonlyMap<string, readonly Pick<FiringRow, 'subject'>[]>
+
 export class Round {
   readonly dependencies: AlertDependencies
   readonly now: number
+  readonly #open: OpenFirings
   readonly #known = new Map<string, Promise<unknown>>()
 
-  constructor(dependencies: AlertDependencies) {
+  constructor(dependencies: AlertDependencies, open: OpenFirings = new Map()) {
     this.dependencies = dependencies
+    this.#open = open
     this.now = dependencies.clock.now()
+  }
+
+  /** What the open firings of an alert are about. */
+  openSubjects({ id }: Pick<Alert, 'id'>): string[] {
+    return [...new Set(this.#open.get(id)?.map(({ subject }) => subject))]
   }
 
   /** What `read` gives, asked once under this name. */

@@ -4,6 +4,7 @@ import { fromNano } from '../../lib/money.ts'
 import type { Measured } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import { type KeySums, lastMinutes, type Round, shownKey, trafficOf } from './round.ts'
+import { scopePhrase } from './scope-name.ts'
 
 const refusing: readonly string[] = ['deny', 'block', 'rate_limit']
 const reasonsShown = 5
@@ -31,14 +32,15 @@ export async function refusals(alert: Alert, round: Round): Promise<Measured[]> 
       subject: subjectOf(alert),
       value,
       async about() {
-        const told = `${refused} of ${total} requests were refused within ${alert.windowMinutes} minutes (${rounded(value)} %)`
-        if (byReason === null) return `${told}.`
+        const of = await scopePhrase('of', alert, round.dependencies)
+        const share = `${refused} of ${total} requests${of} were refused within ${alert.windowMinutes} minutes (${rounded(value)} %)`
+        if (byReason === null) return `${share}.`
         const reasons = (await byReason())
           .filter(({ key: reason, verdict }) => (chosen === null ? refusing.includes(verdict) : chosen(reason)))
           .toSorted((left, right) => right.requests - left.requests)
           .slice(0, reasonsShown)
           .map(({ key: reason, requests }) => `${requests} ${shownKey(reason)}`)
-        return `${told}: ${reasons.join(', ')}.`
+        return `${share}: ${reasons.join(', ')}.`
       },
     },
   ]
@@ -89,8 +91,8 @@ export async function spendRate(alert: Alert, round: Round): Promise<Measured[]>
   const usual = fromNano(sums.reduce((sum, { cost }) => sum + cost, 0)) / hours
   if (usual === 0) return []
   const value = spent / usual
-  const about = () =>
-    `${dollars(spent)} were spent in the last hour, ${rounded(value)} times the mean hour of the ${Math.round(hours / 24)} days before (${dollars(usual)}).`
+  const about = async () =>
+    `${dollars(spent)} were spent${await scopePhrase('for', alert, round.dependencies)} in the last hour, ${rounded(value)} times the mean hour of the ${Math.round(hours / 24)} days before (${dollars(usual)}).`
   return [{ subject: subjectOf(alert), value, about }]
 }
 

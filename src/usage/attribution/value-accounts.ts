@@ -178,17 +178,24 @@ export const readValues = (
     [budget, window, after?.settled ?? null, after?.account ?? '', count],
   )
 
-/**
- * The values of a budget in a window that have used so many nano-dollars, those that used most first. Where none has, the
- * value that used most.
- */
-export const valuesOver = (
+/** Those of these accounts of values that have used anything. */
+export const valuesOfAccounts = async (ledger: Reader, accounts: readonly string[]): Promise<ValueUse[]> =>
+  accounts.length === 0
+    ? []
+    : await ledger.read<ValueUse>(
+        `select account, dimension_value as value, settled from usage_accounts
+          where account in (select value from json_each(?))`,
+        [JSON.stringify(accounts)],
+      )
+
+/** How many values of a budget in a window have used a percentage of `limit`, the nano-dollars that each value has. */
+export async function countValuesOver(
   ledger: Reader,
-  { budget, window, atLeast }: { budget: string; window: string; atLeast: number },
-): Promise<ValueUse[]> =>
-  ledger.read<ValueUse>(
-    `select account, dimension_value as value, settled from usage_accounts where ${inWindow}
-      and settled >= min(?3, (select max(settled) from usage_accounts where ${inWindow}))
-      order by settled desc, account`,
-    [budget, window, atLeast],
+  { budget, window, limit, percent }: { budget: string; window: string; limit: number; percent: number },
+): Promise<number> {
+  const [row] = await ledger.read<{ found: number }>(
+    `select count(*) as found from usage_accounts where ${inWindow} and 100.0 * settled / ?3 >= ?4`,
+    [budget, window, limit, percent],
   )
+  return row?.found ?? 0
+}

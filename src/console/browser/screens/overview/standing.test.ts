@@ -151,3 +151,44 @@ test('says what doctor found of an alert, and the text of an alert that was dele
   const deleted = firing({ alert: null, condition: null, about: 'It was so.' })
   expect(told({ firings: [deleted] }).what).toBe('A deleted alert has fired: It was so.')
 })
+
+test('says of one value of a budget, and of a count of further values, what the firing says', () => {
+  const share = { alert: 'Budgets', condition: 'budget_share' }
+  const one = firing({
+    ...share,
+    subject: 'budget/b/3f2a@2026-11-01',
+    threshold: 50,
+    about: '60 % of the customer acme.',
+  })
+  const more = { ...share, subject: 'budget/b@2026-11-01 more' }
+  const counts = [
+    firing({ ...more, threshold: 2, about: '2 more values of customer.' }),
+    firing({ ...more, threshold: 4, about: '4 more values of customer.' }),
+  ]
+  expect(told({ firings: [one, ...counts], budgets: [budget(10)] }).what).toBe(
+    'The alert “Budgets” has fired: 60 % of the customer acme.\nThe alert “Budgets” has fired: 4 more values of customer.',
+  )
+})
+
+test('says the lowest number of days of a token that expires, and the highest count of further tokens', () => {
+  const expires = { alert: 'Tokens', condition: 'token_expiring' }
+  const days = [30, 1, 7].map((threshold) => firing({ ...expires, subject: 't', threshold }))
+  expect(told({ firings: days }).what).toBe('The alert “Tokens” has fired: a token expires within 1 day')
+  const counts = [2, 4].map((threshold) =>
+    firing({ ...expires, subject: 'more', threshold, about: `The same holds for ${threshold} more.` }),
+  )
+  expect(told({ firings: counts }).what).toBe('The alert “Tokens” has fired: The same holds for 4 more.')
+})
+
+test('does not say of the organization what an alert found for a team or a token', () => {
+  const about = '25 of 25 requests of the team checkout were refused.'
+  const ofTeam = firing({ subject: 'team 0190', about })
+  expect(told({ firings: [ofTeam] }).what).toBe(`The alert “Many refusals” has fired: ${about}`)
+  const ofToken = firing({
+    ...{ alert: 'Budgets', condition: 'budget_share', subject: 'token/0190/money', threshold: 80 },
+    about: '85 % of the budget of the token ci are used.',
+  })
+  expect(told({ firings: [ofToken] }).what).toBe(
+    'The alert “Budgets” has fired: 85 % of the budget of the token ci are used.',
+  )
+})
