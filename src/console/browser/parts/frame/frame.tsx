@@ -133,7 +133,11 @@ export function Frame({ screens, title, children }: FrameProps) {
 
 /** Seen while it has the focus, and there while the page has what it leads to (WCAG 2.4.1). */
 const SkipTo = ({ to, what }: { to: string; what: 'content' | 'list' }) => (
-  <button type="button" class={what === 'list' ? 'skip to-list' : 'skip'} onClick={() => document.querySelector<HTMLElement>(to)?.focus()}>
+  <button
+    type="button"
+    class={what === 'list' ? 'skip to-list' : 'skip'}
+    onClick={() => document.querySelector<HTMLElement>(to)?.focus()}
+  >
     Skip to the {what}
   </button>
 )
