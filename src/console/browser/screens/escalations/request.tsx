@@ -212,7 +212,10 @@ function Captured({ escalation: { policy, request } }: { escalation: Escalation 
             <pre class="card">{showInvisible(answer)}</pre>
           </>
         )}
-        <p class="small quiet">Personal data and secrets were removed before it was stored. It may be cut.</p>
+        <p class="small quiet">
+          Personal data and secrets were removed before it was stored. At most 2 KiB of a request and 1 KiB of an answer
+          are kept.
+        </p>
       </>
     )
   }
