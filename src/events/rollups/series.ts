@@ -113,7 +113,7 @@ async function findKeys(
     ...selected,
     where: whereOf(window, selected, scopes),
     whole: wholeOf(window, { selected, scopes, visibility }),
-    every: everyOf(window, selected, scopes),
+    every: selected.kind.startsWith('dimension:') ? await everyOf(ledger, window, visibility) : null,
   }
   return { step, since, source, ...(await keysAndPoints(ledger, source)) }
 }
@@ -227,13 +227,16 @@ function wholeOf(
   return every ? whereOf(window, selected, [everyTeam, noTeam]) : null
 }
 
-/** The rows of all requests, with a value of the dimension or without; null for what is no dimension. */
-const everyOf = (window: Window, { kind }: Selected, scopes: string[]): Statement | null =>
-  kind.startsWith('dimension:') ? whereOf(window, { kind: 'all', column: null, key: undefined }, scopes) : null
+/** The rows of all requests, with a value of a dimension or without. */
+async function everyOf(ledger: Database, window: Window, visibility: Visibility): Promise<Statement> {
+  const all: Selected = { kind: 'all', column: null, key: undefined }
+  return whereOf(window, all, await scopesOf(ledger, window, all, visibility))
+}
 
 interface Source extends Selected {
   where: Statement
   whole: Statement | null
+  /** Null for what is no dimension. */
   every: Statement | null
 }
 
