@@ -114,7 +114,7 @@ const decide = (decision: keyof typeof decisions, terminal: Terminal) => {
         if (!args.json) await terminal.write(`${done} ${kind} ${printable(name)} ${digest}\n`)
       }
       if (args.json) await terminal.write(`${JSON.stringify({ [done]: chosen })}\n`)
-      else if (chosen.length === 0) terminal.note('Nothing is held')
+      else if (chosen.length === 0) terminal.note(`There is nothing to ${decision}`)
     },
   })
 }
