@@ -33,6 +33,8 @@ function isPercentEncoded(written: string): boolean {
 }
 
 const mebibyte = 1024 * 1024
+/** The most text of a request that its event keeps: an event has room for 4 KiB in all. */
+export const mostCapturedBytes = 2048
 
 const shape = {
   control_plane_listen: address.default('127.0.0.1:7070').describe('Where the control plane and console listen'),
@@ -181,10 +183,10 @@ const shape = {
   stream_hold_bytes: whole(4096, 64 * mebibyte)
     .default(4 * mebibyte)
     .describe('The most of a streamed answer that is held back while a policy needs the whole text'),
-  capture_prompt_bytes: whole(0, 2048)
+  capture_prompt_bytes: whole(0, mostCapturedBytes)
     .default(0)
     .describe(
-      'How much text of a request its event keeps, without personal data and secrets; 0 keeps none. An event has room for 4 KiB: where the rest of it is long, less text is kept',
+      'How many bytes of the text of each request its event keeps, at most 2048, without personal data and secrets; 0 keeps none. An event has room for 4 KiB: where the rest of it is long, less text is kept. A policy with capture_escalated keeps 2048 of a request that waits for a person, whatever stands here',
     ),
   webhook_addresses: oneOf('outside', 'any')
     .default('outside')

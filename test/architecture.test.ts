@@ -11,7 +11,7 @@ const repository = resolve(import.meta.dir, '..')
  */
 const floors: readonly (readonly string[])[] = [
   ['lib', 'failure.ts', 'version.ts'],
-  ['clients', 'config.ts', 'handbook', 'store', 'languages'],
+  ['clients', 'config.ts', 'handbook', 'reason-words.ts', 'store', 'languages'],
   ['backup', 'identity', 'inspection'],
   ['api'],
   ['events'],
@@ -161,15 +161,16 @@ test('product code imports nothing from testing folders', () => {
   expect(broken).toEqual([])
 })
 
-test('the browser part of the console imports only types from the server, and the recipes of clients', () => {
+test('the browser part of the console imports only types from the server, the recipes of clients and the words of reasons', () => {
   const inBrowser = 'src/console/browser/'
   const recipes = 'src/clients/'
+  const shared = [inBrowser, recipes, 'src/reason-words.ts']
   const broken = product
     .filter(({ path }) => path.startsWith(inBrowser) || path.startsWith(recipes))
     .flatMap(({ path, imports }) => imports.map((found) => ({ path, to: found.path })))
     .filter(({ path, to }) => {
       if (path.startsWith(recipes)) return !to.startsWith('.') || !target(path, to).startsWith(recipes)
-      return to.startsWith('.') ? ![inBrowser, recipes].some((room) => target(path, to).startsWith(room)) : to === 'zod'
+      return to.startsWith('.') ? !shared.some((room) => target(path, to).startsWith(room)) : to === 'zod'
     })
     .map(({ path, to }) => `${path} -> ${to}`)
   expect(broken).toEqual([])

@@ -48,6 +48,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'mcp-server import': ['claude_desktop_config.json --dry-run', '.mcp.json'],
   'mcp-server changes': ['tickets'],
   'mcp-server approve': ['tickets --held', 'tickets --digest 5f1d7a84db00'],
+  'mcp-server dismiss': ['tickets --digest 5f1d7a84db00', 'tickets --held'],
   'mcp-server withdraw': ['tickets --digest 5f1d7a84db00'],
 
   'policy apply': ['--file policies.yaml --dry-run'],

@@ -26,7 +26,7 @@ test('tells that many requests are refused, with the reasons, once, and again wh
   await evaluate()
   await evaluate()
   const about =
-    '848 of 900 requests were refused within 10 minutes (94.2 %): 840 tokens.model_unpriced, 8 policy.terms.'
+    '848 of 900 requests were refused within 10 minutes (94.2 %). Reasons: its token has a budget, but the model has no price (840, tokens.model_unpriced); a policy gave the reason “policy.terms” (8).'
   expect(await told()).toEqual([[about, false]])
   made.clock.advance(11 * minute)
   await evaluate()
@@ -59,7 +59,10 @@ test('refusals for chosen reasons count alone', async () => {
   await made.traffic({ count: 25, verdict: 'deny', reason: 'tokens.expired' })
   await evaluate()
   expect(await told()).toEqual([
-    ['25 of 125 requests were refused within 10 minutes (20 %): 25 tokens.expired.', false],
+    [
+      '25 of 125 requests were refused within 10 minutes (20 %). Reasons: its token has expired (25, tokens.expired).',
+      false,
+    ],
   ])
 })
 

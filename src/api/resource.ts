@@ -76,6 +76,9 @@ export const refersToKind = (member: string, kinds: Readonly<Record<string, { pa
   'x-record-of': { member, kinds },
 })
 
+/** For `.meta`: the field counts only where the member beside it has this value. Forms show it only there. */
+export const onlyWhere = (member: string, value: string) => ({ 'x-only-where': { member, value } })
+
 /** For `.meta`: the text is a secret. Forms hide it, and a flag names the environment variable that holds it. */
 export const secret = { format: 'password' } as const
 

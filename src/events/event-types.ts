@@ -289,21 +289,24 @@ export const eventGroups = [
         actor,
       }),
   ),
-  group('McpOfferEvent', ['mcp.offer_approved', 'mcp.offer_changed', 'mcp.offer_withdrawn'], () =>
-    z.looseObject({
-      mcp_server_id: z.string(),
-      server: z.string().describe('Its name'),
-      kind: z.string(),
-      offers: z.array(
-        z.object({
-          name: z.string(),
-          digest: z.string(),
-          approved_digest: z.string().nullable(),
-          misfit: z.string().optional().describe('Why it is never shown'),
-        }),
-      ),
-      actor,
-    }),
+  group(
+    'McpOfferEvent',
+    ['mcp.offer_approved', 'mcp.offer_changed', 'mcp.offer_dismissed', 'mcp.offer_withdrawn'],
+    () =>
+      z.looseObject({
+        mcp_server_id: z.string(),
+        server: z.string().describe('Its name'),
+        kind: z.string(),
+        offers: z.array(
+          z.object({
+            name: z.string(),
+            digest: z.string(),
+            approved_digest: z.string().nullable(),
+            misfit: z.string().optional().describe('Why it is never shown'),
+          }),
+        ),
+        actor,
+      }),
   ),
   group(
     'McpConnectionEvent',

@@ -71,7 +71,9 @@ test('a new installation notices that requests are refused, without any configur
     expect(await open()).toMatchObject([{ alert: 'Many requests are refused', severity: 'critical', notices: [] }])
   })
   const [firing] = await open()
-  expect(firing?.about).toMatch(/^25 of 25 requests were refused within 10 minutes \(100 %\): 25 [a-z_.]+\.$/)
+  expect(firing?.about).toMatch(
+    /^25 of 25 requests were refused within 10 minutes \(100 %\)\. Reasons: [^;]+ \(25, [a-z_.]+\)\.$/,
+  )
 })
 
 /** Runs SQL on the ledger's file beside the control plane, as somebody who can write it might. Gives the number of rows. */

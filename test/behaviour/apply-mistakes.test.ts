@@ -130,7 +130,7 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
   [
     'an empty list where one is needed',
     policy('kind: term-filter, config: { terms: [], action: block }'),
-    'policies[0].config.terms: Write at least 1',
+    'policies[0].config.terms: Give at least 1 entry',
   ],
   [
     'a window of a condition that has none',
@@ -202,7 +202,7 @@ const mistakes: readonly (readonly [string, string, string, ...string[]])[] = [
   [
     'a number that is too large',
     budget('scope: { kind: organization }').replace('1,', '99999999999,'),
-    'f.yaml:2:28: budgets[0].max_budget: Write a number up to 9000000',
+    'f.yaml:2:28: budgets[0].max_budget: Write a number of at most 9000000',
   ],
   ['a merge of no object', 'teams: [{ <<: 3, name: a }]', 'f.yaml: Merge sources must be maps'],
   ['an alias of nothing', 'teams: [*t]\n', 'f.yaml:1:9: No value before it is marked &t, so *t names nothing'],

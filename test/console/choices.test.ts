@@ -63,6 +63,25 @@ test('a team that was chosen does not stay when the budget becomes one of the or
   await page.locator('tbody').getByText('of all').waitFor()
 })
 
+test('a budget asks for a tool only where it is of an MCP server, and keeps none for another scope', async () => {
+  await make('/v1/catalog/mcp-servers', { name: 'mail', url: 'https://mail.example.com/mcp' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=budgets&open=new')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').fill('without a tool')
+  await dialog.getByLabel('Max budget').fill('5')
+  await dialog.getByLabel('Window').selectOption('week')
+  const tool = dialog.getByLabel('Tool (optional)')
+  expect(await tool.count()).toBe(0)
+  await dialog.getByLabel('Kind').selectOption('mcp_server')
+  await tool.fill('send')
+  await dialog.getByLabel('Kind').selectOption('organization')
+  expect(await tool.count()).toBe(0)
+  await dialog.getByRole('button', { name: 'Add' }).click()
+  await page.locator('tbody').getByText('without a tool').waitFor()
+})
+
 test('tokens are found by a part of their name for a consumer group and for an alert', async () => {
   const { gatehouse } = await sharedConsole()
   for (let number = 1; number <= 25; number += 1) await createToken(gatehouse, { name: `worker ${number}` })

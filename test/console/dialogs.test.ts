@@ -96,13 +96,14 @@ test('axe finds nothing in the dialogs that compare and reject offers of an MCP 
   const offer = (name: string, digest: string, fields: object) => ({
     ...{ kind: 'tool', name, digest, status: 'held', approved_digest: 'former', misfit: null, changes: null },
     ...{ definition: { name, description: `as of ${digest}` }, gateway_id: null },
-    ...{ first_seen_at: '2026-01-01T00:00:00Z', ...fields },
+    ...{ first_seen_at: '2026-01-01T00:00:00Z', dismissed_at: null, dismissed_by: null, ...fields },
   })
   const offers = [
     offer('search', 'first', {}),
     offer('search', 'former', { status: 'approved' }),
     offer('search', 'latest', { changes: [{ path: 'description', before: '"as was"', after: '"as is"' }] }),
     offer('broken', 'odd', { approved_digest: null, misfit: 'description is no text' }),
+    offer('old', 'rejected', { dismissed_at: '2026-01-02T00:00:00Z', dismissed_by: 'user:someone' }),
   ]
   await using dialogs = await lookIntoDialogs('/catalog?kind=mcp-servers')
   const { page } = dialogs
@@ -113,6 +114,7 @@ test('axe finds nothing in the dialogs that compare and reject offers of an MCP 
   await page.getByText('as of latest').waitFor()
   await page.getByText('It cannot be approved: description is no text').waitFor()
   expect(await page.getByRole('button', { name: 'Approve this definition' }).count()).toBe(1)
+  expect(await page.getByRole('button', { name: 'Dismiss', exact: true }).count()).toBe(2)
   await dialogs.look('offers')
   // What is pressed in a dialog is not pressed in the row that it was opened from.
   await page.getByText('as of latest').click()

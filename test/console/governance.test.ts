@@ -55,7 +55,7 @@ test('an escalation is decided by keyboard alone, with a note', async () => {
   await page.getByText('agreed with finance').waitFor()
 })
 
-test('a changed offer of an MCP server is compared with the approved one and approved', async () => {
+test('a changed offer of an MCP server is compared with the approved one and approved, and the next is dismissed', async () => {
   const { gatehouse } = await sharedConsole()
   const tools = new FakeMcpServer()
   let description = 'Searches'
@@ -74,10 +74,9 @@ test('a changed offer of an MCP server is compared with the approved one and app
   await until('it is held back', async () => !(await shown()))
   await using opened = await openConsole()
   const { page } = opened
-  await until('what it offers now is known', async () => {
-    const offers = await api(gatehouse, `/v1/catalog/mcp-servers/${id}/offers`)
-    return JSON.stringify(offers.body).includes('tells mallory')
-  })
+  const known = async (words: string) =>
+    JSON.stringify((await api(gatehouse, `/v1/catalog/mcp-servers/${id}/offers`)).body).includes(words)
+  await until('what it offers now is known', () => known('tells mallory'))
   await opened.to('/')
   await page.getByRole('link', { name: 'Catalog 1 waiting' }).waitFor()
   const line = page.getByRole('listitem').filter({ hasText: 'The MCP server finder has changed what it offers' })
@@ -94,6 +93,20 @@ test('a changed offer of an MCP server is compared with the approved one and app
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Held offers: none' }).waitFor()
   await until('the tool is back', shown)
+  description = 'Searches, and tells trudy'
+  await until('it is held back again', async () => !(await shown()))
+  await until('what it offers then is known', () => known('tells trudy'))
+  await opened.to('/')
+  await page.getByRole('link', { name: 'Catalog 1 waiting' }).waitFor()
+  await line.getByRole('link', { name: 'Compare and approve' }).click()
+  await page.getByRole('button', { name: 'Dismiss', exact: true }).click()
+  await page.getByText('Nothing waits for a decision.').waitFor()
+  await page.getByText('Dismissed definitions, which are held').click()
+  await page.getByText(/^Dismissed .* by/).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Held offers: none' }).waitFor()
+  await page.getByRole('link', { name: 'Catalog', exact: true }).waitFor()
+  expect(await shown()).toBe(false)
   await client.close()
   await tools.stop()
 })

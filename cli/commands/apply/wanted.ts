@@ -219,11 +219,6 @@ function messageOf(issue: Issue, value: unknown, kind: Kind): string {
     return choices(discriminators(kind.entry, issue.discriminator), value)
   }
   if (issue.code === 'invalid_type') return `Write ${article(issue.expected)}, not ${article(kindOf(value))}`
-  if (issue.code === 'too_small' && issue.origin === 'array') return `Write at least ${issue.minimum}`
-  if (issue.code === 'too_small' && issue.origin === 'number') {
-    return `Write a number ${issue.inclusive === false ? 'above' : 'from'} ${issue.minimum}`
-  }
-  if (issue.code === 'too_big' && issue.origin === 'number') return `Write a number up to ${issue.maximum}`
   return issue.message
 }
 

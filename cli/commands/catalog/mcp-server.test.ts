@@ -17,6 +17,8 @@ const control = recordingControlPlane(({ path }) =>
           offer('a', 'a2', 'approved'),
           offer('b', 'b1', 'held'),
           offer('b', 'b2', 'held', { changes }),
+          offer('c', 'c1', 'held', { misfit: 'inputSchema must be an object' }),
+          offer('d', 'd1', 'held', { dismissed_at: '2026-11-01T12:00:00.000Z' }),
         ],
         next_cursor: null,
       }
@@ -78,6 +80,7 @@ test('takes a program with arguments and environment, and refuses incomplete fla
     ['update', 'id'],
     ['approve', 'id'],
     ['approve', 'id', '--held', '--digest', 'a1'],
+    ['dismiss', 'id'],
   ]) {
     expect(run(wrong)).rejects.toMatchObject({ code: 'usage' })
   }
@@ -93,6 +96,18 @@ test('approves a held definition by its digest, or the newest of each', async ()
     { kind: 'tool', name: 'b', digest: 'b2' },
   ])
   expect(run(['approve', 'id', '--digest', 'none'])).rejects.toMatchObject({ code: 'not_found' })
+})
+
+test('dismisses a held definition by its digest, or the newest of each that waits', async () => {
+  expect(await run(['dismiss', 'id', '--digest', 'b1'])).toBe('dismissed tool b b1\n')
+  await run(['dismiss', 'id', '--held'])
+  const dismissals = sent().filter(({ method }) => method === 'POST')
+  expect(dismissals[0]).toMatchObject({ path: `${path}/id/offers/dismiss`, body: { name: 'b', digest: 'b1' } })
+  expect(dismissals.slice(1).map(({ body }) => body)).toEqual([
+    { kind: 'tool', name: 'b', digest: 'b2' },
+    { kind: 'tool', name: 'c', digest: 'c1' },
+  ])
+  expect(await run(['changes', 'id'])).toContain('new tool d d1\n  it was dismissed at 2026-11-01T12:00:00.000Z\n')
 })
 
 test('shows what is held now and how it differs from what was approved, without characters that hide', async () => {

@@ -28,7 +28,8 @@ export const mcpServerCommands = (terminal: Terminal, input: Input = processInpu
       import: () => importServers(terminal, input),
       tools: () => tools(terminal),
       changes: () => changes(terminal),
-      approve: () => approve(terminal),
+      approve: () => decide('approve', terminal),
+      dismiss: () => decide('dismiss', terminal),
       withdraw: () => withdraw(terminal),
     },
   })
@@ -44,7 +45,7 @@ const tools = (terminal: Terminal) =>
         { path, query: pageQuery(args) },
         { of: 'offers', all: args.all },
       )
-      const fields = ['status', 'kind', 'name', 'digest', 'first_seen_at', 'misfit']
+      const fields = ['status', 'kind', 'name', 'digest', 'first_seen_at', 'dismissed_at', 'misfit']
       await showPage(page, { of: 'offers', fields, json: args.json, terminal })
     },
   })
@@ -62,9 +63,10 @@ const changes = (terminal: Terminal) =>
     },
   })
 
-function changeText({ kind, name, digest, misfit, changes }: Offer): string {
+function changeText({ kind, name, digest, misfit, dismissed_at: dismissedAt, changes }: Offer): string {
   const head = `${changes ? 'changed' : 'new'} ${kind} ${printable(name)} ${digest}\n`
   const fault = misfit ? `  it cannot be approved: ${printable(misfit)}\n` : ''
+  const dismissal = dismissedAt ? `  it was dismissed at ${dismissedAt}\n` : ''
   const lines = (changes ?? []).map(({ path, before, after }) =>
     [
       `  ${printable(path)}\n`,
@@ -72,16 +74,30 @@ function changeText({ kind, name, digest, misfit, changes }: Offer): string {
       ...(after === null ? [] : [`    + ${printable(after)}\n`]),
     ].join(''),
   )
-  return `${head}${fault}${lines.join('')}`
+  return `${head}${fault}${dismissal}${lines.join('')}`
 }
 
-const approve = (terminal: Terminal) =>
-  defineCommand({
-    meta: { description: 'Approve what a server offers: one definition by its digest, or everything that is held' },
+const decisions = {
+  approve: {
+    about: 'Approve what a server offers: one definition by its digest, or everything that waits',
+    done: 'approved',
+    fits: ({ misfit }: Offer) => !misfit,
+  },
+  dismiss: {
+    about: 'Dismiss what is held: it stays held and is announced no longer, until the server changes it',
+    done: 'dismissed',
+    fits: () => true,
+  },
+} as const
+
+const decide = (decision: keyof typeof decisions, terminal: Terminal) => {
+  const { about, done, fits } = decisions[decision]
+  return defineCommand({
+    meta: { description: about },
     args: {
       ...idArgument,
       digest: { type: 'string', description: 'The digest of the definition, as `tools` shows it', valueHint: 'DIGEST' },
-      held: { type: 'boolean', description: 'The newest definition of everything that is held' },
+      held: { type: 'boolean', description: 'The newest definition of everything that is held and not dismissed' },
       ...recordFlags,
     },
     async run({ args }) {
@@ -91,16 +107,17 @@ const approve = (terminal: Terminal) =>
       const api = connect(args, terminal)
       const path = `${recordPath(mcpServerResource, args.id)}/offers`
       const offers = await offersOf(api, path)
-      const chosen = args.held ? newestHeld(offers) : offers.filter(({ digest }) => digest === args.digest)
+      const chosen = args.held ? waitingIn(offers).filter(fits) : offers.filter(({ digest }) => digest === args.digest)
       if (chosen.length === 0 && args.digest !== undefined) throw unseen()
       for (const { kind, name, digest } of chosen) {
-        await api.json({ method: 'POST', path: `${path}/approve`, body: { kind, name, digest } }, z.looseObject({}))
-        if (!args.json) await terminal.write(`approved ${kind} ${printable(name)} ${digest}\n`)
+        await api.json({ method: 'POST', path: `${path}/${decision}`, body: { kind, name, digest } }, z.looseObject({}))
+        if (!args.json) await terminal.write(`${done} ${kind} ${printable(name)} ${digest}\n`)
       }
-      if (args.json) await terminal.write(`${JSON.stringify({ approved: chosen })}\n`)
-      else if (chosen.length === 0) terminal.note('Nothing is held')
+      if (args.json) await terminal.write(`${JSON.stringify({ [done]: chosen })}\n`)
+      else if (chosen.length === 0) terminal.note(`There is nothing to ${decision}`)
     },
   })
+}
 
 const withdraw = (terminal: Terminal) =>
   defineCommand({
@@ -134,6 +151,7 @@ const offerSchema = z.object({
   digest: z.string(),
   status: z.string(),
   misfit: z.string().nullish(),
+  dismissed_at: z.string().nullish(),
   changes: z
     .array(z.object({ path: z.string(), before: z.string().nullable(), after: z.string().nullable() }))
     .nullish(),
@@ -156,7 +174,6 @@ async function offersOf(api: Api, path: string): Promise<Offer[]> {
 const newestOf = (offers: readonly Offer[]): Map<string, Offer> =>
   new Map(offers.map((offer) => [`${offer.kind} ${offer.name}`, offer]))
 
-/** Without what nobody could read. */
-function newestHeld(offers: readonly Offer[]): Offer[] {
-  return [...newestOf(offers).values()].filter(({ status, misfit }) => status === 'held' && (misfit ?? null) === null)
-}
+/** The newest definitions about which nobody has decided. */
+const waitingIn = (offers: readonly Offer[]): Offer[] =>
+  [...newestOf(offers).values()].filter(({ status, dismissed_at }) => status === 'held' && !dismissed_at)

@@ -73,7 +73,8 @@ const cases: Readonly<Record<ConditionName, { begins(): Promise<void>; ends(): P
   refusals: {
     begins: () => made.traffic({ count: 25, verdict: 'deny', reason: 'tokens.expired' }),
     ends: passes(11 * minute),
-    about: '25 of 25 requests were refused within 10 minutes (100 %): 25 tokens.expired.',
+    about:
+      '25 of 25 requests were refused within 10 minutes (100 %). Reasons: its token has expired (25, tokens.expired).',
   },
   escalation_waiting: {
     async begins() {

@@ -1,6 +1,7 @@
 /** Conditions about traffic: refusals, errors of providers, spend. */
-import { stepMilliseconds } from '../../events/rollups/rollup.ts'
+import { otherKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
 import { fromNano } from '../../lib/money.ts'
+import { knownReason, reasonWords } from '../../reason-words.ts'
 import type { Measured } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import { type KeySums, lastMinutes, type Round, shownKey, trafficOf } from './round.ts'
@@ -39,11 +40,18 @@ export async function refusals(alert: Alert, round: Round): Promise<Measured[]> 
           .filter(({ key: reason, verdict }) => (chosen === null ? refusing.includes(verdict) : chosen(reason)))
           .toSorted((left, right) => right.requests - left.requests)
           .slice(0, reasonsShown)
-          .map(({ key: reason, requests }) => `${requests} ${shownKey(reason)}`)
-        return `${share}: ${reasons.join(', ')}.`
+          .map(({ key: reason, requests }) => shownReason(reason, requests))
+        return `${share}. Reasons: ${reasons.join('; ')}.`
       },
     },
   ]
+}
+
+/** `its token has expired (25, tokens.expired)`. */
+function shownReason(reason: string, requests: number): string {
+  if (reason === otherKey) return `others (${requests})`
+  const code = knownReason(reason) === undefined ? '' : `, ${reason}`
+  return `${reasonWords(reason)} (${requests}${code})`
 }
 
 /** Whether a reason code is one of these, in which `*` stands for any text. */

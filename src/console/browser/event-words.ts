@@ -51,6 +51,7 @@ const words: Readonly<Record<EventType, string>> = {
   'workload.keys_changed': 'Keys of a workload issuer changed',
   'mcp.offer_approved': 'MCP offer approved',
   'mcp.offer_changed': 'MCP offer changed and held',
+  'mcp.offer_dismissed': 'MCP offer dismissed',
   'mcp.offer_withdrawn': 'Approval of an MCP offer withdrawn',
   'mcp_connection.created': 'MCP account connected',
   'mcp_connection.ended': 'MCP account disconnected',

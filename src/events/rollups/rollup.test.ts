@@ -133,10 +133,15 @@ test('groups by the values of a dimension, and adds up as other what a bucket ha
     outcome({ dimensions: { customer: 'globex' }, team: null }),
     outcome(),
   ])
-  expect(await totals({ by: 'dimension:customer' })).toEqual({ acme: 2, globex: 1 })
-  expect(await totals({ by: 'dimension:feature' })).toEqual({ search: 1 })
+  expect(await totals({ by: 'dimension:customer' })).toEqual({ acme: 2, globex: 1, null: 1 })
+  expect(await totals({ by: 'dimension:feature' })).toEqual({ search: 1, null: 3 })
   expect(await totals({ by: 'dimension:customer', team_id: 'team-b' })).toEqual({ acme: 1 })
-  expect(await totals({ by: 'dimension:unknown' })).toEqual({})
+  expect(await totals({ by: 'dimension:feature', team_id: 'team-b' })).toEqual({ null: 1 })
+  expect(await totals({ by: 'dimension:feature' }, { teams: ['team-a'], ownTokens: [] })).toEqual({
+    search: 1,
+    null: 1,
+  })
+  expect(await totals({ by: 'dimension:unknown' })).toEqual({ null: 4 })
   await keep(
     Array.from({ length: keysAtMost('dimension:customer') + 20 }, (_, index) =>
       outcome({ dimensions: { customer: `c${index}` } }),

@@ -71,8 +71,9 @@ interface Summed {
   points: Map<number, Sums>
 }
 
-/** A value that no key has. */
+/** Values that no key has. */
 const restKey = 'rest'
+const noKey = 'none'
 
 /** Adds rows up by key, as hex, and instant. */
 export class SeriesSums {
@@ -104,6 +105,12 @@ export class SeriesSums {
       mergeSketch(rest.total.latency, point.latency)
       mergeSketch(rest.total.firstToken, point.firstToken)
     }
+  }
+
+  /** Adds what has no key. */
+  addValueless(rows: readonly Omit<SumsRow, 'key'>[]): void {
+    if (rows.length > 0) this.addKey(noKey, null)
+    for (const row of rows) this.add(noKey, row)
   }
 
   add(key: string, row: Omit<SumsRow, 'key'>): void {

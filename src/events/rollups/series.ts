@@ -83,6 +83,7 @@ export async function readSeries(
   const sums = new SeriesSums()
   await readPublicEvents(ledger, source, shown, sums)
   if (found.keys.length > shown.length) await readRest(ledger, source, shown, sums)
+  if (source.every !== null) await readValueless(ledger, source.where, source.every, sums)
   return {
     since: timestamp(since),
     until: timestamp(query.until),
@@ -112,6 +113,7 @@ async function findKeys(
     ...selected,
     where: whereOf(window, selected, scopes),
     whole: wholeOf(window, { selected, scopes, visibility }),
+    every: selected.kind.startsWith('dimension:') ? await everyOf(ledger, window, visibility) : null,
   }
   return { step, since, source, ...(await keysAndPoints(ledger, source)) }
 }
@@ -225,9 +227,17 @@ function wholeOf(
   return every ? whereOf(window, selected, [everyTeam, noTeam]) : null
 }
 
+/** The rows of all requests, with a value of a dimension or without. */
+async function everyOf(ledger: Database, window: Window, visibility: Visibility): Promise<Statement> {
+  const all: Selected = { kind: 'all', column: null, key: undefined }
+  return whereOf(window, all, await scopesOf(ledger, window, all, visibility))
+}
+
 interface Source extends Selected {
   where: Statement
   whole: Statement | null
+  /** Null for what is no dimension. */
+  every: Statement | null
 }
 
 /** The key of what has no row of its own, as keys are read. */
@@ -279,6 +289,18 @@ async function readPublicEvents(
   )
   for (const key of shown) sums.addKey(key, key === '' ? null : Buffer.from(key, 'hex').toString())
   for (const row of rows) sums.add(row.key, row)
+}
+
+/** Requests without a value have no row: they are all requests minus those with one. They are one series more. */
+async function readValueless(ledger: Database, some: Statement, every: Statement, sums: SeriesSums): Promise<void> {
+  const columns = 'at, requests, input_tokens, output_tokens, cost'
+  const rows = await ledger.read<Omit<SumsRow, 'key'>>(
+    `select at, ${realSums} from (select ${columns} from event_rollups where ${every.sql}
+        union all select ${columns.replaceAll(', ', ', -')} from event_rollups where ${some.sql})
+      group by at having total(requests) > 0 or total(cost) > 0 order by at`,
+    [...every.args, ...some.args],
+  )
+  sums.addValueless(rows)
 }
 
 async function readRest(ledger: Database, source: Source, shown: readonly string[], sums: SeriesSums): Promise<void> {

@@ -11,6 +11,7 @@
  *    left out.
  */
 
+import { mostCapturedBytes } from '../../config.ts'
 import { Channel } from '../../inspection/channel.ts'
 import { maxLiveUnits } from '../../inspection/detectors/detector.ts'
 import { personalDataDetector, personalDataTypes } from '../../inspection/detectors/personal-data/personal-data.ts'
@@ -50,7 +51,7 @@ function redactions(): readonly InspectionRule[] {
 /** Returns null when no text is kept or no text was read. */
 export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gateway, 'settings' | 'log'>): string | null {
   const { dialect, parsed, chain, escalation, id, requestId } = exchange
-  const limit = Math.max(settings.capture_prompt_bytes, escalation?.captures === true ? escalatedBytes : 0)
+  const limit = Math.max(settings.capture_prompt_bytes, escalation?.captures === true ? mostCapturedBytes : 0)
   if (limit === 0 || parsed === null || chain === null) return null
   try {
     const policies = chain.at('pre_request')
@@ -67,8 +68,6 @@ export function capturePrompt(exchange: Exchange, { settings, log }: Pick<Gatewa
   }
 }
 
-/** As much of an escalated request as fits into its event beside the rest. */
-const escalatedBytes = 2048
 /** Of the arguments of each tool that waits. */
 const argumentBytes = 512
 /** Of an answer that waits: beside the request's text as much as its event has room for. */

@@ -52,6 +52,18 @@ export const withdraw = (
   return statement(update(mcpApprovals).set({ digest: withdrawn, version: newStateVersion }).where(approved))
 }
 
+/** Who rejected a definition, and when in milliseconds since the epoch. */
+type Dismissal = Pick<typeof mcpOffers.$inferSelect, 'dismissedAt' | 'dismissedBy'>
+
+export const notDismissed: Dismissal = { dismissedAt: null, dismissedBy: null }
+
+export const setDismissed = (serverId: string, digest: string, dismissal: Dismissal): Statement =>
+  statement(
+    update(mcpOffers)
+      .set(dismissal)
+      .where(and(eq(mcpOffers.serverId, serverId), eq(mcpOffers.digest, digest))),
+  )
+
 /** Records since when the offers of a kind are known. */
 export const beginBaseline = (serverId: string, kind: OfferKind, now: number): Statement =>
   statement(

@@ -1,6 +1,7 @@
 /**
  * Which MCP servers offer definitions that wait for a person: of each tool, prompt or resource the definition that was
- * seen last, where it is not the approved one. Earlier definitions do not wait, because the server has replaced them.
+ * seen last, where it is neither approved nor dismissed. Earlier definitions do not wait, because the server has replaced
+ * them.
  */
 import { eq, inArray, max } from 'drizzle-orm'
 import { z } from 'zod'
@@ -42,19 +43,19 @@ export async function waitingServers({
         .where(eq(mcpApprovals.deleted, 0))
     ).map(({ id, digest }) => [id, digest]),
   )
-  const { id, serverId, kind, name } = mcpOffers
+  const { id, serverId, kind, name, digest, dismissedAt, firstSeenAt } = mcpOffers
   const last = subquery
     .select({ id: max(id) })
     .from(mcpOffers)
     .groupBy(serverId, kind, name)
   const seen = await query(ledger)
-    .select({ id, serverId, kind, name, digest: mcpOffers.digest, firstSeenAt: mcpOffers.firstSeenAt })
+    .select({ id, serverId, kind, name, digest, dismissedAt, firstSeenAt })
     .from(mcpOffers)
     .where(inArray(id, last))
     .orderBy(id)
-  const waiting = seen.flatMap(({ digest, ...offer }) => {
+  const waiting = seen.flatMap(({ digest: latest, dismissedAt: dismissed, ...offer }) => {
     const before = approved.get(offerId(offer.serverId, z.enum(offerKinds).parse(offer.kind), offer.name)) ?? ''
-    return before === digest ? [] : [{ ...offer, isChanged: before !== '' }]
+    return before === latest || dismissed !== null ? [] : [{ ...offer, isChanged: before !== '' }]
   })
   const byServer = Map.groupBy(waiting, (offer) => offer.serverId)
   const mcp_servers = servers.flatMap((server) => {

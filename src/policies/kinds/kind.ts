@@ -181,7 +181,7 @@ export const capturing = {
     .boolean()
     .optional()
     .describe(
-      'Whether a reviewer of a request that this policy escalates sees its text, the answer where that waits, and the arguments of its tools, without personal data and secrets',
+      'Whether a reviewer of a request that this policy escalates sees the first 2 KiB of its text, the answer where that waits, and the arguments of its tools, without personal data and secrets',
     ),
 }
 

@@ -91,8 +91,13 @@ test('a change of every kind of record has its activity, and what failed is a fa
   expect([...ends, ...more].map(activity)).toEqual(Array(7).fill('Delete'))
   const begins: EventType[] = ['alert.channel_created', 'identity_provider.scim_token_created', 'token.cloned']
   expect(begins.map(activity)).toEqual(Array(3).fill('Create'))
-  const changes: EventType[] = ['escalation.unclaimed', 'escalation.decided', 'oauth.client_deactivated']
-  expect(changes.map(activity)).toEqual(Array(3).fill('Update'))
+  const changes: EventType[] = [
+    'escalation.unclaimed',
+    'escalation.decided',
+    'oauth.client_deactivated',
+    'mcp.offer_dismissed',
+  ]
+  expect(changes.map(activity)).toEqual(Array(4).fill('Update'))
   const graded = (event_type: EventType) => {
     const { severity_id, status_id } = ocsfOf(event({ event_type, verdict: 'allow' }))
     return [severity_id, status_id]

@@ -114,7 +114,7 @@ const activity = (id: number, name: string, words: string): [word: string, of: [
 const apiActivities: ReadonlyMap<string, [id: number, name: string]> = new Map([
   ...activity(1, 'Create', 'created cloned queued joined enrolled authorized issued'),
   ...activity(3, 'Update', 'updated rotated ordered changed approved resolved activated deactivated refreshed cleared'),
-  ...activity(3, 'Update', 'claimed unclaimed decided undone replaced begun'),
+  ...activity(3, 'Update', 'claimed unclaimed decided undone replaced begun dismissed'),
   ...activity(4, 'Delete', 'deleted revoked left withdrawn ended forgotten'),
 ])
 

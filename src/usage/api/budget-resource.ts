@@ -1,6 +1,6 @@
 /** Budgets as records: what may be spent in a window, and by whom. */
 import { z } from 'zod'
-import { idParams, refersToKind, resource } from '../../api/resource.ts'
+import { idParams, onlyWhere, refersToKind, resource } from '../../api/resource.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
 import { identified, limitName, per, versioned } from './limit-fields.ts'
 
@@ -26,7 +26,8 @@ const scopeSchema = z
       .max(128)
       .nullable()
       .default(null)
-      .describe("The MCP server's own name of the only tool that it bounds"),
+      .describe("The MCP server's own name of the only tool that it bounds")
+      .meta(onlyWhere('kind', 'mcp_server')),
   })
   .refine(({ kind, id }) => kind in scopeLists === (id !== null), {
     path: ['id'],

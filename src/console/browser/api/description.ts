@@ -29,6 +29,8 @@ export interface JsonSchema {
   'x-record'?: RecordList
   /** The same; the value of the member beside it says of which kind. */
   'x-record-of'?: { member: string; kinds: Readonly<Record<string, RecordList>> }
+  /** Which value of the member beside it the field counts for. */
+  'x-only-where'?: { member: string; value: string }
 }
 
 /** Where records are listed, and by which of their members a field names them. */

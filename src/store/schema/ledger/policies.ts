@@ -78,6 +78,8 @@ export const mcpOffers = sqliteTable(
     definition: text('definition').notNull(),
     gatewayId: text('gateway_id'),
     firstSeenAt: integer('first_seen_at').notNull(),
+    dismissedAt: integer('dismissed_at'),
+    dismissedBy: text('dismissed_by'),
   },
   (table) => [
     unique('mcp_offers_digest').on(table.serverId, table.digest),

@@ -47,7 +47,7 @@ export function SchemaFields({ schema, value, set, path = '', without = [], ...s
   const required = new Set(schema.required)
   const rank = (name: string) => (/^(client_)?name$/.test(name) ? 0 : required.has(name) ? 1 : 2)
   const members = Object.entries(schema.properties ?? {})
-    .filter(([name, { const: fixed }]) => fixed === undefined && !without.includes(name))
+    .filter(([name, part]) => part.const === undefined && !without.includes(name) && counts(part, value))
     .toSorted(([left], [right]) => rank(left) - rank(right))
   return (
     <>
@@ -59,7 +59,7 @@ export function SchemaFields({ schema, value, set, path = '', without = [], ...s
           schema={part}
           required={required.has(name)}
           beside={value}
-          set={(next) => set(withMember(withoutNamedBy(schema, name, value), name, next))}
+          set={(next) => set(withMember(withoutDependents(schema, name, value), name, next))}
           {...shared}
         />
       ))}
@@ -72,10 +72,16 @@ function withMember(value: JsonObject, name: string, next: unknown): JsonObject 
   return next === undefined ? rest : { ...rest, [name]: next }
 }
 
-/** Which record was chosen does not hold where another kind of records is chosen beside it. */
-const withoutNamedBy = (schema: JsonSchema, member: string, value: JsonObject): JsonObject =>
+const counts = ({ 'x-only-where': where }: JsonSchema, beside: JsonObject): boolean =>
+  where === undefined || beside[where.member] === where.value
+
+/** What was given for one kind does not hold where another kind is chosen beside it. */
+const withoutDependents = (schema: JsonSchema, member: string, value: JsonObject): JsonObject =>
   Object.fromEntries(
-    Object.entries(value).filter(([name]) => schema.properties?.[name]?.['x-record-of']?.member !== member),
+    Object.entries(value).filter(([name]) => {
+      const part = schema.properties?.[name]
+      return part?.['x-record-of']?.member !== member && part?.['x-only-where']?.member !== member
+    }),
   )
 
 interface FieldProps extends Shared {

@@ -3,7 +3,7 @@
  * person to compare. What cannot be seen in a definition is written out: it is there to be read by models.
  */
 import type { z } from 'zod'
-import type { offerSchema } from '../../../../mcp/offers/offer-routes.ts'
+import type { offerSchema } from '../../../../mcp/offers/offer-record.ts'
 import { queryValue, setQuery } from '../../address.ts'
 import { everyPage } from '../../api/every-page.ts'
 import { request } from '../../api/request.ts'
@@ -12,8 +12,10 @@ import { Dialog, useAction } from '../../parts/frame/dialog.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
 import { countWaiting, waitingServers } from '../../parts/frame/waiting.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
+import { Time } from '../../parts/small.tsx'
 import { showInvisible, UserText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
+import { RecordName } from '../record-name.tsx'
 import { changedWords, readable } from './changed-words.ts'
 import { type ListedRecord, text } from './records.tsx'
 
@@ -83,24 +85,33 @@ function Held({ serverId, again }: { serverId: string; again(): void }) {
 }
 
 function Compare({ serverId, offers, done }: { serverId: string; offers: readonly Offer[]; done(): void }) {
-  const held = offers.flatMap((offer, index) => {
-    const approved = offers.findIndex(({ digest }) => digest === offer.approved_digest)
-    const compared = { serverId, offer, approved: offers[approved], done }
-    return offer.status === 'held' ? [{ compared, later: index > approved }] : []
-  })
-  const [waiting, former] = [true, false].map((which) => held.filter(({ later }) => later === which))
+  const newest = new Map(offers.map((offer) => [`${offer.kind} ${offer.name}`, offer]))
+  const groups = Map.groupBy(
+    offers.filter(({ status }) => status === 'held'),
+    (offer) => {
+      if (newest.get(`${offer.kind} ${offer.name}`) !== offer) return 'former'
+      return offer.dismissed_at === null ? 'waiting' : 'dismissed'
+    },
+  )
+  const shown = (group: 'waiting' | 'dismissed' | 'former') =>
+    groups.get(group)?.map((offer) => {
+      const approved = offers.find(({ digest }) => digest === offer.approved_digest)
+      return <Compared key={offer.digest} {...{ serverId, offer, approved, done }} waits={group === 'waiting'} />
+    })
+  const [waiting, dismissed, former] = [shown('waiting'), shown('dismissed'), shown('former')]
   return (
     <div class="stack">
-      {waiting?.length === 0 && <p>Nothing is held: every offer is approved.</p>}
-      {waiting?.map(({ compared }) => (
-        <Compared key={compared.offer.digest} {...compared} />
-      ))}
-      {former !== undefined && former.length > 0 && (
+      {waiting ?? <p>{dismissed ? 'Nothing waits for a decision.' : 'Nothing is held: every offer is approved.'}</p>}
+      {dismissed && (
+        <details>
+          <summary>Dismissed definitions, which are held</summary>
+          {dismissed}
+        </details>
+      )}
+      {former && (
         <details>
           <summary>Earlier definitions, which are held if it offers them again</summary>
-          {former.map(({ compared }) => (
-            <Compared key={compared.offer.digest} {...compared} />
-          ))}
+          {former}
         </details>
       )}
     </div>
@@ -136,18 +147,13 @@ interface ComparedProps {
   serverId: string
   offer: Offer
   approved: Offer | undefined
+  /** Whether nobody has decided about it. */
+  waits: boolean
   done(): void
 }
 
-function Compared({ serverId, offer, approved, done }: ComparedProps) {
-  const { kind, name, digest, misfit } = offer
-  const { run, busy, refusal } = useAction(
-    () => request('POST', `${path(serverId)}/approve`, { body: { kind, name, digest } }),
-    () => {
-      showToast('Approved')
-      done()
-    },
-  )
+function Compared({ serverId, offer, approved, waits, done }: ComparedProps) {
+  const { kind, name, misfit, dismissed_at: dismissedAt, dismissed_by: dismissedBy } = offer
   return (
     <section class="card stack close" aria-label={`${humanize(kind)} ${showInvisible(name)}`}>
       <h3>
@@ -162,16 +168,62 @@ function Compared({ serverId, offer, approved, done }: ComparedProps) {
         </div>
       </details>
       {misfit !== null && <p class="note warn">It cannot be approved: {misfit}</p>}
-      {refusal !== null && <ErrorNote refusal={refusal} />}
-      {misfit === null && hasPermission('catalog:write') && (
+      {dismissedAt !== null && (
+        <p class="small quiet">
+          Dismissed <Time at={dismissedAt} /> by <Person name={dismissedBy ?? ''} />
+        </p>
+      )}
+      {hasPermission('catalog:write') && (
         <div class="row end">
-          <button type="button" class="primary" disabled={busy} onClick={run}>
-            Approve this definition
-          </button>
+          {waits && (
+            <Decision {...{ serverId, offer, done }} to="dismiss" label="Dismiss" said="Dismissed: it stays held" />
+          )}
+          {misfit === null && (
+            <Decision
+              {...{ serverId, offer, done }}
+              to="approve"
+              label="Approve this definition"
+              said="Approved"
+              primary
+            />
+          )}
         </div>
       )}
     </section>
   )
+}
+
+interface DecisionProps extends Pick<ComparedProps, 'serverId' | 'offer' | 'done'> {
+  to: 'approve' | 'dismiss'
+  label: string
+  /** What is said when it is done. */
+  said: string
+  primary?: boolean
+}
+
+function Decision({ serverId, offer: { kind, name, digest }, to, label, said, primary = false, done }: DecisionProps) {
+  const { run, busy, refusal } = useAction(
+    () => request('POST', `${path(serverId)}/${to}`, { body: { kind, name, digest } }),
+    () => {
+      showToast(said)
+      done()
+    },
+  )
+  return (
+    <>
+      {refusal !== null && <ErrorNote refusal={refusal} />}
+      <button type="button" class={primary ? 'primary' : ''} disabled={busy} onClick={run}>
+        {label}
+      </button>
+    </>
+  )
+}
+
+/** Who decided, from `user:ID` or `token:ID`. */
+function Person({ name }: { name: string }) {
+  const [kind, id] = name.split(':')
+  if (kind === 'user') return <RecordName kind="users" id={id} />
+  return kind === 'token' ? <RecordName kind="tokens" id={id} /> : <span>{name}</span>
 }
 
 /** What differs from the approved definition, a member at a time. */

@@ -2,13 +2,13 @@
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { TargetHealth } from '../../../../fleet/protocol/wire.ts'
+import { reasonTitle } from '../../../../reason-words.ts'
 import { request } from '../../api/request.ts'
 import { ago, countNoun, milliseconds, number, percent, shortId } from '../../formats.ts'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
-import { reasonTitle } from '../../reason-words.ts'
 
 /** A target as one gateway process measured it. */
 type Target = TargetHealth & { worker: string }

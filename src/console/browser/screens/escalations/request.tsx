@@ -1,4 +1,6 @@
 /** One request that waits for a person: who asked for what, why it was stopped, and who is looking at it. */
+
+import { knownReason } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
 import { api, type Escalation } from '../../api/routes.ts'
 import { ago, countNoun, fullTime, humanize } from '../../formats.ts'
@@ -7,7 +9,6 @@ import { Icon, type IconName } from '../../parts/icon.tsx'
 import { useLoaded } from '../../parts/loaded.tsx'
 import { explained, Facts, Id, Time } from '../../parts/small.tsx'
 import { showInvisible, UserText, userText } from '../../parts/user-text.tsx'
-import { knownReason } from '../../reason-words.ts'
 import { hasPermission, isCaller } from '../../session.ts'
 import { conditionWords } from './condition-words.ts'
 import { isOpen } from './queue.ts'
@@ -211,7 +212,10 @@ function Captured({ escalation: { policy, request } }: { escalation: Escalation 
             <pre class="card">{showInvisible(answer)}</pre>
           </>
         )}
-        <p class="small quiet">Personal data and secrets were removed before it was stored. It may be cut.</p>
+        <p class="small quiet">
+          Personal data and secrets were removed before it was stored. At most 2 KiB of a request and 1 KiB of an answer
+          are kept.
+        </p>
       </>
     )
   }

@@ -1,4 +1,6 @@
 /** The first line of the overview: healthy, degraded or refusing, with each cause by name and its next step. */
+
+import { reasonWords } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import { api, type Budget, type Firing } from '../../api/routes.ts'
@@ -8,7 +10,6 @@ import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
-import { reasonWords } from '../../reason-words.ts'
 import { hasPermission } from '../../session.ts'
 import { spentOf } from '../budgets/budget-use.tsx'
 import type { Cause } from './cause.ts'

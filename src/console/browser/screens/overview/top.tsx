@@ -1,10 +1,11 @@
 /** Who and what the traffic is of: the first few keys of a series, by name. */
+
+import { reasonTitle } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
 import type { Series } from '../../api/routes.ts'
 import { money, number, shortId } from '../../formats.ts'
 import { type Loaded, Show } from '../../parts/loaded.tsx'
 import { Table } from '../../parts/table.tsx'
-import { reasonTitle } from '../../reason-words.ts'
 import { otherName } from '../traffic/spend-lines.ts'
 
 const shownAtMost = 5

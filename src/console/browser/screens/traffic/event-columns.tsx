@@ -1,4 +1,6 @@
 /** The columns of the list of requests and of the list of all events. Which are shown, in which order, is in the address. */
+
+import { knownReason, reasonTitle } from '../../../../reason-words.ts'
 import { queryValue } from '../../address.ts'
 import type { Event } from '../../api/routes.ts'
 import { eventWords } from '../../event-words.ts'
@@ -6,7 +8,6 @@ import { clockTime, dateAndTime, milliseconds, money, number } from '../../forma
 import type { Column } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
-import { knownReason, reasonTitle } from '../../reason-words.ts'
 import { RecordName } from '../record-name.tsx'
 import { teamName, useTeams } from '../team-names.ts'
 import { detail, numberDetail, policyResults } from './exchange/event-details.ts'

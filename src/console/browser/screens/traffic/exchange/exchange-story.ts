@@ -1,9 +1,10 @@
 /** What an event says, in words: why a request was refused, who asked, what a change was. */
+
+import { knownReason, reasonWords } from '../../../../../reason-words.ts'
 import type { Event } from '../../../api/routes.ts'
 import { eventWords } from '../../../event-words.ts'
 import { fullTime, money } from '../../../formats.ts'
 import { isObject } from '../../../json-object.ts'
-import { knownReason, reasonWords } from '../../../reason-words.ts'
 import { detail, type PolicyResult, policyResults } from './event-details.ts'
 
 /** The first line of an exchange's story. */

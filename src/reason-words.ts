@@ -1,8 +1,8 @@
 /**
- * Reason codes in words, each a clause that follows "because". The compiler names a failure of the server that has no
+ * Reason codes in words, each a clause that follows "because", for the console and for notices. The compiler names a failure of the server that has no
  * words here, and the test a code that the gateway, the policies or the control plane write beside the failures.
  */
-import type { FailureCode } from '../../failure.ts'
+import type { FailureCode } from './failure.ts'
 
 /** Only commands and processes end with these: no event says them. */
 type CommandFailure =
