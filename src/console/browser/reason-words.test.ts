@@ -4,7 +4,7 @@ import { failures } from '../../failure.ts'
 
 // A browser has them.
 Object.defineProperty(navigator, 'languages', { value: ['en'], configurable: true })
-const { knownReason, reasonTitle, reasonWords } = await import('./reason-words.ts')
+const { countedInWords, knownReason, reasonTitle, reasonWords } = await import('./reason-words.ts')
 const { eventWords } = await import('./event-words.ts')
 
 const rooms = ['gateway', 'policies', 'mcp', 'fleet', 'events', 'usage', 'sinks', 'providers', 'connections']
@@ -51,6 +51,17 @@ test('has words for every reason code that the server writes', async () => {
 
 test('has words for every type of event', () => {
   expect(eventTypes.filter((type) => /[._]/.test(eventWords(type)) || !/^[A-Z]/.test(eventWords(type)))).toEqual([])
+})
+
+test('says counted codes in words, and leaves other words as they are', () => {
+  const told =
+    '3 of 9 requests were refused within 10 minutes (33 %): 2 policy.pii, 1 refund.large, 1 invalid_api_token.'
+  expect(countedInWords(told)).toBe(
+    `3 of 9 requests were refused within 10 minutes (33 %): 2 because ${reasonWords('policy.pii')}, 1 refund.large, 1 because ${reasonWords('invalid_api_token')}.`,
+  )
+  expect(countedInWords('2 gateways are silent: 1 local, 3 minutes.')).toBe(
+    '2 gateways are silent: 1 local, 3 minutes.',
+  )
 })
 
 test('says a reason that an installation made up as what it is', () => {

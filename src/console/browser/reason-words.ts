@@ -218,6 +218,15 @@ export const knownReason = (code: string): string | undefined => words.get(code)
 /** A reason in words, also one that an installation made up. */
 export const reasonWords = (code: string): string => knownReason(code) ?? `a policy gave the reason “${code}”`
 
+const countedCode = /(?<=[:,] \d[\d,]* )[a-z]\w*(?:\.\w+)*/g
+
+/** A text of the server that counts codes, `12 policy.pii, 3 invalid_api_token`, with words for those it knows. */
+export const countedInWords = (text: string): string =>
+  text.replaceAll(countedCode, (code) => {
+    const known = knownReason(code)
+    return known === undefined ? code : `because ${known}`
+  })
+
 /** As a text of its own: `Its token has expired`. */
 export function reasonTitle(code: string): string {
   const text = reasonWords(code)

@@ -6,6 +6,7 @@ import { Dialog } from '../../parts/frame/dialog.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
 import { Table } from '../../parts/table.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
+import { countedInWords } from '../../reason-words.ts'
 import { hasPermission } from '../../session.ts'
 import type { ListedRecord } from '../catalog/records.tsx'
 
@@ -40,7 +41,10 @@ function Measured({ id, name, close }: { id: string; name: string; close(): void
             rows={measured}
             keyOf={({ subject }) => subject}
             columns={[
-              { title: 'About', cell: ({ about }) => showInvisible(about) },
+              {
+                title: 'About',
+                cell: ({ about }) => <span title={about}>{showInvisible(countedInWords(about))}</span>,
+              },
               { title: 'Value', right: true, cell: ({ value }) => number(Math.round(value * 100) / 100) },
               { title: 'Fires', cell: ({ reached }) => (reached.length === 0 ? 'No' : `At ${reached.join(', ')}`) },
             ]}
