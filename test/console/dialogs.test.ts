@@ -172,6 +172,7 @@ test('axe finds nothing in the dialogs for decisions, keys and time ranges', asy
   await dialogs.page.keyboard.press('?')
   await dialogs.look('keyboard')
   await dialogs.leave()
+  await dialogs.to('/')
   await dialogs.page.getByLabel('Time range').selectOption('custom')
   await dialogs.look('range')
   await dialogs.leave()

@@ -80,7 +80,7 @@ test('shows what a policy did and would do, who changed it, and leads back to a 
   await versions.getByText('action: redact → block').waitFor()
   await page.getByRole('button', { name: 'Replay' }).click()
   await page
-    .getByText(/their text is not stored|it is for/)
+    .getByText(/what it looks for is not recorded|it applies to/)
     .first()
     .waitFor()
 })

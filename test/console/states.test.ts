@@ -76,7 +76,7 @@ const nothing: Readonly<Record<string, string>> = {
   '/traffic': 'No request in this time range',
   '/tokens': 'No token yet',
   '/escalations': 'No request is waiting',
-  '/alerts': 'Nothing was found yet',
+  '/alerts': 'No alert has fired yet',
   '/alerts?kind=alerts': 'No alerts yet',
   '/alerts?kind=channels': 'No channels yet',
   '/policies': 'No policy yet',

@@ -5,11 +5,11 @@ import { language } from './language.ts'
 const whole = new Intl.NumberFormat(language)
 const compact = new Intl.NumberFormat(language, { notation: 'compact', maximumFractionDigits: 1 })
 const dollars = new Intl.NumberFormat(language, { style: 'currency', currency: 'USD' })
-const smallDollars = new Intl.NumberFormat(language, {
-  style: 'currency',
-  currency: 'USD',
-  maximumSignificantDigits: 3,
-})
+const dollarsTo = (digits: Intl.NumberFormatOptions) =>
+  new Intl.NumberFormat(language, { style: 'currency', currency: 'USD', ...digits })
+const smallDollars = dollarsTo({ minimumFractionDigits: 4, maximumFractionDigits: 4 })
+const smallerDollars = dollarsTo({ minimumFractionDigits: 6, maximumFractionDigits: 6 })
+const smallestDollars = dollarsTo({ maximumSignificantDigits: 2 })
 const instant = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
 const time = new Intl.DateTimeFormat(language, { timeStyle: 'medium' })
 const shortDate = new Intl.DateTimeFormat(language, {
@@ -18,16 +18,20 @@ const shortDate = new Intl.DateTimeFormat(language, {
   hour: '2-digit',
   minute: '2-digit',
 })
+const timeOfDay = new Intl.DateTimeFormat(language, { hour: 'numeric', minute: '2-digit' })
+const dayOfMonth = new Intl.DateTimeFormat(language, { month: 'short', day: 'numeric' })
 const relative = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' })
 
 export const number = (value: number | null | undefined): string => (value == null ? '–' : whole.format(value))
 
 export const shortNumber = (value: number): string => (value < 10_000 ? whole.format(value) : compact.format(value))
 
-/** US dollars; what is less than a cent keeps three figures. */
+/** US dollars; smaller amounts have two more decimals, then four, so that those of one size line up. */
 export function money(value: number | null | undefined): string {
   if (value == null) return '–'
-  return value !== 0 && Math.abs(value) < 0.1 ? smallDollars.format(value) : dollars.format(value)
+  const size = Math.abs(value)
+  if (size === 0 || size >= 0.1) return dollars.format(value)
+  return (size >= 0.01 ? smallDollars : size >= 0.00001 ? smallerDollars : smallestDollars).format(value)
 }
 
 export const percent = (share: number): string => `${Math.round(share * 100)} %`
@@ -42,6 +46,21 @@ export function milliseconds(value: number | null | undefined): string {
 export const fullTime = (at: string | number): string => instant.format(new Date(at))
 export const clockTime = (at: string | number): string => time.format(new Date(at))
 export const dateAndTime = (at: string | number): string => shortDate.format(new Date(at))
+
+const monthAndYear = new Intl.DateTimeFormat(language, { month: 'long', year: 'numeric', timeZone: 'UTC' })
+
+/** `2026-11` as people write it: `November 2026`. */
+export const monthTitle = (month: string): string => monthAndYear.format(new Date(`${month}-01T00:00:00Z`))
+
+/** What stands below the axis of a chart, for instants in order, in seconds: times of day, the day where one begins. */
+export function axisTimes(instants: readonly number[], stepSeconds: number): string[] {
+  const days = instants.map((at) => dayOfMonth.format(at * 1000))
+  if (stepSeconds >= 86_400) return days
+  return instants.map((at, index) => {
+    const time = timeOfDay.format(at * 1000)
+    return days[index] === days[index - 1] ? time : `${time}\n${days[index]}`
+  })
+}
 
 const units = [
   ['year', 31_536_000],
@@ -82,6 +101,10 @@ const abbreviations: Readonly<Record<string, string>> = {
   aws: 'AWS',
   usd: 'USD',
   http: 'HTTP',
+  otlp: 'OTLP',
+  s3: 'S3',
+  ca: 'CA',
+  openai: 'OpenAI',
 }
 
 /** `gateway_runtime` as people write it: `Gateway runtime`. */

@@ -94,7 +94,7 @@ function Inside() {
   }, [title])
   if (found === null) {
     return (
-      <Frame screens={screens} title={title}>
+      <Frame screens={screens} title={title} ranged={false}>
         <div class="stack">
           <h1>Page not found</h1>
           <p>
@@ -107,7 +107,7 @@ function Inside() {
   const { screen, id } = found
   const allowed = screen.permission === null || hasPermission(screen.permission)
   return (
-    <Frame screens={screens} title={title}>
+    <Frame screens={screens} title={title} ranged={screen.ranged}>
       <div class="stack" key={`${screen.path} ${id}`}>
         {allowed ? (
           screen.show({ id })

@@ -10,6 +10,8 @@ export interface Screen {
   /** Null: everybody who is signed in. */
   permission: Permission | null
   show(part: { id: string }): ComponentChild
+  /** Whether the time range governs what it shows. */
+  ranged: boolean
   /** Where it is in the menu: its drawing, and the key that follows `g`. */
   menu?: { icon: IconName; key: string }
 }

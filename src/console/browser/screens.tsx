@@ -62,8 +62,14 @@ const lines: readonly Line[] = [
   ['/search', 'Search', null, () => <Search screens={screens} />],
 ]
 
+/** Those whose time range can be chosen. */
+const ranged: ReadonlySet<string> = new Set([
+  ...['/', '/traffic', '/sessions', '/spend', '/tokens/{id}'],
+  ...['/policies', '/policies/new', '/policies/{id}'],
+])
+
 export const screens: readonly Screen[] = lines.map(([path, title, permission, show, icon, key]) => ({
-  ...{ path, title, permission, show },
+  ...{ path, title, permission, show, ranged: ranged.has(path) },
   ...(icon === undefined || key === undefined ? {} : { menu: { icon, key } }),
 }))
 

@@ -5,7 +5,9 @@
  */
 import { useEffect, useRef } from 'preact/hooks'
 import type uPlot from 'uplot'
+import { axisTimes } from '../formats.ts'
 import { isDark } from '../preferences.ts'
+import { readoutIn } from './chart-readout.ts'
 import { userText } from './user-text.tsx'
 
 export interface ChartSeries {
@@ -67,13 +69,23 @@ export function Chart({ label, times, series, stacked = false, format, height = 
     let over = false
     const draw = (Plot: typeof uPlot) => {
       if (over) return
-      const options = optionsOf(Plot, { series: drawn, stacked, format, height, width: element.clientWidth, zoom })
+      const options = optionsOf(Plot, {
+        times,
+        series: drawn,
+        stacked,
+        format,
+        height,
+        width: element.clientWidth,
+        zoom,
+      })
+      options.hooks = { ...options.hooks, setCursor: [readoutIn(element, { times, series, stacked, format })] }
       const plot = new Plot(options, dataOf(times, drawn, stacked), element)
       const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }))
       watch.observe(element)
       clear = () => {
         watch.disconnect()
         plot.destroy()
+        element.replaceChildren()
       }
     }
     // Where it does not come, the legend has the sums; the next answer asks for it again.
@@ -99,6 +111,15 @@ export function Chart({ label, times, series, stacked = false, format, height = 
   )
 }
 
+const [minute, hour, day] = [60, 3600, 86_400]
+/** How far apart instants on the axis may be, in seconds: none is within a bar. */
+const ticks = [
+  ...[minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour],
+  ...[day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day],
+]
+
+const spanOf = ([first = 0, second = 0]: readonly number[]): number => second - first
+
 const resolved = (variable: string): string => {
   const probe = document.createElement('i')
   probe.style.color = `var(${variable})`
@@ -117,7 +138,8 @@ function optionsOf(
     height,
     width,
     zoom,
-  }: Pick<ChartProps, 'series' | 'format' | 'zoom'> & { stacked: boolean; height: number; width: number },
+    times,
+  }: Pick<ChartProps, 'series' | 'format' | 'zoom' | 'times'> & { stacked: boolean; height: number; width: number },
 ): uPlot.Options {
   // Each bar fills most of its span and stands at the start of it, which its time is.
   const bars = Plot.paths.bars === undefined ? {} : { paths: Plot.paths.bars({ size: [0.8, 32], align: 1 }) }
@@ -131,7 +153,7 @@ function optionsOf(
   return {
     width,
     height,
-    padding: [8, 20, 0, 0],
+    padding: [8, 32, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 6 } },
     hooks: { setSelect: [(plot) => takeSelected(plot, zoom)] },
@@ -140,7 +162,13 @@ function optionsOf(
       y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] },
     },
     axes: [
-      axis,
+      {
+        ...axis,
+        // Room for the longest label.
+        space: 72,
+        ...(stacked ? { incrs: ticks.filter((seconds) => seconds >= spanOf(times)) } : {}),
+        values: (_plot, instants, _axis, _space, step) => axisTimes(instants, step),
+      },
       {
         ...axis,
         // As wide as its longest label: amounts of money can be long.

@@ -1,6 +1,7 @@
 /**
  * Words of others: callers name models, people name tokens. They are shown apart from what stands around them, with what
- * cannot be seen or would turn letters round made visible; a word that is long may break anywhere, others may not.
+ * cannot be seen or would turn letters round made visible; a word that is long may break anywhere, one of some length
+ * where there is little room, others never.
  */
 
 /**
@@ -21,10 +22,11 @@ export const showInvisible = (text: string): string =>
 export const comparableText = (text: string): string => text.replaceAll(unseen, '').replaceAll(/\s+/g, ' ').trim()
 
 const longWord = /\S{24}/
+const halfLongWord = /\S{13}/
 
 export const UserText = ({ children }: { children: string }) => {
   const text = showInvisible(children)
-  if (!longWord.test(text)) return <bdi class="said">{text}</bdi>
+  if (!longWord.test(text)) return <bdi class={halfLongWord.test(text) ? 'said half-long' : 'said'}>{text}</bdi>
   // A table cuts it after three lines: the whole of it is told to whoever points there.
   return (
     <bdi class="said long" title={text}>

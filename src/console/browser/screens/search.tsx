@@ -105,9 +105,9 @@ export function Search({ screens }: { screens: readonly Screen[] }) {
                 </p>
               </Empty>
             ) : (
-              <ul class="stack close">
+              <ul class="hits">
                 {hits.map(({ to, title, what }) => (
-                  <li key={to} class="row">
+                  <li key={to}>
                     <span class="tag">{what}</span> <a href={to}>{userText(title)}</a>
                   </li>
                 ))}

@@ -218,7 +218,7 @@ function ArrayField(props: WithCommon) {
   const { schema, value, set, common } = props
   const items = schema.items ?? {}
   const list = Array.isArray(value) ? value : []
-  const { options = items.enum?.map((one) => [String(one), String(one)] as const) } = props
+  const { options = items.enum?.map((one) => [String(one), humanize(String(one))] as const) } = props
   if (options !== undefined && items.type === 'string') {
     return (
       <ManyOf

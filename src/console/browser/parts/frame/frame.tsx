@@ -36,10 +36,12 @@ interface FrameProps {
   screens: readonly Screen[]
   /** Of the screen that is shown. */
   title: string
+  /** Whether the time range governs it. */
+  ranged: boolean
   children: ComponentChildren
 }
 
-export function Frame({ screens, title, children }: FrameProps) {
+export function Frame({ screens, title, ranged, children }: FrameProps) {
   const inMenu = screens.filter((screen) => screen.menu !== undefined)
   const search = useRef<HTMLInputElement>(null)
   const menu = useRef<HTMLButtonElement>(null)
@@ -106,9 +108,9 @@ export function Frame({ screens, title, children }: FrameProps) {
             if (words !== '') navigate(href('/search', { q: words }))
           }}
         >
-          <input ref={search} type="search" aria-label="Search, or paste an id" placeholder="Search or id   /" />
+          <input ref={search} type="search" aria-label="Search, or paste an id" placeholder="Search   /" />
         </form>
-        <RangePicker />
+        {ranged && <RangePicker />}
         <button type="button" class="plain icon" aria-label="Switch theme" onClick={switchTheme}>
           <Icon name="theme" />
         </button>

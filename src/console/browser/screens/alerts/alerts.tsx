@@ -17,7 +17,7 @@ import { type NamedKind, RecordName } from '../record-name.tsx'
 import { AlertTest, ChannelTest } from './trials.tsx'
 
 const tabs = [
-  ['found', 'Found'],
+  ['found', 'Fired'],
   ['alerts', 'Alerts'],
   ['channels', 'Channels'],
 ] as const
@@ -154,14 +154,19 @@ function Found() {
               </span>
             ),
           },
-          { title: 'Alert', cell: ({ alert }) => alert ?? 'A deleted alert' },
+          { title: 'Alert', cell: ({ alert }) => alert ?? 'A deleted alert', from: 'wide' },
           { title: 'About', cell: ({ about }) => showInvisible(about) },
           { title: 'Since', cell: ({ fired_at }) => <Time at={fired_at} />, nowrap: true },
-          { title: 'Over', cell: ({ resolved_at }) => <Time at={resolved_at} none="No" />, nowrap: true, from: 'wide' },
-          { title: 'Told', cell: ({ notices }) => toldTo(notices), from: 'wide' },
+          {
+            title: 'Resolved',
+            cell: ({ resolved_at }) => <Time at={resolved_at} none="Open" />,
+            nowrap: true,
+            from: 'wide',
+          },
+          { title: 'Notified', cell: ({ notices }) => toldTo(notices), from: 'wide' },
         ]}
         empty={
-          <Empty title={state === undefined ? 'Nothing was found yet' : 'Nothing was found in this state'}>
+          <Empty title={state === undefined ? 'No alert has fired yet' : 'No alert is in this state'}>
             <p>
               Alerts look every few seconds. <a href={href('/alerts', { kind: 'channels' })}>Add a channel</a> to be
               told elsewhere too.

@@ -40,7 +40,10 @@ function Measured({ id, name, close }: { id: string; name: string; close(): void
             rows={measured}
             keyOf={({ subject }) => subject}
             columns={[
-              { title: 'About', cell: ({ about }) => showInvisible(about) },
+              {
+                title: 'About',
+                cell: ({ about }) => showInvisible(about),
+              },
               { title: 'Value', right: true, cell: ({ value }) => number(Math.round(value * 100) / 100) },
               { title: 'Fires', cell: ({ reached }) => (reached.length === 0 ? 'No' : `At ${reached.join(', ')}`) },
             ]}

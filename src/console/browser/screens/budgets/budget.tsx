@@ -47,7 +47,7 @@ function Shown({ budget }: { budget: Budget }) {
         <BudgetUse budget={budget} />
       </section>
       {per !== null && <Values budget={budget} per={per} />}
-      <div class="sides">
+      <div class="cards">
         <section class="card stack">
           <h2>How much</h2>
           <Facts
@@ -86,8 +86,8 @@ function Shown({ budget }: { budget: Budget }) {
             )}
           </Show>
         </section>
-        {hasPermission('events:read') && <Refused found={refused} />}
       </div>
+      {hasPermission('events:read') && <Refused found={refused} />}
     </div>
   )
 }

@@ -84,7 +84,6 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'Model', cell: ({ id }) => id },
       { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide' },
       { title: 'Health', cell: ({ id }) => <HealthOfAll of={{ model: id }} /> },
-      { title: 'Families', cell: ({ families }) => list(families), from: 'wider' },
       { title: 'Price', cell: ({ price }) => priceOf(price), right: true },
       { title: 'Fallbacks', cell: ({ fallbacks }) => list(fallbacks), from: 'wide' },
     ],
@@ -188,11 +187,11 @@ export const catalogKinds: readonly RecordKind[] = [
     command: "gatehouse budget create --name 'the company' --max-budget 500 --window month",
     columns: [
       name,
-      { title: 'Of', cell: ({ scope }) => <BudgetScope scope={scopeOf(scope)} /> },
+      { title: 'Of', cell: ({ scope }) => <BudgetScope scope={scopeOf(scope)} />, from: 'wide' },
       { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
       { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
       { title: 'Used', cell: budgetUse },
-      { title: 'Usage', cell: ({ id }) => <a href={href(`/budgets/${id}`)}>Who used it</a> },
+      { title: 'Usage', nowrap: true, cell: ({ id }) => <a href={href(`/budgets/${id}`)}>Who used it</a> },
     ],
   },
   {
@@ -316,7 +315,7 @@ function Targets({ record: { id, targets, strategy } }: { record: ListedRecord }
 }
 
 function priceOf(price: unknown): string {
-  if (!isObject(price)) return 'From the table'
+  if (!isObject(price)) return 'List price'
   return `${money(numberOf(price.input_per_million))} / ${money(numberOf(price.output_per_million))} per million`
 }
 

@@ -147,7 +147,6 @@ export function Escalations() {
           selected={equal[0]?.id ?? null}
           columns={[
             { title: 'Reason', cell: Row },
-            { title: 'Asked for', cell: AskedFor, from: 'wide' },
             { title: 'Status', cell: ({ first }) => <State escalation={first} />, nowrap: true },
             { title: 'Waiting since', cell: ({ all }) => <Time at={all.at(-1)?.queued_at} />, nowrap: true },
           ]}
@@ -192,21 +191,17 @@ export function Escalations() {
 
 const hasWaited = (status: string): boolean => status === 'open' || status === 'queued'
 
-/** Why it waits; below, who asked and the text or arguments by which requests differ. */
-const Row = ({ first }: Group) => (
+/** Why it waits; below, who asked and the text or arguments by which requests differ, what is asked for, how many ask it. */
+const Row = ({ first, all }: Group) => (
   <>
     {userText(first.reason_code)}
     <div class="small quiet wrap">
       {userText(first.user_name ?? first.token.name ?? first.token.id)}: {userText(summaryOf(first))}
     </div>
-  </>
-)
-
-/** What is asked for, and how many ask the same. */
-const AskedFor = ({ first, all }: Group) => (
-  <>
-    {userText(askedFor(first))}{' '}
-    {all.length > 1 && <span class="small quiet">{countNoun(all.length, 'equal request')}</span>}
+    <div class="small quiet wrap">
+      {userText(askedFor(first))}
+      {all.length > 1 && `, ${countNoun(all.length, 'equal request')}`}
+    </div>
   </>
 )
 

@@ -47,10 +47,10 @@ export function Overview() {
           empty={noAnswer}
         />
         <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
-        {hasPermission('catalog:read') && <BudgetsInUse />}
-        <Top title="Top tokens" of={byToken} linkOf={(key) => href(`/tokens/${key}`)} none="Without a token" />
         <Top title="Top models" of={byModel} linkOf={(key) => href('/traffic', { model: key })} none="No model" />
+        {hasPermission('catalog:read') && <BudgetsInUse />}
         <Top title="Top teams" of={byTeam} linkOf={() => href('/spend', { by: 'team' })} none="No team" />
+        <Top title="Top tokens" of={byToken} linkOf={(key) => href(`/tokens/${key}`)} none="Without a token" />
         <Reasons of={byReason} />
       </div>
       {hasPermission('catalog:read') && <Gateways />}
@@ -88,7 +88,7 @@ function Figures({ answered, byVerdict }: { answered: Loaded<Series>; byVerdict:
     ['Failed', figureOf(byVerdict, () => number(sum('requests', ['error']))), '/traffic', { verdict: 'error' }],
     ['Spent', figureOf(byVerdict, () => money(sum('cost'))), '/spend', {}],
     [
-      'p95 latency, answered',
+      'p95 latency',
       figureOf(answered, () => milliseconds(times?.latency_ms?.p95)),
       '/traffic',
       slowerThan(times?.latency_ms?.p95),

@@ -47,7 +47,7 @@ export const Top = ({ title, of, linkOf, none }: TopProps) => (
 const keyName = (key: string | null, none: string): string =>
   key === null || key === '' ? none : isId(key) ? shortId(key) : key
 
-const reasonsAtMost = 8
+const reasonsAtMost = 6
 
 /** Why requests were refused, changed or failed, in words with the code beside them. */
 export const Reasons = ({ of }: { of: Loaded<Series> }) => (

@@ -17,6 +17,7 @@ import { userText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { teamName, useTeams } from '../team-names.ts'
 import { Bars, countedWords, foundIn, usePolicyActivity } from './activity.tsx'
+import { stageLabel } from './stage-words.ts'
 
 /** Every policy, in the order of the chain. */
 export const readChain = (signal?: AbortSignal): Promise<PolicyRecord[]> =>
@@ -170,7 +171,7 @@ function Chain({ chain, move, activity }: ChainProps) {
                 </a>
               </td>
               <td class="wide">{humanize(policy.kind)}</td>
-              <td class="wider">{policy.stages.map(humanize).join(', ')}</td>
+              <td class="wider">{policy.stages.map(stageLabel).join(', ')}</td>
               <td class="wide">{userText(targetsOf(policy, (id) => teamName(teams, id)))}</td>
               <ActivityCells activity={activity.value?.byId.get(policy.id)} known={activity.value !== undefined} />
               <td class="nowrap">
@@ -192,7 +193,7 @@ function ActivityCells({ activity, known }: { activity: PolicyActivity | undefin
       <td class="right">
         <span class="row tight end">
           {activity !== undefined && foundIn(activity) > 0 && <Bars activity={activity} />}
-          {activity === undefined ? none : number(foundIn(activity))}
+          <span class="count-of">{activity === undefined ? none : number(foundIn(activity))}</span>
         </span>
       </td>
       <td class="right wide">{activity === undefined ? none : number(activity.stopped)}</td>

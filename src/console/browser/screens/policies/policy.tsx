@@ -21,6 +21,7 @@ import { ChooseKind } from './choose-kind.tsx'
 import { DryRun } from './dry-run.tsx'
 import { PolicyState, readChain } from './policies.tsx'
 import { bodyOf } from './policy-body.ts'
+import { stageHint, stageLabel } from './stage-words.ts'
 import { startingPoints } from './starting-points.ts'
 import { Versions } from './versions.tsx'
 import { WhenField } from './when-field.tsx'
@@ -234,12 +235,6 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
   )
 }
 
-const stageWords: Readonly<Record<string, readonly [label: string, hint: string]>> = {
-  pre_request: ['The request', 'Before it is sent to a provider'],
-  post_request: ['Provider answer', 'Before it is translated'],
-  pre_response: ['Caller answer', 'What the caller gets, while it streams'],
-}
-
 const Stages = ({
   stages,
   chosen,
@@ -254,8 +249,8 @@ const Stages = ({
     {stages.map((stage) => (
       <CheckField
         key={stage}
-        label={stageWords[stage]?.[0] ?? humanize(stage)}
-        hint={stageWords[stage]?.[1]}
+        label={stageLabel(stage)}
+        hint={stageHint(stage)}
         value={chosen.includes(stage)}
         set={(on) => set(stages.filter((one) => (one === stage ? on : chosen.includes(one))))}
       />

@@ -39,8 +39,8 @@ export function Recorded({ body }: { body: JsonObject }) {
 const Replayed = ({ replay }: { replay: Replay }) => (
   <>
     <p role="status">
-      Of {countNoun(replay.examined, 'request')} it is for {number(replay.matched)}
-      {replay.undecided > 0 && `; ${number(replay.undecided)} could not be decided: their text is not stored`}.
+      Of {countNoun(replay.examined, 'request')} it applies to {number(replay.matched)}
+      {replay.undecided > 0 && `; ${number(replay.undecided)} could not be decided: what it looks for is not recorded`}.
       {!replay.complete && ' Older requests were not examined.'}
     </p>
     <div class="row">

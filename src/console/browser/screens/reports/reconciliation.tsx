@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { request } from '../../api/request.ts'
 import type { ReconciliationReport } from '../../api/routes.ts'
-import { money, number } from '../../formats.ts'
+import { money, monthTitle, number } from '../../formats.ts'
 import type { Options } from '../../parts/forms/choice.tsx'
 import { SelectField } from '../../parts/forms/field.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
@@ -42,7 +42,12 @@ function Comparison({ months, providers }: { months: readonly string[]; provider
           Compares the CSV of costs or usage that OpenAI or Anthropic give with what was booked here. The file is not
           kept.
         </p>
-        <SelectField label="Month" value={month} set={setMonth} options={months.map((name) => [name, name] as const)} />
+        <SelectField
+          label="Month"
+          value={month}
+          set={setMonth}
+          options={months.map((name) => [name, monthTitle(name)] as const)}
+        />
         <SelectField
           label="Provider"
           value={provider}
@@ -92,7 +97,7 @@ function Differences({ report }: { report: ReconciliationReport }) {
   return (
     <>
       <p>
-        Read as {form}: {number(lines)} lines of {report.month}
+        Read as {form}: {number(lines)} lines of {monthTitle(report.month)}
         {other_months > 0 && `, ${number(other_months)} of other months left out`}. The invoice says{' '}
         {amountText(invoiced)}, booked were {amountText(booked)}. {number(alike)} pairs of a day and a model are alike.
       </p>

@@ -2,7 +2,7 @@
 import { href, queryValue } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import type { CostReport } from '../../api/routes.ts'
-import { humanize, money, number } from '../../formats.ts'
+import { humanize, money, monthTitle, number } from '../../formats.ts'
 import { Filters } from '../../parts/forms/filters.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { Tabs } from '../../parts/frame/tabs.tsx'
@@ -69,7 +69,7 @@ function MonthReport() {
               name: 'month',
               label: 'Month',
               usual: known[0] ?? '',
-              options: known.map((name) => [name, name] as const),
+              options: known.map((name) => [name, monthTitle(name)] as const),
             },
             { name: 'by', label: 'By', usual: 'team', options },
             { name: 'and', label: 'And by', usual, options: [...options, ['nothing', titles.nothing]] },

@@ -8,6 +8,8 @@ import { Facts, Id } from '../../parts/small.tsx'
 import { type Column, Empty, Table, TableCard } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
+import { reasonTitle } from '../../../../reason-words.ts'
+import { RecordName } from '../record-name.tsx'
 import { readEvents } from '../traffic/event-pages.ts'
 import { detail, numberDetail, policyResults } from '../traffic/exchange/event-details.ts'
 import { eventTitle } from '../traffic/exchange/exchange-story.ts'
@@ -81,7 +83,7 @@ function Summary({ session }: { session: AgentSession }) {
               </a>,
             ],
             user === null ? null : ['Person', userText(user.name ?? user.id)],
-            team === null ? null : ['Team', <code key="team">{team}</code>],
+            team === null ? null : ['Team', <RecordName key="team" kind="teams" id={team} />],
             ['First request', fullTime(first)],
             ['Last request', fullTime(last)],
           ]}
@@ -182,5 +184,5 @@ function findings(event: Event) {
   const results = policyResults(event).filter(({ verdict }) => verdict !== 'allow')
   if (results.length > 0)
     return results.map(({ kind, verdict }) => `${humanize(kind)}: ${humanize(verdict)}`).join(', ')
-  return event.reason_code === 'ok' ? <span class="quiet">–</span> : <code>{userText(event.reason_code)}</code>
+  return event.reason_code === 'ok' ? <span class="quiet">–</span> : userText(reasonTitle(event.reason_code))
 }

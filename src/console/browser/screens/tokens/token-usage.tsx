@@ -75,7 +75,7 @@ function Models({ id }: { id: string }) {
   )
   return (
     <section class="card stack">
-      <h2>Models by day</h2>
+      <h2>Models</h2>
       <Show of={found} rows={5}>
         {(used) => (used.models.length === 0 ? <p class="quiet">{nothing}</p> : <UsedModels id={id} used={used} />)}
       </Show>

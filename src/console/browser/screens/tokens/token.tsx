@@ -105,7 +105,7 @@ function Record({ token }: { token: TokenRecord }) {
             bindings.user_id === undefined
               ? null
               : ['Person', <RecordName key="user" kind="users" id={bindings.user_id} linked />],
-            ['Made', <Time key="made" at={token.created_at} />],
+            ['Created', <Time key="made" at={token.created_at} />],
             ['Last used', <Time key="used" at={token.last_used_at} />],
             ['Expires', <Time key="expires" at={token.expires_at} />],
             ['Id', <Id key="id" id={token.id} />],

@@ -70,7 +70,7 @@ export function Tokens() {
           { title: 'Name', cell: ({ name }) => name },
           { title: 'Status', cell: (token) => <TokenStatus token={token} />, nowrap: true },
           { title: 'Prefix', cell: ({ token_prefix }) => <code>{token_prefix}</code>, from: 'wide' },
-          { title: 'Profile', cell: ({ purpose }) => humanize(purpose), from: 'wider' },
+          { title: 'Purpose', cell: ({ purpose }) => humanize(purpose), from: 'wider' },
           { title: 'Class', cell: ({ key_class }) => humanize(key_class), from: 'wider' },
           {
             title: 'Team',

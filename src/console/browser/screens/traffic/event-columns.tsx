@@ -94,7 +94,7 @@ export const exportedColumns = (): string =>
 
 export const eventColumns = (seconds: number): Column<Event>[] => [
   timeColumn(seconds),
-  { title: 'Event', cell: ({ event_type }) => eventWords(event_type) },
+  { title: 'Event', nowrap: true, cell: ({ event_type }) => eventWords(event_type) },
   columns.verdict,
   { title: 'About', from: 'wide', cell: eventTitle },
   columns.reason,

@@ -91,7 +91,7 @@ export function Traffic() {
           </a>
         )}
       </PageHeader>
-      <div class="row">
+      <div class="row filtered">
         <Filters
           filters={[...usualFilters, ...furtherFilters.filter(({ name }) => more || queryValue(name) !== null)]}
         />

@@ -16,7 +16,7 @@ export function CapturedText({ outcome, nameOf }: { outcome: Event; nameOf: Name
   return (
     <section class="card stack">
       <h2>The text of the request</h2>
-      <div class="sides">
+      <div class="stack">
         <pre class="card captured">
           {text
             .split(label)

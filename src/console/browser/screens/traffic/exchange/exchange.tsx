@@ -94,7 +94,6 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
           )}
         </section>
       )}
-      {outcome !== undefined && <CapturedText outcome={outcome} nameOf={nameOf} />}
       {trying && outcome !== undefined && (
         <TryPolicy outcome={outcome} policies={policies} close={() => setTrying(false)} />
       )}
@@ -105,12 +104,15 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
             <Steps outcome={outcome} events={events} nameOf={nameOf} />
           </section>
         )}
-        <section class="card stack">
-          <h2>{events.length === 1 ? 'The event' : `All ${events.length} events`}</h2>
-          {events.map((event) => (
-            <RawEvent key={event.event_id} event={event} open={events.length === 1} />
-          ))}
-        </section>
+        <div class="stack">
+          {outcome !== undefined && <CapturedText outcome={outcome} nameOf={nameOf} />}
+          <section class="card stack">
+            <h2>{events.length === 1 ? 'The event' : `All ${events.length} events`}</h2>
+            {events.map((event) => (
+              <RawEvent key={event.event_id} event={event} open={outcome === undefined} />
+            ))}
+          </section>
+        </div>
       </div>
     </div>
   )
