@@ -1,18 +1,19 @@
 /** Alerts as records: what is watched, from which threshold on it is told, and to whom. */
 import { z } from 'zod'
 import { idParams, refersTo, refersToKind, resource } from '../api/resource.ts'
+import { recordLists } from '../api/together/record-paths.ts'
 import { nameText } from '../identity/free-text.ts'
 import { conditionNames, type ScopeKind, scopeKinds } from './conditions/condition-table.ts'
 
 export const severities = ['info', 'warning', 'critical'] as const
 
 const scopeRecords: Readonly<Record<Exclude<ScopeKind, 'organization'>, { path: string; by: 'id' | 'name' }>> = {
-  team: { path: '/v1/teams', by: 'id' },
-  gateway: { path: '/v1/gateways', by: 'id' },
-  provider: { path: '/v1/catalog/providers', by: 'name' },
-  model: { path: '/v1/catalog/models', by: 'id' },
-  token: { path: '/v1/tokens', by: 'id' },
-  budget: { path: '/v1/budgets', by: 'id' },
+  team: { path: recordLists.team, by: 'id' },
+  gateway: { path: recordLists.gateway, by: 'id' },
+  provider: { path: recordLists.provider, by: 'name' },
+  model: { path: recordLists.model, by: 'id' },
+  token: { path: recordLists.token, by: 'id' },
+  budget: { path: recordLists.budget, by: 'id' },
 }
 
 const scope = z

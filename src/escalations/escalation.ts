@@ -34,7 +34,7 @@ const instant = z.iso.datetime()
 export const escalationSchema = z.object({
   id: z.uuid(),
   status: z.enum(escalationStates),
-  token: named.extend({ revoked: z.boolean().describe('Then leave to send the request again has no effect') }),
+  token: named.extend({ revoked: z.boolean().describe('If true, a grant cannot be used') }),
   user_id: z.string().nullable(),
   user_name: z.string().nullable(),
   team_id: z.string().nullable(),

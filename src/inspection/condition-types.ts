@@ -1,7 +1,7 @@
 /**
  * The types of what a zod schema describes, for the check of conditions in CEL. Conditions are evaluated without them, on
- * plain objects, where a comparison of a text with a number gives false and a sum of unlike numbers fails. So what this
- * check refuses could never hold, or never fail to.
+ * plain objects, where a comparison of a text with a number gives false and a sum of unlike numbers fails. The check
+ * refuses only conditions that are always true or always false.
  */
 import type { Environment } from '@marcbachmann/cel-js'
 import { z } from 'zod'

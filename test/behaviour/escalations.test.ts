@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { z } from 'zod'
 import { api, createToken, expectAnswer } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Gatehouse, operate, startGatehouse } from '../support/harness.ts'
+import { type Gatehouse, operate, run, startGatehouse } from '../support/harness.ts'
 import { eventsInLedger } from '../support/recorded.ts'
 
 setDefaultTimeout(120_000)
@@ -212,4 +212,30 @@ test('an approval lets nothing through while it can be undone, and once after th
   expect(types.map(({ event_type }) => event_type).toSorted()).toEqual([
     ...['escalation.decided', 'escalation.decided', 'escalation.queued', 'escalation.resolved', 'escalation.undone'],
   ])
+})
+
+test('a member reads the decision about its request without the answer that waits, and a reviewer with it', async () => {
+  const body = {
+    ...{ name: 'latin', kind: 'escalate', stages: ['pre_response'], when: 'response.text.contains("orem")' },
+    config: { reason_code: 'a.latin', capture_escalated: true },
+  }
+  expect((await api(gatehouse, '/v1/policies', { body })).status).toBe(201)
+  const member = (await createToken(gatehouse, { roles: ['member'] })).token_value
+  const asked = () => ask('say something', member, { model: 'simulator/lorem' })
+  const held = await eventually(async () => waiting.parse(await (await asked()).json()).verdictan.escalation, {
+    withinMs: 30_000,
+  })
+  await arrived(held.id)
+  const read = async (secret: string): Promise<string> => {
+    const tail = ['events', 'tail', '--since', '1h', '--event-type', 'decision', '--json']
+    const env = { SERVICE_API_URL: gatehouse.baseUrl, SERVICE_API_TOKEN: secret }
+    return JSON.stringify([
+      (await api(gatehouse, '/v1/events?since=1h&event_type=decision', { token: secret })).body,
+      (await run(tail, { env })).stdout,
+    ])
+  }
+  const [ofMember, ofReviewer] = [await read(member), await read(gatehouse.adminToken)]
+  expect(ofMember).toContain(held.id)
+  expect(ofMember).not.toContain('ipsum')
+  expect(ofReviewer.split('ipsum').length).toBeGreaterThan(2)
 })

@@ -1,9 +1,28 @@
+/** The paths of records: of each kind that is searched or named, and of those that `POST /v1/together` changes. */
+import type { Permission } from '../../identity/permissions.ts'
+
+/** Where the records of each kind are listed; `/` and the id behind it is one of them. */
+export const recordLists = {
+  token: '/v1/tokens',
+  policy: '/v1/policies',
+  escalation: '/v1/escalations',
+  team: '/v1/teams',
+  user: '/v1/users',
+  provider: '/v1/catalog/providers',
+  model: '/v1/catalog/models',
+  mcp_server: '/v1/catalog/mcp-servers',
+  gateway: '/v1/gateways',
+  budget: '/v1/budgets',
+  consumer_group: '/v1/consumer-groups',
+  access_policy: '/v1/access-policies',
+  dimension: '/v1/attribution-dimensions',
+  application: '/v1/oauth/clients',
+} as const
+
 /**
  * The records that `POST /v1/together` makes, changes and labels, with the permission to write them. What else the API
  * does, such as to make a token or to try a channel, cannot be undone, so it is no part of a list.
  */
-import type { Permission } from '../../identity/permissions.ts'
-
 export const recordPaths: Readonly<Record<string, Permission>> = {
   '/v1/access-policies': 'catalog:write',
   '/v1/alert-channels': 'catalog:write',

@@ -7,23 +7,25 @@ import { z } from 'zod'
 import type { Permission } from '../../identity/permissions.ts'
 import { conventions } from '../conventions.ts'
 import { idParams } from '../resource.ts'
+import { type Answers, callAs, refusalOf } from './call-as.ts'
+import { recordLists } from './record-paths.ts'
 
-/** Every kind that is found: by its own route, where `{id}` stands for the id, and what its records are called by. */
+/** Every kind that is found: the permission to read its records, and the member that holds what one is called. */
 const kinds = {
-  token: { path: '/v1/tokens/{id}', read: 'tokens:read', name: 'name' },
-  policy: { path: '/v1/policies/{id}', read: 'policies:read', name: 'name' },
-  escalation: { path: '/v1/escalations/{id}', read: 'escalations:read', name: 'reason_code' },
-  team: { path: '/v1/teams/{id}', read: 'members:read', name: 'name' },
-  user: { path: '/v1/users/{id}', read: 'members:read', name: 'name' },
-  provider: { path: '/v1/catalog/providers/{id}', read: 'catalog:read', name: 'name' },
-  mcp_server: { path: '/v1/catalog/mcp-servers/{id}', read: 'catalog:read', name: 'name' },
-  gateway: { path: '/v1/gateways/{id}', read: 'catalog:read', name: 'name' },
-  budget: { path: '/v1/budgets/{id}', read: 'catalog:read', name: 'name' },
-  consumer_group: { path: '/v1/consumer-groups/{id}', read: 'catalog:read', name: 'name' },
-  access_policy: { path: '/v1/access-policies/{id}', read: 'catalog:read', name: 'name' },
-  dimension: { path: '/v1/attribution-dimensions/{id}', read: 'catalog:read', name: 'name' },
-  application: { path: '/v1/oauth/clients/{id}', read: 'oauth-clients:read', name: 'client_name' },
-} as const satisfies Readonly<Record<string, { path: string; read: Permission; name: string }>>
+  token: { read: 'tokens:read', name: 'name' },
+  policy: { read: 'policies:read', name: 'name' },
+  escalation: { read: 'escalations:read', name: 'reason_code' },
+  team: { read: 'members:read', name: 'name' },
+  user: { read: 'members:read', name: 'name' },
+  provider: { read: 'catalog:read', name: 'name' },
+  mcp_server: { read: 'catalog:read', name: 'name' },
+  gateway: { read: 'catalog:read', name: 'name' },
+  budget: { read: 'catalog:read', name: 'name' },
+  consumer_group: { read: 'catalog:read', name: 'name' },
+  access_policy: { read: 'catalog:read', name: 'name' },
+  dimension: { read: 'catalog:read', name: 'name' },
+  application: { read: 'oauth-clients:read', name: 'client_name' },
+} as const satisfies Partial<Record<keyof typeof recordLists, { read: Permission; name: string }>>
 
 export type RecordKindName = keyof typeof kinds
 
@@ -32,8 +34,7 @@ const kindNames = z.enum(Object.keys(kinds).filter((name): name is RecordKindNam
 const foundSchema = z.object({ kind: kindNames, id: z.string(), name: z.string().nullable() })
 
 export interface RecordSearchOptions {
-  /** Answers a request as the API does. */
-  fetch(request: Request): Promise<Response>
+  fetch: Answers
 }
 
 export const recordSearchRoutes = ({ fetch }: RecordSearchOptions) =>
@@ -52,23 +53,17 @@ export const recordSearchRoutes = ({ fetch }: RecordSearchOptions) =>
     },
   )
 
-/** The record of one kind; null where there is none, or the caller does not see it. */
+/** The record of one kind; null where there is none, or the caller does not see it. Throws any other refusal. */
 async function recordOf(
-  fetch: RecordSearchOptions['fetch'],
+  fetch: Answers,
   asked: Request,
   kind: RecordKindName,
   id: string,
 ): Promise<z.infer<typeof foundSchema> | null> {
-  const { path, name } = kinds[kind]
-  const headers = new Headers()
-  for (const header of ['authorization', 'cookie']) {
-    const value = asked.headers.get(header)
-    if (value !== null) headers.set(header, value)
-  }
-  const url = new URL(path.replace('{id}', encodeURIComponent(id)), asked.url)
-  const answer = await fetch(new Request(url.href, { headers }))
-  if (!answer.ok) return null
+  const answer = await callAs(fetch, asked, { method: 'GET', path: `${recordLists[kind]}/${id}` })
+  if (answer.status === 403 || answer.status === 404) return null
+  if (!answer.ok) throw await refusalOf(answer, (param) => param)
   const record = z.record(z.string(), z.unknown()).parse(await answer.json())
-  const called = record[name]
+  const called = record[kinds[kind].name]
   return { kind, id, name: typeof called === 'string' ? called : null }
 }

@@ -8,10 +8,11 @@
  */
 import { Elysia } from 'elysia'
 import { z } from 'zod'
-import { Failure, isFailureCode } from '../../failure.ts'
+import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Database } from '../../store/open.ts'
 import { conventions } from '../conventions.ts'
+import { type Answers, callAs, refusalOf } from './call-as.ts'
 import { labelled, labelRoutes } from './labels.ts'
 import { isOfRecord, recordPaths } from './record-paths.ts'
 
@@ -45,8 +46,7 @@ const labelSchema = z.strictObject({
 
 export interface TogetherRouteOptions {
   ledger: Database
-  /** Answers a request as the API does. */
-  fetch(request: Request): Promise<Response>
+  fetch: Answers
   /** Runs work and makes the changes of it, all or none. */
   together<Result>(work: () => Promise<Result>, options: { dryRun: boolean }): Promise<Result>
 }
@@ -127,32 +127,15 @@ function withIds<Value>(value: Value, ids: ReadonlyMap<string, string>): Value {
     : value
 }
 
-const refusalSchema = z.object({
-  error: z.object({ message: z.string(), code: z.string(), param: z.string().nullish() }),
-})
-
 /** The answer of one call. Throws its refusal. */
 async function answerOf(
-  fetch: TogetherRouteOptions['fetch'],
+  fetch: Answers,
   asked: Request,
-  { method, path, body, if_match: version }: Call,
+  { if_match: version, ...call }: Call,
   index: number,
 ): Promise<Record<string, unknown>> {
-  const headers = new Headers()
-  for (const name of ['authorization', 'cookie', 'x-csrf-token', 'sec-fetch-site', 'origin']) {
-    const value = asked.headers.get(name)
-    if (value !== null) headers.set(name, value)
-  }
-  if (version !== undefined) headers.set('if-match', `"${version}"`)
-  if (body !== undefined) headers.set('content-type', 'application/json')
-  const content = body === undefined ? null : JSON.stringify(body)
-  const answer = await fetch(new Request(new URL(path, asked.url).href, { method, headers, body: content }))
-  const json: unknown = await answer.json()
-  if (answer.ok) return z.record(z.string(), z.unknown()).parse(json)
-  const { error } = refusalSchema.parse(json)
+  const answer = await callAs(fetch, asked, { ...call, version })
+  if (answer.ok) return z.record(z.string(), z.unknown()).parse(await answer.json())
   const where = `calls.${index}`
-  throw new Failure(isFailureCode(error.code) ? error.code : 'internal', {
-    message: error.message,
-    param: error.param ? `${where}.body.${error.param}` : where,
-  })
+  throw await refusalOf(answer, (param) => (param ? `${where}.body.${param}` : where))
 }

@@ -1,8 +1,8 @@
 /**
  * Trims a record of the event log to the space that is set aside for it. First it drops what readers need least: large
  * details of the outcome, then those of its attempts and decisions, then the end of the request's text, all details, the
- * rest of free text, and last the ends of long strings. Ids, verdicts, reasons, settlements, who, when, and what the control plane queues for a person always
- * stay.
+ * rest of free text, and last the ends of long strings. Ids, verdicts, reasons, settlements, who, when, and what the
+ * control plane queues for a person always stay.
  */
 import type { InnerEvent, LogRecord } from '../../events/log/record.ts'
 import { wellFormedJson } from '../../lib/json/well-formed-json.ts'

@@ -1,11 +1,13 @@
 /** Budgets as records: what may be spent in a window, and by whom. */
 import { z } from 'zod'
 import { idParams, onlyWhere, refersToKind, resource } from '../../api/resource.ts'
+import { recordLists } from '../../api/together/record-paths.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
 import { identified, limitName, per, versioned } from './limit-fields.ts'
 
+const { team, user, mcp_server } = recordLists
 /** By the kind of a scope that names one record, where those records are listed. */
-export const scopeLists = { team: '/v1/teams', user: '/v1/users', mcp_server: '/v1/catalog/mcp-servers' }
+export const scopeLists = { team, user, mcp_server }
 
 const byId = Object.entries(scopeLists).map(([kind, path]) => [kind, { path, by: 'id' as const }] as const)
 

@@ -1,6 +1,6 @@
 /**
- * The name of a record that is known by its id. Each is asked for once. Whoever may not read the record is told what it
- * is, without its id, which would tell them nothing.
+ * The name of a record that is known by its id. Each is asked for once. Without permission, shows the kind of the record
+ * and not its id, which would say nothing.
  */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'

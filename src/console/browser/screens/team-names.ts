@@ -1,4 +1,4 @@
-/** The names of teams, read once for all that shows them. Whoever may not read members is told whether a team is theirs. */
+/** The names of teams, read once for all that shows them. Without permission, shows whether a team is the person's. */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { everyPage } from '../api/every-page.ts'

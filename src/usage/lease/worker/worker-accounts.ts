@@ -125,7 +125,7 @@ export class WorkerAccounts {
     return null
   }
 
-  /** Drops the cached refusals of an account, and of a budget for each value those of its values: limits changed. */
+  /** Drops cached refusals of an account and, for a per-value budget, of all its values. */
   forgetRefusals(name: AccountName): void {
     for (const account of this.#refused) {
       if (account.name !== name && !account.name.startsWith(`${name}/`)) continue
