@@ -131,6 +131,18 @@ test('refuses a dimension that is not declared and names those that are', async 
   }
 })
 
+test('reports a deleted dimension, whose sums are kept', async () => {
+  const set = (deleted: number) =>
+    plane.store.state.write([
+      { sql: "update attribution_dimensions set deleted = ? where name = 'feature'", args: [deleted] },
+    ])
+  await set(1)
+  const { status, json } = await asAdmin('GET', '/v1/usage/costs?by=dimension:feature')
+  const csv = await asAdmin('GET', '/v1/usage/costs/export?by=dimension:feature')
+  await set(0)
+  expect([status, json.rows?.[0]?.group, csv.status]).toEqual([200, { 'dimension:feature': 'search' }, 200])
+})
+
 test('refuses a month that has not begun', async () => {
   const { status, json } = await asAdmin('GET', '/v1/usage/costs?month=2026-02')
   expect([status, json.error]).toMatchObject([422, { param: 'month', message: '2026-02 has not begun: it is 2026-01' }])

@@ -4,8 +4,9 @@ import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { csvLine } from '../../events/export/csv.ts'
 import { visibilityFor } from '../../events/query/visibility-filter.ts'
-import { requireDeclared } from '../../events/report/declared-dimensions.ts'
+import { requireEverDeclared } from '../../events/report/declared-dimensions.ts'
 import { foldRollups } from '../../events/rollups/fold.ts'
+import { dimensionPrefix } from '../../events/rollups/rollup.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
@@ -65,7 +66,7 @@ const sums = {
 }
 const reportSchema = z.object({
   month: z.string(),
-  by: z.array(z.union([z.enum(reportDimensions), z.templateLiteral(['dimension:', z.string()])])),
+  by: z.array(z.union([z.enum(reportDimensions), z.templateLiteral([dimensionPrefix, z.string()])])),
   since: z.iso.datetime(),
   until: z.iso.datetime(),
   rows: z.array(
@@ -94,7 +95,7 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
   }
   const report = async (by: string, month: string, principal: Principal) => {
     const dimensions = dimensionsOf(by)
-    await requireDeclared(state, dimensions)
+    await requireEverDeclared(state, dimensions)
     const visibility = await visibilityFor(ledger, principal)
     await foldRollups(ledger, turnsBeforeReading)
     const windows = windowsOf(month, clock.now())
