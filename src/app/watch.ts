@@ -11,7 +11,7 @@ import { examine, type NamedFinding } from '../doctor/finding.ts'
 import { installationChecks } from '../doctor/installation-checks.ts'
 import { readInstallation } from '../doctor/installation-facts.ts'
 import { createProbe } from '../doctor/probe.ts'
-import { readStateCheckpoint } from '../events/proof/checkpoint.ts'
+import { readCheckpointLength } from '../events/proof/checkpoint.ts'
 import { isPrivate } from '../fleet/agent/control-client.ts'
 import { permissions } from '../identity/permissions.ts'
 import { anonymous, type Principal } from '../identity/principal.ts'
@@ -92,7 +92,7 @@ export class Watch {
       now: clock.now(),
       free: stateFile === null ? null : freeBytes(data),
       lastBackupAt: stateFile === null ? null : (lastBackup(data)?.madeAt ?? null),
-      checkpointLength: (await readStateCheckpoint(shared.state))?.body.length ?? 0,
+      checkpointLength: await readCheckpointLength(shared.state),
       rotation: keyRotation.state().state,
       archive: await this.#archive(),
     }

@@ -28,7 +28,7 @@ export interface ControlPlaneHostFacts {
   free: number | null
   /** When a backup was last made of this directory; null where none was, or the databases are on servers. */
   lastBackupAt: number | null
-  /** Characters of the newest checkpoint. */
+  /** Bytes of the newest checkpoint. */
   checkpointLength: number
   rotation: 'none' | 'ready' | 'running' | 'complete'
   /** Null where the ledger keeps all events. `inTheClear`: what is sent to ClickHouse can be read on the way. */

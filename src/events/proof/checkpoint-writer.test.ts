@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Log } from '../../lib/log/log.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { retentionDays, TestProof } from '../testing/proof.ts'
-import { parseCheckpoint, readStateCheckpoint } from './checkpoint.ts'
+import { parseCheckpoint, readCheckpointLength, readStateCheckpoint } from './checkpoint.ts'
 import { KeyRing, loadSigningKey, publishKey, readKeyRing } from './checkpoint-key.ts'
 import { type CheckpointOptions, signCheckpoint } from './checkpoint-writer.ts'
 
@@ -63,6 +63,16 @@ test('writes a checkpoint as one row of the state at a new version and one line 
   const ring = await readKeyRing(proof.store.ledger)
   expect(stored === null ? null : ring.check('checkpoint', stored)).toBe('good')
   expect(stored === null ? null : ring.check('floor', stored)).toBe('wrong')
+})
+
+test('knows the bytes of the newest checkpoint without reading it', async () => {
+  const { state } = proof.store
+  expect(await readCheckpointLength(state)).toBe(0)
+  await proof.shipEvents(1, 2)
+  await signCheckpoint(options())
+  expect(await readCheckpointLength(state)).toBe(Buffer.byteLength((await readStateCheckpoint(state))?.body ?? ''))
+  await state.write([{ sql: "update checkpoints set body = 'é'", args: [] }])
+  expect(await readCheckpointLength(state)).toBe(2)
 })
 
 test('one of several control planes signs, each with a key of its own', async () => {

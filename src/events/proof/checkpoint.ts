@@ -36,8 +36,8 @@ export interface Checkpoint {
 export type KeptCheckpoint = readonly [number: number, at: number]
 
 /**
- * Characters of a checkpoint: the heads of some 70 000 chains. A longer one is compared by nobody, and doctor and the log
- * of gateways say so. Comparing one of that length takes a gateway tens of milliseconds a minute.
+ * Bytes of a checkpoint: the heads of some 70 000 chains. Gateways do not compare longer ones; doctor and the gateway's
+ * log report it. Comparing takes a gateway some 2 ms a minute with 1000 chains, and 80 ms with 70 000.
  */
 export const longestCheckpoint = 16 * 1024 * 1024
 
@@ -118,6 +118,12 @@ export async function readStateCheckpoint(state: Database): Promise<StoredCheckp
 
 const inState = named(['number', 'key_id', 'signature', 'body'])
 const inLedger = { ...inState, at: 'at' }
+
+/** Bytes of the newest one's body; 0 if there is none yet. */
+export async function readCheckpointLength(state: Database): Promise<number> {
+  const [row] = await state.read<{ length: number }>('select octet_length(body) as length from checkpoints')
+  return row?.length ?? 0
+}
 
 /** Those of the ledger that meet a condition in SQL, with what a row says of its time. */
 export const readKeptCheckpoints = (ledger: Database, tail: string, args: string[] = []) =>

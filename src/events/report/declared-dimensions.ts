@@ -1,22 +1,31 @@
 /** Which dimensions of attribution the organization declares, for what sums up by them. */
-import { eq } from 'drizzle-orm'
 import { Failure } from '../../failure.ts'
 import type { Reader } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { attributionDimensions } from '../../store/schema/state/limits.ts'
-
-const prefix = 'dimension:'
+import { dimensionPrefix } from '../rollups/rollup.ts'
 
 /** Throws `invalid_parameter` where one of these, such as `dimension:customer`, is not declared. Others are let through. */
-export async function requireDeclared(state: Reader, dimensions: Iterable<string>): Promise<void> {
-  const asked = [...dimensions].filter((dimension) => dimension.startsWith(prefix))
+export const requireDeclared = (state: Reader, dimensions: Iterable<string>): Promise<void> =>
+  requireAmong(state, dimensions, (dimension) => dimension.deleted === 0)
+
+/** The same, and lets deleted ones through: their sums and events are kept. */
+export const requireEverDeclared = (state: Reader, dimensions: Iterable<string>): Promise<void> =>
+  requireAmong(state, dimensions, () => true)
+
+async function requireAmong(
+  state: Reader,
+  dimensions: Iterable<string>,
+  isAccepted: (dimension: { deleted: number }) => boolean,
+): Promise<void> {
+  const asked = [...dimensions].filter((dimension) => dimension.startsWith(dimensionPrefix))
   if (asked.length === 0) return
   const { name, deleted } = attributionDimensions
-  const rows = await query(state).select({ name }).from(attributionDimensions).where(eq(deleted, 0)).orderBy(name)
-  const declared = rows.map((row) => prefix + row.name)
-  const unknown = asked.find((dimension) => !declared.includes(dimension))
+  const rows = await query(state).select({ name, deleted }).from(attributionDimensions).orderBy(name)
+  const accepted = [...new Set(rows.filter(isAccepted).map((row) => dimensionPrefix + row.name))]
+  const unknown = asked.find((dimension) => !accepted.includes(dimension))
   if (unknown === undefined) return
-  const known = declared.length === 0 ? 'none is declared' : `declared are ${declared.join(', ')}`
-  const message = `There is no dimension of attribution ${JSON.stringify(unknown.slice(prefix.length))}: ${known}`
+  const known = accepted.length === 0 ? 'none is declared' : `declared are ${accepted.join(', ')}`
+  const message = `There is no dimension of attribution ${JSON.stringify(unknown.slice(dimensionPrefix.length))}: ${known}`
   throw new Failure('invalid_parameter', { param: 'by', message })
 }

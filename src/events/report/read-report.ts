@@ -12,7 +12,7 @@ import { answeredVerdicts, type Event, latencyOf, reportedModel, reportedProvide
 import { readPages } from '../export/export.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
-import { countedTypes } from '../rollups/rollup.ts'
+import { countedTypes, dimensionPrefix } from '../rollups/rollup.ts'
 
 /** What a dimension says of an event; null where it says nothing. */
 type Dimension = (event: Event) => string | null
@@ -44,8 +44,10 @@ export function readDimensions(text: string): ReadonlyMap<string, Dimension> | n
   return unique.size === named.length ? unique : null
 }
 
+const declaredPattern = new RegExp(`^${dimensionPrefix}(.{1,200})$`)
+
 function dimensionOf(name: string): Dimension | null {
-  const declared = /^dimension:(.{1,200})$/.exec(name)?.[1]
+  const declared = declaredPattern.exec(name)?.[1]
   if (declared !== undefined) return (event) => valueOfDimension(event, declared)
   const tag = /^tag:([^,]{1,200})$/.exec(name)?.[1]
   if (tag !== undefined) return ({ metadata = {} }) => (Object.hasOwn(metadata, tag) ? (metadata[tag] ?? null) : null)

@@ -8,7 +8,7 @@ import type { Database } from '../../store/open.ts'
 import type { EventConditions, EventFilters } from '../query/filters.ts'
 import { eventFilters } from '../query/filters.ts'
 import { sinceSchema } from '../query/since.ts'
-import { requireDeclared } from './declared-dimensions.ts'
+import { requireEverDeclared } from './declared-dimensions.ts'
 import { namesOf } from './names-of.ts'
 import { dimensionNames, readDimensions, readReport } from './read-report.ts'
 
@@ -48,7 +48,7 @@ export const reportRoute = (
   new Elysia({ name: 'usage-report' }).use(conventions).get(
     '/v1/usage/report',
     async ({ principal, query: { by, ...query }, request: { signal } }) => {
-      await requireDeclared(state, by.keys())
+      await requireEverDeclared(state, by.keys())
       const { since, conditions } = await window(principal, query)
       const until = query.until === undefined ? clock.now() + 1 : Date.parse(query.until)
       const { rows, totals } = await readReport(ledger, by, { since, until, conditions, signal })

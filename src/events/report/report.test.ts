@@ -155,6 +155,10 @@ test('groups by the values of a dimension of attribution', async () => {
   expect(unknown.body.error.message).toContain('declared are dimension:customer')
   expect((await report(`${november}&by=day&dimension=customer%3Dacme`)).body.totals.requests).toBe(2)
   expect((await report(`${november}&by=day&dimension=customer`)).status).toBe(422)
+  await databases.state.write([{ sql: 'update attribution_dimensions set deleted = 1', args: [] }])
+  expect(await groups('dimension:customer')).toHaveLength(3)
+  const series = new Request('http://gatehouse.test/v1/events/series?since=1h&by=dimension:customer')
+  expect((await server.handle(series)).status).toBe(422)
 })
 
 test('names an MCP server and the tool whose call cost something', async () => {

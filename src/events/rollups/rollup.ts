@@ -26,15 +26,16 @@ export type Step = keyof typeof stepMilliseconds
 export const minutesKeptMilliseconds = 48 * 3_600_000
 
 export type RollupKind = 'all' | 'model' | 'gateway' | 'reason' | 'token' | 'provider' | 'cost' | DimensionKind
-/** The rows of one dimension of attribution, by its name. */
-export type DimensionKind = `dimension:${string}`
+/** The rows of one dimension of attribution, by its name. Reports and charts name it the same. */
+export type DimensionKind = `${typeof dimensionPrefix}${string}`
+export const dimensionPrefix = 'dimension:'
 
 /** How many keys that callers can invent a bucket holds. The rest is added to one key, such as `other`. */
 export const keysAtMost = (kind: string): number => (kind === 'cost' ? 10_000 : 500)
 
 /** Kinds of which one value of an outcome is the key, and callers can invent it. */
 export const hasInventedKeys = (kind: string): boolean =>
-  kind === 'model' || kind === 'reason' || kind.startsWith('dimension:')
+  kind === 'model' || kind === 'reason' || kind.startsWith(dimensionPrefix)
 
 /** The scope of all teams together, and that of no team. */
 export const everyTeam = '*'
@@ -161,7 +162,7 @@ export function rowsFor(kind: (typeof rollupShapes)[number]['kind'], keys: Outco
   if (kind !== 'dimensions') return [{ kind, key: keyOf(kind, keys) }]
   if (keys.dimensions === '') return []
   const values: Readonly<Record<string, string>> = JSON.parse(keys.dimensions)
-  return Object.entries(values).map(([name, key]) => ({ kind: `dimension:${name}`, key }))
+  return Object.entries(values).map(([name, key]) => ({ kind: `${dimensionPrefix}${name}`, key }))
 }
 
 function keyOf(kind: Exclude<RollupKind, DimensionKind>, keys: OutcomeKeys): string {

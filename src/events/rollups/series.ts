@@ -13,6 +13,7 @@ import type { Statement } from '../../store/statement.ts'
 import { answeredVerdicts } from '../event.ts'
 import type { Visibility } from '../visibility.ts'
 import {
+  dimensionPrefix,
   everyTeam,
   hasEveryTeam,
   hasInventedKeys,
@@ -30,7 +31,7 @@ const plainGroups = ['verdict', 'model', 'team', 'gateway', 'token', 'reason'] a
 /** `dimension:NAME` groups by the values of a dimension of attribution. */
 export const seriesGroupSchema = z.union([
   z.enum(plainGroups),
-  z.templateLiteral(['dimension:', z.string().regex(/^[a-z][a-z0-9_]{0,31}$/)]),
+  z.templateLiteral([dimensionPrefix, z.string().regex(/^[a-z][a-z0-9_]{0,31}$/)]),
 ])
 type SeriesGroup = z.infer<typeof seriesGroupSchema>
 
@@ -166,7 +167,7 @@ function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number
   return length <= 14 * 24 * hours ? 'hour' : 'day'
 }
 
-const keepsMinutes = (kind: RollupKind): boolean => kind !== 'token' && !kind.startsWith('dimension:')
+const keepsMinutes = (kind: RollupKind): boolean => kind !== 'token' && !kind.startsWith(dimensionPrefix)
 
 function requireKept(step: Step, { since }: SeriesQuery, kind: RollupKind, now: number): void {
   if (step !== 'minute') return

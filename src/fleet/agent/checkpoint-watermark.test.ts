@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Event } from '../../events/event.ts'
-import { type Checkpoint, checkpointBody } from '../../events/proof/checkpoint.ts'
+import { type Checkpoint, checkpointBody, longestCheckpoint } from '../../events/proof/checkpoint.ts'
 import { newId } from '../../lib/ids.ts'
 import { type Log, silentLog } from '../../lib/log/log.ts'
 import { stateMigrations } from '../../store/schema/migrate.ts'
@@ -205,6 +205,43 @@ test('warns once of a checkpoint that is too long to compare, and keeps the one 
   put(3, 7)
   looking.look()
   expect(keptNumber()).toBe(3)
+})
+
+test('reads nothing of the body while the checkpoint is the kept one', () => {
+  put(1, 5)
+  const looking = watermark()
+  looking.look()
+  // A text that is too long would be reported, if it were looked at.
+  state.run('update checkpoints set body = ?', ['x'.repeat(longestCheckpoint + 1)])
+  const warned: string[] = []
+  watermark({ ...silentLog, warn: (_: object, text: string) => warned.push(text) }).look()
+  looking.look()
+  expect(warned).toEqual([])
+  expect(keptNumber()).toBe(1)
+})
+
+test('compares a reported checkpoint no second time', () => {
+  put(2, 5)
+  const looking = watermark()
+  looking.look()
+  put(3, 4)
+  looking.look()
+  expect(looking.regressions).toBe(1)
+  const { body } = state.query<{ body: string }, []>('select body from checkpoints').get() ?? { body: '' }
+  // It would be kept if it were compared.
+  state.run('update checkpoints set body = ?', [body.replace('"chain",4', '"chain",6')])
+  looking.look()
+  expect(keptNumber()).toBe(2)
+})
+
+test('measures a checkpoint in bytes', () => {
+  const warned: object[] = []
+  const looking = watermark({ ...silentLog, warn: (fields: object) => warned.push(fields) })
+  put(1, 5)
+  looking.look()
+  state.run("update checkpoints set number = 2, signature = 'new', body = ?", ['é'.repeat(longestCheckpoint / 2 + 1)])
+  looking.look()
+  expect(warned).toEqual([{ length: longestCheckpoint + 2, longest: longestCheckpoint }])
 })
 
 test('treats a damaged watermark file as none', () => {

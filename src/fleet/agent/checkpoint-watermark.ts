@@ -17,7 +17,8 @@ import type { Log } from '../../lib/log/log.ts'
 
 const lookEveryMs = 5000
 const restoredMs = 30_000
-const rowSchema = signedSchema.omit({ body: true }).extend({ number: z.number(), length: z.number() })
+const rowSchema = signedSchema.omit({ body: true }).extend({ number: z.number() })
+const lengthSchema = z.object({ length: z.number() })
 const ofRestored = ['older', 'not_a_checkpoint']
 
 export interface CheckpointWatermarkOptions {
@@ -87,21 +88,25 @@ export class CheckpointWatermark {
   }
 
   /**
-   * The state's checkpoint row; null before the first checkpoint, and where it is too long to compare. Later, neither
-   * number 0 nor a missing row is valid. The body is read only where it is not the kept one: it may have megabytes.
+   * The state's checkpoint row; null before the first checkpoint, for the reported one, and where it is too long to
+   * compare. Later, neither number 0 nor a missing row is valid. The body, even its length, is read only of a row that
+   * is not the kept one: it may have megabytes.
    */
   #read(): Signed | null {
     if (!existsSync(this.#options.stateFile)) return null
-    const row = this.#row('number, key_id, signature, length(body) as length')
+    const row = this.#row('number, key_id, signature')
     if (row === null && this.#kept !== null) return { body: '', key_id: '', signature: '' }
     const parsed = rowSchema.safeParse(row)
     if (!parsed.success || (parsed.data.number === 0 && this.#kept === null)) return null
-    const { length, signature } = parsed.data
+    const { signature } = parsed.data
+    if (signature !== '' && signature === this.#kept?.signature) return this.#kept
+    if (signature !== '' && signature === this.#reportedSignature) return null
+    // SQLite knows the bytes of a text without reading it, but counts its characters.
+    const { length } = lengthSchema.parse(this.#row('octet_length(body) as length'))
     if (length > longestCheckpoint) {
       this.#sayTooLong(length)
       return null
     }
-    if (signature !== '' && signature === this.#kept?.signature) return this.#kept
     return signedSchema.parse(this.#row('body, key_id, signature'))
   }
 

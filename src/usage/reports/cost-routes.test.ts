@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Event, noAttribution } from '../../events/event.ts'
 import { pendingRollups } from '../../events/rollups/pending-rollups.ts'
+import { otherKey } from '../../events/rollups/rollup.ts'
 import { declareDimensions } from '../../events/testing/ledger.ts'
 import {
   type TemporaryControlPlane,
@@ -129,6 +130,48 @@ test('refuses a dimension that is not declared and names those that are', async 
       expect(json.error.message).toContain('declared are dimension:customer, dimension:feature')
     }
   }
+})
+
+test('tells a value that is called other from the values beyond those that a day keeps', async () => {
+  const plain = ['anthropic', 'm', 'token', 'gateway', 'user'].join('\u001f')
+  const key = (values: object) => `${plain}\u001e${JSON.stringify(values)}`
+  const keys = [{ customer: 'other' }, { customer: otherKey }, { customer: otherKey, feature: otherKey }].map(key)
+  const rows = `kind, step, scope, at, key, verdict, requests, input_tokens, output_tokens, cost)
+    select 'cost', 'day', '', ?, value, '', 1, 0, 0, 1000000000 * (1 << key) from json_each(?)`
+  const at = Date.parse('2025-11-03')
+  await plane.store.ledger.write([{ sql: `insert into event_rollups (${rows}`, args: [at, JSON.stringify(keys)] }])
+  const path = (rest: string, by: string) => `/v1/usage/costs${rest}?month=2025-11&by=${by}`
+  const { json } = await asAdmin('GET', path('', 'dimension:customer'))
+  expect(json.rows).toMatchObject([
+    { group: { 'dimension:customer': 'other' }, names: { 'dimension:customer': 'other values' }, rest: true, cost: 6 },
+    { group: { 'dimension:customer': 'other' }, names: { 'dimension:customer': 'other' }, rest: false, cost: 1 },
+  ])
+  const two = await asAdmin('GET', path('', 'model,dimension:feature'))
+  expect(two.json.rows).toMatchObject([
+    { group: { model: 'm', 'dimension:feature': 'other' }, rest: true, cost: 4 },
+    { group: { model: 'm', 'dimension:feature': null }, rest: false, cost: 3 },
+  ])
+  const byModel = await asAdmin('GET', path('', 'model'))
+  expect(byModel.json.rows).toMatchObject([{ rest: false, cost: 7 }])
+  const { text } = await asAdmin('GET', path('/export', 'dimension:customer'))
+  expect(text.split('\r\n').map((line) => [line.split(',')[0], line.split(',').at(-1)])).toEqual([
+    ['dimension:customer', 'rest'],
+    ['other', 'true'],
+    ['other', 'false'],
+    ['', ''],
+  ])
+})
+
+test('reports a deleted dimension, whose sums are kept', async () => {
+  const set = (deleted: number) =>
+    plane.store.state.write([
+      { sql: "update attribution_dimensions set deleted = ? where name = 'feature'", args: [deleted] },
+    ])
+  await set(1)
+  const { status, json } = await asAdmin('GET', '/v1/usage/costs?by=dimension:feature')
+  const csv = await asAdmin('GET', '/v1/usage/costs/export?by=dimension:feature')
+  await set(0)
+  expect([status, json.rows?.[0]?.group, csv.status]).toEqual([200, { 'dimension:feature': 'search' }, 200])
 })
 
 test('refuses a month that has not begun', async () => {

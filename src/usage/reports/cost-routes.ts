@@ -4,8 +4,9 @@ import { z } from 'zod'
 import { conventions } from '../../api/conventions.ts'
 import { csvLine } from '../../events/export/csv.ts'
 import { visibilityFor } from '../../events/query/visibility-filter.ts'
-import { requireDeclared } from '../../events/report/declared-dimensions.ts'
+import { requireEverDeclared } from '../../events/report/declared-dimensions.ts'
 import { foldRollups } from '../../events/rollups/fold.ts'
+import { dimensionPrefix } from '../../events/rollups/rollup.ts'
 import { Failure } from '../../failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { type Clock, timestamp } from '../../lib/clock.ts'
@@ -65,7 +66,7 @@ const sums = {
 }
 const reportSchema = z.object({
   month: z.string(),
-  by: z.array(z.union([z.enum(reportDimensions), z.templateLiteral(['dimension:', z.string()])])),
+  by: z.array(z.union([z.enum(reportDimensions), z.templateLiteral([dimensionPrefix, z.string()])])),
   since: z.iso.datetime(),
   until: z.iso.datetime(),
   rows: z.array(
@@ -74,6 +75,9 @@ const reportSchema = z.object({
         .record(z.string(), z.string().nullable())
         .describe('The value of each dimension; null where requests have none'),
       names: z.record(z.string(), z.string().nullable()).describe('What a person calls them'),
+      rest: z
+        .boolean()
+        .describe('Whether the values of dimensions, here `other`, are all those beyond the sums that a day keeps'),
       ...sums,
     }),
   ),
@@ -94,7 +98,7 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
   }
   const report = async (by: string, month: string, principal: Principal) => {
     const dimensions = dimensionsOf(by)
-    await requireDeclared(state, dimensions)
+    await requireEverDeclared(state, dimensions)
     const visibility = await visibilityFor(ledger, principal)
     await foldRollups(ledger, turnsBeforeReading)
     const windows = windowsOf(month, clock.now())
@@ -118,6 +122,7 @@ export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
           rows: shown.map((row) => ({
             group: Object.fromEntries(dimensions.map((dimension) => [dimension, row.group[dimension] || null])),
             names: Object.fromEntries(dimensions.map((dimension) => [dimension, named(dimension, row)])),
+            rest: row.rest,
             ...shownSums(row, forecastOf, fromNano),
           })),
           left_out: Math.max(0, rows.length - rowsShown),
@@ -205,9 +210,10 @@ async function naming(
     const ids = rows.map(({ group }) => group[dimension] ?? '')
     known.set(dimension, await readRecordNames(names, dimension, ids))
   }
-  return (dimension, { group }) => {
+  return (dimension, { group, rest }) => {
     const value = group[dimension] ?? ''
-    return value === '' ? null : (known.get(dimension)?.(value) ?? value)
+    if (value === '') return null
+    return rest && !isPlain(dimension) ? 'other values' : (known.get(dimension)?.(value) ?? value)
   }
 }
 
@@ -222,14 +228,18 @@ interface ReportBy extends MonthReport {
 
 async function* csvLines(names: NameReader, { dimensions, rows, forecastOf }: ReportBy) {
   const head = dimensions.flatMap((dimension) => (isNamed(dimension) ? [`${dimension}_id`, dimension] : [dimension]))
-  yield csvLine([...head, ...Object.keys(sums)])
+  // Rows by plain dimensions never are of other values.
+  const hasRest = !dimensions.every(isPlain)
+  yield csvLine([...head, ...Object.keys(sums), ...(hasRest ? ['rest'] : [])])
   for await (const some of costliestFirst(rows, rowsShown)) {
     const named = await naming(names, dimensions, some)
     const lines = some.map((row) => {
-      const group = dimensions.flatMap((dimension) =>
-        isNamed(dimension) ? [row.group[dimension] ?? '', named(dimension, row)] : [named(dimension, row)],
-      )
-      return csvLine([...group, ...Object.values(shownSums(row, forecastOf, decimalOf))])
+      const group = dimensions.flatMap((dimension) => [
+        row.group[dimension] ?? '',
+        ...(isNamed(dimension) ? [named(dimension, row)] : []),
+      ])
+      const rest = hasRest ? [String(row.rest)] : []
+      return csvLine([...group, ...Object.values(shownSums(row, forecastOf, decimalOf)), ...rest])
     })
     yield lines.join('')
   }

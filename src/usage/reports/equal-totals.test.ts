@@ -80,20 +80,18 @@ const everyChoice = dimensions.flatMap((one, index) => [
   ...dimensions.slice(index + 1).map((other) => [one, other]),
 ])
 
-async function billedInFocus(visibility: Visibility): Promise<number> {
-  let billed = 0
-  let lines = 0
-  for await (const text of focusLines(
-    { ledger: databases.ledger, seesPeople: true },
-    { month: '2026-11', visibility },
-  )) {
-    for (const line of text.split('\r\n').filter((each) => each !== '')) {
-      if (lines > 0) billed += toNano(Number(line.split(',')[0]))
-      lines += 1
-    }
-  }
-  return billed
+/** The lines of a file of FOCUS without its header. */
+async function focusText(visibility: Visibility): Promise<string[]> {
+  const names = { ledger: databases.ledger, seesPeople: true }
+  const text = (await Array.fromAsync(focusLines(names, { month: '2026-11', visibility }))).join('')
+  return text
+    .split('\r\n')
+    .filter((line) => line !== '')
+    .slice(1)
 }
+
+const billedInFocus = async (visibility: Visibility): Promise<number> =>
+  (await focusText(visibility)).reduce((billed, line) => billed + toNano(Number(line.split(',')[0])), 0)
 
 test('totals are equal by any one or two dimensions, for each caller, and equal to the events', async () => {
   await fc.assert(
@@ -153,17 +151,22 @@ test('counts new values of a full day as other, and all else exactly', async () 
   ])
   await keep([
     { ...usual, team: 'blue', dimensions: { customer: 'late' } },
+    { ...usual, team: 'blue', model: 'b', dimensions: { customer: 'other' } },
     { ...late, dimensions: undefined },
   ])
   const { rows, totals } = await report(['model', 'dimension:customer'])
-  const costOf = (model: string, customer: string) =>
-    rows.find(({ group }) => group.model === model && group['dimension:customer'] === customer)?.cost
-  expect(costOf('b', 'other')).toBe(3)
+  const costOf = (model: string, customer: string, isRest = false) =>
+    rows.find(({ group, rest }) => group.model === model && group['dimension:customer'] === customer && rest === isRest)
+      ?.cost
+  expect([costOf('b', 'other', true), costOf('b', 'other')]).toEqual([3, 1])
   expect([costOf('a', 'early'), costOf('a', 'late'), costOf('b', '')]).toEqual([2, 1, 1])
   expect(costOf('b', otherKey)).toBeUndefined()
-  expect(totals.cost).toBe(keysAtMost('cost') + 6)
+  expect(totals.cost).toBe(keysAtMost('cost') + 7)
   expect((await report(['model'])).rows.map(({ group, cost }) => [group.model, cost])).toEqual([
     ['a', keysAtMost('cost') + 2],
-    ['b', 4],
+    ['b', 5],
   ])
+  const lines = await focusText(everyTeam)
+  expect(lines.filter((line) => line.includes('""customer"":""other""'))).toHaveLength(2)
+  expect(lines.filter((line) => line.includes('""customer"":""other"",""gatehouse/rest"":""true""'))).toHaveLength(1)
 })

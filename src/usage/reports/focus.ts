@@ -6,6 +6,7 @@
  * Tags have the dimensions of attribution by their names, and what Gatehouse says itself with a prefix (FOCUS 1.2, Tags).
  */
 import { csvLine } from '../../events/export/csv.ts'
+import { otherKey } from '../../events/rollups/rollup.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import { timestamp } from '../../lib/clock.ts'
 import { decimalOf } from '../../lib/money.ts'
@@ -60,7 +61,8 @@ const columns: Readonly<Record<string, (row: CostRow, context: FocusContext) => 
   SubAccountType: ({ team_id }) => (team_id === '' ? null : 'Team'),
   Tags: (row, { nameOf }) =>
     JSON.stringify({
-      ...Object.fromEntries(Object.keys(row.dimensions).map((name) => [name, shownValue(row, name)])),
+      ...Object.fromEntries(Object.entries(row.dimensions).map(([name, value]) => [name, shownValue(value)])),
+      ...(Object.values(row.dimensions).includes(otherKey) ? { 'gatehouse/rest': 'true' } : {}),
       ...(row.gateway_id === '' ? {} : { 'gatehouse/gateway_id': row.gateway_id }),
       ...(row.user_id === ''
         ? {}

@@ -99,7 +99,7 @@ test('gives the rows with the highest cost first without sorting all of them at 
   const costs = Array.from({ length: 4500 }, (_, index) => (index * 7919) % 4500)
   const rows = costs.map((cost): ReportRow => {
     const sums = { requests: 1, input_tokens: 0, output_tokens: 0, previous: -cost, previousToDate: 0, trend: 0 }
-    return { group: {}, ...sums, cost: Math.floor(cost / 10) }
+    return { group: {}, rest: false, ...sums, cost: Math.floor(cost / 10) }
   })
   let turns = 0
   let isRunning = true

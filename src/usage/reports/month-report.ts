@@ -2,14 +2,14 @@
  * A month's cost by one or two dimensions, beside the month before, with what it will be at its end: what was spent, and
  * for each day that is left the mean of the seven full days before today, or of those since the first cost.
  */
+import { type DimensionKind, dimensionPrefix, otherKey } from '../../events/rollups/rollup.ts'
 import { Failure } from '../../failure.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
-import { type CostRow, shownValue } from './read-costs.ts'
+import { type CostRow, dimensionValue, shownValue } from './read-costs.ts'
 
 export const reportDimensions = ['team', 'provider', 'model', 'token', 'gateway', 'user'] as const
 type PlainDimension = (typeof reportDimensions)[number]
-/** `dimension:NAME` is a dimension of attribution. */
-export type ReportDimension = PlainDimension | `dimension:${string}`
+export type ReportDimension = PlainDimension | DimensionKind
 
 const columnOf = {
   team: 'team_id',
@@ -24,9 +24,7 @@ export const isPlain = (dimension: ReportDimension): dimension is PlainDimension
   reportDimensions.some((plain) => plain === dimension)
 
 export const isReportDimension = (name: string): name is ReportDimension =>
-  reportDimensions.some((plain) => plain === name) || name.startsWith(declared)
-
-const declared = 'dimension:'
+  reportDimensions.some((plain) => plain === name) || name.startsWith(dimensionPrefix)
 
 export const dayMs = 86_400_000
 /** Of the forecast. */
@@ -79,6 +77,8 @@ export interface ReportSums {
 export interface ReportRow extends ReportSums {
   /** Empty where requests have no value. */
   group: Partial<Record<ReportDimension, string>>
+  /** Whether its values of dimensions are `other`: those beyond what a day keeps apart. */
+  rest: boolean
 }
 
 export interface MonthReport {
@@ -171,14 +171,14 @@ function rowOf(rows: Map<string, ReportRow>, by: readonly ReportDimension[], of:
     const message = `The report has more than ${rowsAtMost} rows: ask for one dimension, or take format=focus, which has every charge`
     throw new Failure('invalid_parameter', { param: 'by', message })
   }
-  const group = Object.fromEntries(by.map((dimension, index) => [dimension, values[index] ?? '']))
-  const made: ReportRow = { group, ...noSums() }
+  const group = Object.fromEntries(by.map((dimension, index) => [dimension, shownValue(values[index] ?? '')]))
+  const made: ReportRow = { group, rest: values.includes(otherKey), ...noSums() }
   rows.set(name, made)
   return made
 }
 
 const columnValue = (row: CostRow, dimension: ReportDimension): string =>
-  isPlain(dimension) ? row[columnOf[dimension]] : shownValue(row, dimension.slice(declared.length))
+  isPlain(dimension) ? row[columnOf[dimension]] : dimensionValue(row, dimension.slice(dimensionPrefix.length))
 
 function addTo(sums: ReportSums, of: CostRow, { month, before, sameDays, trend }: Sources['windows']) {
   if (isIn(month, of.at)) {

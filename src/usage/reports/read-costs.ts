@@ -98,8 +98,9 @@ async function* readScope(
   }
 }
 
-/** The value of a dimension as reports show it: `other` for what a full day counts together; empty for none. */
-export function shownValue({ dimensions }: CostOf, name: string): string {
-  const value = Object.hasOwn(dimensions, name) ? (dimensions[name] ?? '') : ''
-  return value === otherKey ? 'other' : value
-}
+/** The value of a dimension: `otherKey` for what a full day counts together; empty for none. */
+export const dimensionValue = ({ dimensions }: CostOf, name: string): string =>
+  Object.hasOwn(dimensions, name) ? (dimensions[name] ?? '') : ''
+
+/** As reports show it, beside a flag: a value may be called `other` too. */
+export const shownValue = (value: string): string => (value === otherKey ? 'other' : value)

@@ -114,7 +114,7 @@ function Costs({ report: { month, by, rows, totals, left_out } }: { report: Cost
       <TableCard
         label={`Costs by ${by.map((group) => titleOf(group).toLowerCase()).join(' and ')}`}
         rows={rows}
-        keyOf={({ group }) => JSON.stringify(group)}
+        keyOf={({ group, rest }) => JSON.stringify([group, rest])}
         columns={[
           ...by.map((dimension) => ({
             title: titleOf(dimension),
