@@ -4,7 +4,7 @@ import { failures } from '../../failure.ts'
 
 // A browser has them.
 Object.defineProperty(navigator, 'languages', { value: ['en'], configurable: true })
-const { knownReason, reasonTitle, reasonWords } = await import('./reason-words.ts')
+const { commandFailures, knownReason, reasonTitle, reasonWords } = await import('./reason-words.ts')
 const { eventWords } = await import('./event-words.ts')
 
 const rooms = ['gateway', 'policies', 'mcp', 'fleet', 'events', 'usage', 'sinks', 'providers', 'connections']
@@ -36,12 +36,7 @@ async function codesInSources(): Promise<string[]> {
   return [...found].filter((code) => !types.includes(code) && !others.has(code))
 }
 
-/** Failures with which commands and processes end: no event says them. */
-const ofCommands = new Set(
-  'usage already_running address_in_use data_damaged data_incompatible data_unwritable output_unwritable api_unreachable gateway_unreachable gateway_check_failed unhealthy process_failed'.split(
-    ' ',
-  ),
-)
+const ofCommands: ReadonlySet<string> = new Set(commandFailures)
 
 test('has words for every reason code that the server writes', async () => {
   const codes = [...Object.keys(failures).filter((code) => !ofCommands.has(code)), ...(await codesInSources())]
