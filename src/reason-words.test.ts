@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { eventTypes } from './events/event-types.ts'
 import { failures } from './failure.ts'
-import { knownReason, reasonTitle, reasonWords } from './reason-words.ts'
+import { commandFailures, knownReason, reasonTitle, reasonWords } from './reason-words.ts'
 
 const rooms = ['gateway', 'policies', 'mcp', 'fleet', 'events', 'usage', 'sinks', 'providers', 'connections']
 const codeText =
@@ -32,12 +32,7 @@ async function codesInSources(): Promise<string[]> {
   return [...found].filter((code) => !types.includes(code) && !others.has(code))
 }
 
-/** Failures with which commands and processes end: no event says them. */
-const ofCommands = new Set(
-  'usage already_running address_in_use data_damaged data_incompatible data_unwritable output_unwritable api_unreachable gateway_unreachable gateway_check_failed unhealthy process_failed'.split(
-    ' ',
-  ),
-)
+const ofCommands: ReadonlySet<string> = new Set(commandFailures)
 
 test('has words for every reason code that the server writes', async () => {
   const codes = [...Object.keys(failures).filter((code) => !ofCommands.has(code)), ...(await codesInSources())]

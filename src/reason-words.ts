@@ -5,19 +5,21 @@
 import type { FailureCode } from './failure.ts'
 
 /** Only commands and processes end with these: no event says them. */
-type CommandFailure =
-  | 'usage'
-  | 'already_running'
-  | 'address_in_use'
-  | 'data_damaged'
-  | 'data_incompatible'
-  | 'data_unwritable'
-  | 'output_unwritable'
-  | 'api_unreachable'
-  | 'gateway_unreachable'
-  | 'gateway_check_failed'
-  | 'unhealthy'
-  | 'process_failed'
+export const commandFailures = [
+  'usage',
+  'already_running',
+  'address_in_use',
+  'data_damaged',
+  'data_incompatible',
+  'data_unwritable',
+  'output_unwritable',
+  'api_unreachable',
+  'gateway_unreachable',
+  'gateway_check_failed',
+  'unhealthy',
+  'process_failed',
+] as const satisfies readonly FailureCode[]
+type CommandFailure = (typeof commandFailures)[number]
 
 const failureWords: Readonly<Record<Exclude<FailureCode, CommandFailure>, string>> = {
   invalid_json: 'its body is not JSON',

@@ -1,4 +1,4 @@
-/** Alerts as records: what is watched, from which threshold on it is told, and to whom. */
+/** Alerts as records: what is watched, from which threshold on it is announced, and to whom. */
 import { z } from 'zod'
 import { idParams, refersTo, refersToKind, resource } from '../api/resource.ts'
 import { recordLists } from '../api/together/record-paths.ts'
@@ -70,8 +70,8 @@ const fields = {
   channel_ids: z
     .array(z.uuid().meta(refersTo('/v1/alert-channels')))
     .max(20)
-    .describe('The channels that are told; none: all of them'),
-  send_resolved: z.boolean().describe('Whether channels are told when it is over'),
+    .describe('The channels that get notices; none: all of them'),
+  send_resolved: z.boolean().describe('Whether channels get a notice when it is over'),
   enabled: z.boolean().describe('Whether it is looked at'),
 }
 
@@ -99,6 +99,7 @@ const record = z.object({
   scope: z.object({ kind: z.string(), id: z.string().nullable() }),
   thresholds: z.array(z.number()),
   unit: z.string().describe('Of the thresholds'),
+  unit_of_one: z.string().describe('The unit of a threshold of 1'),
   window_minutes: z.number().int().nullable(),
   at_least: z.number().nullable(),
   severity: z.enum(severities),

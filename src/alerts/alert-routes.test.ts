@@ -51,6 +51,8 @@ test('a new installation has alerts that need no configuration', async () => {
     ...{ name: 'Many requests are refused', condition: 'refusals', severity: 'critical', thresholds: [50], unit: '%' },
     ...{ window_minutes: 10, at_least: 20, scope: { kind: 'organization', id: null }, enabled: true, open: 0 },
   })
+  const ofTargets = alerts.find(({ condition }: { condition: string }) => condition === 'circuit_open')
+  expect(ofTargets).toMatchObject({ thresholds: [1], unit: 'gateway processes', unit_of_one: 'gateway process' })
 })
 
 test('makes, changes and deletes an alert, each with an event and a version', async () => {

@@ -140,7 +140,7 @@ async function shown({ ledger }: AlertDependencies, rows: readonly AlertRow[]): 
     const usual = conditionRow(alert.condition)
     return {
       ...{ id: row.id, name: row.name, condition: alert.condition, watches: usual.about },
-      ...{ scope: alert.scope, unit: usual.unit },
+      ...{ scope: alert.scope, unit: usual.unit, unit_of_one: usual.one },
       thresholds: [...alert.thresholds],
       window_minutes: usual.windowMinutes === null ? null : alert.windowMinutes,
       at_least: usual.atLeast === null ? null : alert.atLeast,

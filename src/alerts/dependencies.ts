@@ -1,4 +1,4 @@
-/** What alerts need of the rest of the control plane, and what other rooms tell them. */
+/** What alerts need of the rest of the control plane, and what other rooms find for them. */
 import type { Settings } from '../config.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -48,21 +48,21 @@ export interface Measured {
   subject: string
   /** In the unit of the condition. */
   value: number
-  /** One or two sentences for a person. Asked for only when it is told. */
+  /** One or two sentences for a person. Asked for only when it is announced. */
   about(): string | Promise<string>
   /** It fires once for this subject, whatever happens later: the subject names a window. */
   once?: true
-  /** The group that it belongs to, where there can be very many: told and counted apart from the rest of the alert. */
+  /** The group that it belongs to, where there can be very many: announced and counted apart from the rest of the alert. */
   group?: Group
 }
 
-/** An alert, or a group, tells of so many things at once; more are one more, so that nobody gets a thousand notices. */
+/** Of an alert, or of a group, so many subjects have firings of their own; one firing more counts the others. */
 export const subjectsAtMost = 20
 
 export interface Group {
   subject: string
   /** How many of it have reached a threshold, those that were not measured one by one too. */
   count: number
-  /** What is told of those that are not told one by one, by their number. */
+  /** The text of the firing that counts those without a firing of their own, by their number. */
   more(count: number): string
 }

@@ -77,7 +77,7 @@ export async function evaluateAlerts(dependencies: AlertDependencies): Promise<v
 
 /**
  * What has reached which thresholds. Of many subjects those that are open already, then those furthest beyond theirs; the
- * others are counted in one more subject. The subjects of a group are told and counted apart from all others.
+ * others are counted in one more subject. The subjects of a group are announced and counted apart from all others.
  */
 export function reachedBy(
   alert: Alert,
@@ -107,8 +107,8 @@ export function reachedBy(
 }
 
 /**
- * How many are not told one by one, as a subject of its own. It is told when it begins, and again whenever there are twice
- * as many; it is over when there are none.
+ * How many subjects have no firing of their own, as one more subject. It is announced when it begins, and again whenever
+ * there are twice as many; it is over when there are none.
  */
 function overflow(
   { group, once }: Measured,
@@ -209,7 +209,7 @@ async function resolve(dependencies: AlertDependencies, now: number, alert: Aler
   ])
 }
 
-/** An alert without channels of its own tells all of them. */
+/** An alert without channels of its own uses all of them. */
 async function channelsOf({ ledger }: AlertDependencies, { channelIds }: Alert): Promise<string[]> {
   const enabled = await enabledChannelIds(ledger)
   return channelIds.length === 0 ? enabled : enabled.filter((id) => channelIds.includes(id))

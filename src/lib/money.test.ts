@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { decimalOf, fromNano, isWholeNano, largestAmount } from './money.ts'
+import { decimalOf, dollars, fromNano, isWholeNano, largestAmount } from './money.ts'
 
 test('accepts amounts of whole nano-dollars and rejects smaller fractions', () => {
   fc.assert(fc.property(fc.integer({ min: 1, max: largestAmount * 1e9 }), (nano) => isWholeNano(fromNano(nano))))
@@ -21,4 +21,10 @@ test('writes every digit of an amount and no exponent', () => {
       expect(fraction).not.toEndWith('0')
     }),
   )
+})
+
+test('writes an amount for a person in cents, and less than a cent in two digits', () => {
+  expect([0, 0.01, 2.5, 1234.567, 0.00042, 0.009].map(dollars)).toEqual([
+    ...['$0.00', '$0.01', '$2.50', '$1234.57', '$0.00042', '$0.0090'],
+  ])
 })

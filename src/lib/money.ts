@@ -20,3 +20,7 @@ export function decimalOf(nano: number): string {
 /** Whether an amount is a whole number of nano-dollars, as far as a number tells. */
 export const isWholeNano = (amount: number): boolean =>
   Math.abs(fromNano(toNano(amount)) - amount) <= amount * Number.EPSILON
+
+/** An amount for a person: in cents, and less than a cent in two digits. */
+export const dollars = (amount: number): string =>
+  `$${amount > 0 && amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2)}`

@@ -38,6 +38,33 @@ test('the overview says that all is well, and names what doctor found', async ()
   expect(await seriousInBothThemes(page, 'findings')).toEqual([])
 })
 
+test('the overview does not say that all is well before it has read which MCP servers wait for approval', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const away = { error: { message: 'It is away', code: 'dependency_unavailable', param: null } }
+  const path = /\/v1\/catalog\/waiting-mcp-offers/
+  await page.route(path, (route) => route.fulfill({ status: 503, json: away }))
+  await opened.to('/')
+  await page.locator('main').getByText('Not reachable').first().waitFor()
+  expect(await page.getByText('Healthy').count()).toBe(0)
+  await page.unroute(path)
+  await page.locator('section[aria-label="Status"]').getByText('Healthy').waitFor()
+  // While it is read for the first time, the status is not known either.
+  const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+  await page.route(path, async (route) => {
+    await held
+    await route.continue()
+  })
+  const others = ['findings', 'budgets', 'gateway-workers', 'alert-firings', 'tokens/alerts', 'events/series']
+  const read = others.map((other) => page.waitForResponse((response) => response.url().includes(`/v1/${other}`)))
+  await page.reload()
+  for (const response of await Promise.all(read)) await response.finished()
+  await page.waitForTimeout(500)
+  expect(await page.getByText('Healthy').count()).toBe(0)
+  answer()
+  await page.locator('section[aria-label="Status"]').getByText('Healthy').waitFor()
+})
+
 test('the overview names a budget that is used up, what it refuses, and where to go on', async () => {
   const { gatehouse } = await sharedConsole()
   const budget = await make('/v1/budgets', {

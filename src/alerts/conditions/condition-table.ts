@@ -10,6 +10,8 @@ interface ConditionRow {
   about: string
   /** Of its thresholds. */
   unit: string
+  /** The unit of a threshold of 1. */
+  one: string
   /** It fires where the value is at least, or at most, a threshold. */
   fires: 'at_least' | 'at_most'
   thresholds: readonly number[]
@@ -29,6 +31,7 @@ export const conditionTable = {
   budget_share: {
     about: 'A budget is used to a share of its amount',
     unit: '%',
+    one: '%',
     fires: 'at_least',
     thresholds: [50, 80, 100],
     most: null,
@@ -39,6 +42,7 @@ export const conditionTable = {
   spend_rate: {
     about: 'The spend of an hour is a multiple of the mean hour of the seven days before',
     unit: 'times the usual',
+    one: 'times the usual',
     fires: 'at_least',
     thresholds: [3],
     most: null,
@@ -49,6 +53,7 @@ export const conditionTable = {
   error_rate: {
     about: 'A share of the requests to a provider fails',
     unit: '%',
+    one: '%',
     fires: 'at_least',
     thresholds: [25],
     most: 100,
@@ -59,6 +64,7 @@ export const conditionTable = {
   refusals: {
     about: 'A share of the requests is refused, for any reason or for chosen ones',
     unit: '%',
+    one: '%',
     fires: 'at_least',
     thresholds: [50],
     most: 100,
@@ -69,6 +75,7 @@ export const conditionTable = {
   escalation_waiting: {
     about: 'A request waits for a person',
     unit: 'minutes',
+    one: 'minute',
     fires: 'at_least',
     thresholds: [10],
     most: null,
@@ -79,6 +86,7 @@ export const conditionTable = {
   token_expiring: {
     about: 'A token expires soon',
     unit: 'days left',
+    one: 'day left',
     fires: 'at_most',
     thresholds: [7],
     most: null,
@@ -89,6 +97,7 @@ export const conditionTable = {
   circuit_open: {
     about: 'Gateways pass a target over after failures',
     unit: 'gateway processes',
+    one: 'gateway process',
     fires: 'at_least',
     thresholds: [1],
     most: null,
@@ -99,6 +108,7 @@ export const conditionTable = {
   gateway_stale: {
     about: 'A gateway sends no heartbeat',
     unit: 'seconds',
+    one: 'second',
     fires: 'at_least',
     thresholds: [60],
     most: null,
@@ -109,6 +119,7 @@ export const conditionTable = {
   bound_violated: {
     about: 'A provider charged more than the most that a request can cost by its list price',
     unit: 'US dollars',
+    one: 'US dollar',
     fires: 'at_least',
     thresholds: [0],
     most: null,
@@ -119,6 +130,7 @@ export const conditionTable = {
   sink_lag: {
     about: 'A sink of events lags behind',
     unit: 'seconds',
+    one: 'second',
     fires: 'at_least',
     thresholds: [300],
     most: null,
@@ -129,6 +141,7 @@ export const conditionTable = {
   doctor_finding: {
     about: 'Doctor found something wrong: 1 a warning, 2 a failure',
     unit: 'level',
+    one: 'level',
     fires: 'at_least',
     thresholds: [2],
     most: 2,
@@ -139,6 +152,7 @@ export const conditionTable = {
   verify_finding: {
     about: 'The record of events was altered or lacks something',
     unit: 'findings',
+    one: 'finding',
     fires: 'at_least',
     thresholds: [1],
     most: 1,

@@ -1,6 +1,6 @@
 /** Conditions about limits and records that end: budgets, tokens that expire, requests that wait, charges of providers. */
 import { and, eq, gt, gte, inArray, isNotNull, isNull, lte, min, or, sql } from 'drizzle-orm'
-import { fromNano } from '../../lib/money.ts'
+import { dollars, fromNano } from '../../lib/money.ts'
 import { isOneOf, query } from '../../store/query.ts'
 import { escalations } from '../../store/schema/ledger/policies.ts'
 import { tokens } from '../../store/schema/ledger/tokens.ts'
@@ -15,7 +15,6 @@ import { type Measured, subjectsAtMost } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import type { Round } from './round.ts'
 import { scopePhrase } from './scope-name.ts'
-import { dollars } from './traffic.ts'
 
 const minute = 60_000
 const day = 86_400_000
@@ -151,7 +150,7 @@ async function tokenShare({ scope: { id } }: Alert, round: Round): Promise<Measu
   return [{ subject: account, value: (100 * used) / limit, once: true, about }]
 }
 
-/** More of them are told by the list of tokens. */
+/** The list of tokens shows more of them. */
 const mostTokens = 200
 
 /** Tokens that were made for a shorter time than the threshold expire as they are meant to. */

@@ -1,6 +1,6 @@
 /** Conditions about traffic: refusals, errors of providers, spend. */
 import { otherKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
-import { fromNano } from '../../lib/money.ts'
+import { dollars, fromNano } from '../../lib/money.ts'
 import { knownReason, reasonWords } from '../../reason-words.ts'
 import type { Measured } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
@@ -103,9 +103,5 @@ export async function spendRate(alert: Alert, round: Round): Promise<Measured[]>
     `${dollars(spent)} were spent${await scopePhrase('for', alert, round.dependencies)} in the last hour, ${rounded(value)} times the mean hour of the ${Math.round(hours / 24)} days before (${dollars(usual)}).`
   return [{ subject: subjectOf(alert), value, about }]
 }
-
-/** In cents, and less than a cent in two digits. */
-export const dollars = (amount: number): string =>
-  `$${amount > 0 && amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2)}`
 
 const subjectOf = ({ scope: { kind, id } }: Alert): string => (id === null ? kind : `${kind} ${id}`)

@@ -1,4 +1,4 @@
-/** What a channel is told, before it is written in the form of its kind. */
+/** A notice, before it is written in the form of its channel's kind. */
 import { timestamp } from '../../lib/clock.ts'
 import type { FiringRow } from '../stored-alert.ts'
 

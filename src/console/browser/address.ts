@@ -77,7 +77,7 @@ export function warnBeforeLeaving(text: string, form: Element | null = null): ()
   }
 }
 
-/** Asks the first of these questions; whoever says yes is not asked the others. */
+/** Asks the first question; a yes answers the rest. */
 function askedToLose(lost: readonly Warning[]): boolean {
   const [first] = lost
   if (first === undefined) return true

@@ -43,7 +43,7 @@ const ofVerdict = {
   rate_limit: 2,
 } as const
 
-/** Of alerts, as whoever made them graded them. */
+/** The severity set on the alert. */
 const ofAlert: Readonly<Record<string, number>> = { info: 1, warning: 3, critical: 5 }
 
 /** What somebody should look at although nothing was refused. */

@@ -25,8 +25,7 @@ const isFinal = ({ status }: Refusal): boolean => status === 400 || status === 4
 
 /**
  * Reads when the screen appears and whenever `key` changes; a read that is overtaken is given up. `everyMs` reads again
- * and again, while the page is looked at. A read that failed for want of the control plane is made again until it comes,
- * and one that was refused for what it asks is not.
+ * and again, while the page is looked at. Retries network errors and 5xx until they succeed; never retries 400 and 422.
  */
 export function useLoaded<Value>(
   key: string,

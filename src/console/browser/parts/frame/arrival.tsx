@@ -17,10 +17,7 @@ export function Announced({ title }: { title: string }) {
   )
 }
 
-/**
- * Moves the focus to the heading, and after going back to the link that leads where one was. Both may come later than
- * the screen. Who acts meanwhile keeps the focus that they have.
- */
+/** Focuses the heading or, after going back, the link to the previous screen. A key or click in between cancels it. */
 function focusOnArrival({ from, back }: Arrival): () => void {
   const events = ['keydown', 'pointerdown']
   const observer = new MutationObserver(() => place())

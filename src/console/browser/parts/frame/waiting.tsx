@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { api, type WaitingServer } from '../../api/routes.ts'
 import { hasPermission } from '../../session.ts'
-import { useLoaded } from '../loaded.tsx'
+import { type Loaded, useLoaded } from '../loaded.tsx'
 
 const everyMs = 15_000
 
@@ -14,7 +14,7 @@ export const countWaiting = (): void => {
   countedTimes.value += 1
 }
 
-/** The MCP servers whose offers wait, as read last; null before that, and for whoever may not decide. */
+/** The MCP servers whose offers wait; null until first read, or without `catalog:write`. */
 export const waitingServers = signal<readonly WaitingServer[] | null>(null)
 
 function Count({ count, more = false }: { count: number; more?: boolean }) {
@@ -38,14 +38,18 @@ export function WaitingRequests() {
   return <Count count={escalations.length} more={next !== null} />
 }
 
-export function WaitingOffers() {
+/** Reads the MCP servers whose offers wait; null without `catalog:write`. */
+export function useWaitingServers(): Loaded<readonly WaitingServer[] | null> {
   const decides = hasPermission('catalog:write')
-  const found = useLoaded(
+  return useLoaded(
     `offers ${decides} ${countedTimes.value}`,
     async (signal) => (decides ? (await api('GET /v1/catalog/waiting-mcp-offers', { signal })).mcp_servers : null),
     { everyMs },
   )
-  const servers = found.value ?? null
+}
+
+export function WaitingOffers() {
+  const servers = useWaitingServers().value ?? null
   useEffect(() => {
     waitingServers.value = servers
   }, [servers])

@@ -103,11 +103,11 @@ function Scope({ scope }: { scope: unknown }) {
 const levels: readonly unknown[] = ['–', 'a warning', 'a failure']
 
 /** `50, 80, 100 %`, `1 gateway process`, `a failure`. */
-function thresholdsOf({ thresholds, unit }: ListedRecord): string {
+function thresholdsOf({ thresholds, unit, unit_of_one: one }: ListedRecord): string {
   const all: readonly unknown[] = Array.isArray(thresholds) ? thresholds : []
   if (unit === 'level') return all.map((level) => String(levels[Number(level)] ?? level)).join(', ')
   const isOne = all.length === 1 && all[0] === 1
-  return `${all.join(', ')} ${isOne ? String(unit).replace(/(?<=ss)es$|s(?= left$|$)/, '') : String(unit)}`
+  return `${all.join(', ')} ${String(isOne ? one : unit)}`
 }
 
 function ChannelState({ record: { enabled, state, failing_since, last_error } }: { record: ListedRecord }) {

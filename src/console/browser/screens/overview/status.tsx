@@ -5,7 +5,7 @@ import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import { api, type Budget, type Firing } from '../../api/routes.ts'
 import { countNoun, number } from '../../formats.ts'
-import { waitingServers } from '../../parts/frame/waiting.tsx'
+import { useWaitingServers } from '../../parts/frame/waiting.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
@@ -21,7 +21,7 @@ const shownAtMost = 8
 function useRead() {
   const operates = hasPermission('catalog:read')
   const everyMs = 15_000
-  const budgets = useBudgets()
+  const [budgets, servers] = [useBudgets(), useWaitingServers()]
   const parts = {
     findings: useLoaded(
       'findings',
@@ -40,7 +40,7 @@ function useRead() {
     ),
     recent: useLoaded('recent', readRecent, { everyMs }),
   }
-  return { ...parts, budgets }
+  return { ...parts, budgets, servers }
 }
 
 /** The budgets that the caller sees, the fullest first. */
@@ -111,7 +111,7 @@ export function Status() {
       firings: read.firings.value ?? [],
       budgets: read.budgets.value ?? [],
       workers: read.workers.value ?? [],
-      servers: waitingServers.value ?? [],
+      servers: read.servers.value ?? [],
       tokenAlerts: read.tokenAlerts.value ?? [],
       recent: read.recent.value ?? null,
     },

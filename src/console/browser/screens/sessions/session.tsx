@@ -1,4 +1,6 @@
 /** One session: who asked, what it used and found, and its turns in order. */
+
+import { reasonTitle } from '../../../../reason-words.ts'
 import { href, queryValue } from '../../address.ts'
 import { type AgentSession, api, type Event } from '../../api/routes.ts'
 import { clockTime, dateAndTime, fullTime, humanize, milliseconds, money, number } from '../../formats.ts'
@@ -8,7 +10,6 @@ import { Facts, Id } from '../../parts/small.tsx'
 import { type Column, Empty, Table, TableCard } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
-import { reasonTitle } from '../../../../reason-words.ts'
 import { RecordName } from '../record-name.tsx'
 import { readEvents } from '../traffic/event-pages.ts'
 import { detail, numberDetail, policyResults } from '../traffic/exchange/event-details.ts'
