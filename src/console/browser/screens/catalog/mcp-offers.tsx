@@ -160,7 +160,7 @@ function Compared({ serverId, offer, approved, waits, done }: ComparedProps) {
         {humanize(kind)} <UserText>{name}</UserText>
       </h3>
       {offer.changes !== null && <Changes of={offer.changes} />}
-      <details open={offer.changes === null}>
+      <details open>
         <summary>Whole definitions</summary>
         <div class="pair">
           <Definition title="Approved" of={approved} none="No definition of this name was approved." />
