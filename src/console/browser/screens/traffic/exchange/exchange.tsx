@@ -75,6 +75,7 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
         <section class="card stack">
           <div class="row">
             <VerdictBadge verdict={outcome.verdict} />
+            {outcome.verdict !== 'allow' && <code>{showInvisible(outcome.reason_code)}</code>}
             <span class="quiet">{fullTime(outcome.timestamp)}</span>
           </div>
           <p class="lead">{userText(verdictSummary(outcome, nameOf))}</p>
