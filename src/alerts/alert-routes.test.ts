@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { slackReceiver } from '../../test/fakes/notice-receivers.ts'
+import { pagerDutyReceiver, slackReceiver } from '../../test/fakes/notice-receivers.ts'
 import { recordedEvents } from '../events/testing/recorded.ts'
 import { silentLog } from '../lib/log/log.ts'
 import {
@@ -9,6 +9,7 @@ import {
 } from '../members/testing/temporary-control-plane.ts'
 import { alertRoutes, firingRoutes } from './alert-routes.ts'
 import { channelRoutes, channelTestRoute } from './channel-routes.ts'
+import { deliverNotices } from './delivery/deliver.ts'
 import type { AlertDependencies } from './dependencies.ts'
 import { evaluateAlerts } from './evaluate.ts'
 
@@ -225,6 +226,50 @@ test('a trial measures and sends nothing; the history shows what fired with its 
   expect(off.json).toMatchObject({ enabled: false, waiting: 0 })
   await asAdmin('PATCH', `/v1/alerts/${alert.json.id}`, { enabled: false })
   expect((await asAdmin('GET', '/v1/alert-firings?state=open')).json.alert_firings).toEqual([])
+})
+
+test('disabling or deleting an alert resolves what it has open, with an event and a notice to those that were told', async () => {
+  const pager = pagerDutyReceiver()
+  await plane.store.ledger.write([{ sql: "update alerts set enabled = 0 where condition = 'sink_lag'", args: [] }])
+  try {
+    const keys = { kind: 'pagerduty', url: pager.url, routing_key: 'R'.repeat(32) }
+    const channel = (await asAdmin('POST', '/v1/alert-channels', { name: 'Pager', ...keys })).json.id
+    const sinks = { condition: 'sink_lag', channel_ids: [channel], quiet_minutes: 0 }
+    const make = async (name: string, fields: object = {}): Promise<string> =>
+      `/v1/alerts/${(await asAdmin('POST', '/v1/alerts', { name, ...sinks, ...fields })).json.id}`
+    const [disabled, deleted] = [await make('Disabled', { thresholds: [60, 600] }), await make('Deleted')]
+    const silent = await make('Silent', { send_resolved: false })
+    lag = 3600
+    const round = async () => {
+      await evaluateAlerts(dependencies)
+      await deliverNotices(dependencies, 'one')
+    }
+    const sent = () => pager.received.map(({ body }) => [body.event_action, body.dedup_key])
+    await round()
+    const triggers = sent().filter(([action]) => action === 'trigger')
+    expect(triggers).toHaveLength(3)
+    const before = (await recordedEvents(plane.store.ledger, 'alert.resolved')).length
+    expect((await asAdmin('PATCH', disabled, { enabled: false })).status).toBe(200)
+    for (const each of [deleted, silent]) expect((await asAdmin('DELETE', each)).status).toBe(200)
+    await round()
+    const resolved = sent().filter(([action]) => action === 'resolve')
+    const [first, second] = triggers.map(([, key]) => key)
+    expect(resolved.map(([, key]) => key)).toEqual([first, second])
+    const events = (await recordedEvents(plane.store.ledger, 'alert.resolved')).slice(before)
+    expect(events.map(({ details }) => [details?.name, details?.threshold])).toEqual([
+      ['Disabled', 60],
+      ['Disabled', 600],
+      ['Deleted', 300],
+      ['Silent', 300],
+    ])
+    expect((await asAdmin('PATCH', disabled, { enabled: true })).json.open).toBe(0)
+    plane.clock.advance(1000)
+    await round()
+    expect(sent().filter(([action]) => action === 'trigger')).toHaveLength(4)
+  } finally {
+    lag = 0
+    pager.stop()
+  }
 })
 
 test('those who may only read change nothing, and a token of a team sees nothing', async () => {

@@ -19,7 +19,7 @@ import { measures } from './conditions/measure.ts'
 import { Round } from './conditions/round.ts'
 import { knownChannels } from './delivery/stored-channel.ts'
 import type { AlertDependencies } from './dependencies.ts'
-import { reachedBy } from './evaluate.ts'
+import { endAll, reachedBy } from './evaluate.ts'
 import { type FiringRecord, firingSchema } from './firing-record.ts'
 import { requireScope } from './require-scope.ts'
 import {
@@ -80,7 +80,11 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
       const fields = Object.keys(given({ name, enabled, ...changes }))
       const details = { alert_id: id, name: after.name, kind: before.condition, fields }
       const event = await alertEvent(dependencies, { type: 'alert.updated', principal, requestId, details })
-      await recordChange(recorder, { event, ledger: changeAlert(before, after, clock.now()) }, taken)
+      const isEnded = before.enabled === 1 && after.enabled === 0
+      const { ended, further } = isEnded
+        ? await endAll(dependencies, requireKnown(after), { principal, requestId })
+        : { ended: [], further: [] }
+      await recordChange(recorder, { event, further, ledger: changeAlert(before, after, ended) }, taken)
       return await one(dependencies, id)
     },
     async remove(id, { principal, requestId, headers }) {
@@ -90,7 +94,8 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
       const last = await one(dependencies, id)
       const details = { alert_id: id, name: before.name, kind: before.condition }
       const event = await alertEvent(dependencies, { type: 'alert.deleted', principal, requestId, details })
-      await recordChange(recorder, { event, ledger: deleteAlert(before, clock.now()) })
+      const { ended, further } = await endAll(dependencies, requireKnown(before), { principal, requestId })
+      await recordChange(recorder, { event, further, ledger: deleteAlert(before, ended) })
       return last
     },
   })

@@ -103,6 +103,22 @@ test('compares the spend of an hour with the mean hour of the days before, once 
   expect(about).toMatch(/^\$12\.00 were spent in the last hour, [56](\.\d)? times the mean hour of the 2 days before/)
 })
 
+test.each([
+  ['organization', {}],
+  ['provider', { scope: { kind: 'provider', id: 'openai' } }],
+])('counts quiet hours in the usual spend of %s, and none before its first request', async (_, fields) => {
+  await made.alert('spend_rate', fields)
+  // A dollar ten days ago, then nothing until thirty dollars yesterday: 30 / 168 an hour.
+  await made.traffic({ count: 1, cost: 30, agoMs: 24 * hour })
+  await made.traffic({ count: 1, cost: 12 })
+  await evaluate()
+  expect(await told()).toEqual([])
+  await made.traffic({ count: 1, cost: 1, agoMs: 10 * day })
+  await evaluate()
+  const [[about] = []] = await told()
+  expect(about).toContain('67.2 times the mean hour of the 7 days before ($0.18)')
+})
+
 test('tells of tokens that expire soon, and not of those that were made for a short time', async () => {
   await made.alert('token_expiring')
   const [like = {}] = await made.store.ledger.read('select * from tokens limit 1')

@@ -14,7 +14,7 @@ import type { Event } from '../events/event.ts'
 import { brokenConstraint } from '../events/log/append.ts'
 import { foldRollups } from '../events/rollups/fold.ts'
 import { Failure } from '../failure.ts'
-import { anonymous } from '../identity/principal.ts'
+import { anonymous, type Principal } from '../identity/principal.ts'
 import type { Statement } from '../store/statement.ts'
 import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
@@ -31,6 +31,7 @@ import {
   enabledAlerts,
   endFiring,
   type FiringRow,
+  hasNoneOpen,
   holdLease,
   isHeldBack,
   openFirings,
@@ -201,12 +202,40 @@ async function fire(
   ])
 }
 
-async function resolve(dependencies: AlertDependencies, now: number, alert: Alert, firing: FiringRow): Promise<void> {
-  const channels = alert.sendResolved ? await announcedChannels(dependencies.ledger, firing.id) : []
-  await record(dependencies, 'alert.resolved', alert, firing, [
-    ...endFiring(firing, now),
-    ...notices(dependencies, firing, 'resolved', channels),
-  ])
+const resolve = async (dependencies: AlertDependencies, now: number, alert: Alert, firing: FiringRow): Promise<void> =>
+  record(dependencies, 'alert.resolved', alert, firing, await ending(dependencies, now, alert, firing))
+
+/** The end of a firing, with a notice for each channel that was told of it. */
+async function ending(
+  dependencies: AlertDependencies,
+  now: number,
+  { sendResolved }: Alert,
+  firing: FiringRow,
+): Promise<Statement[]> {
+  const channels = sendResolved ? await announcedChannels(dependencies.ledger, firing.id) : []
+  return [...endFiring(firing, now), ...notices(dependencies, firing, 'resolved', channels)]
+}
+
+/**
+ * Ends all that an alert has open when somebody disables or deletes it: statements for the transaction of that change,
+ * and an event for each. The change is refused where an evaluation came between.
+ */
+export async function endAll(
+  dependencies: AlertDependencies,
+  alert: Alert,
+  by: Pick<EventOrigin, 'principal' | 'requestId'>,
+): Promise<{ ended: Statement[]; further: Event[] }> {
+  const { ledger, state, clock } = dependencies
+  const open = await openFirings(ledger, alert.id)
+  const configVersion = await versionNow(state)
+  const ended: Statement[] = []
+  for (const firing of open) ended.push(...(await ending(dependencies, clock.now(), alert, firing)))
+  return {
+    ended: [...ended, hasNoneOpen(alert.id)],
+    further: open.map((firing) =>
+      firingEvent(dependencies, { type: 'alert.resolved', ...by, configVersion }, alert, firing),
+    ),
+  }
 }
 
 /** An alert without channels of its own uses all of them. */
@@ -223,27 +252,41 @@ const notices = (
 ): Statement[] =>
   channels.map((channelId) => addDelivery({ id: newId(), firingId, channelId, kind, createdAt: clock.now() }))
 
-/** Keeps a change with its event. Does nothing where another control plane was first. */
-async function record(
-  { recorder, state, clock, newId }: AlertDependencies,
-  type: 'alert.fired' | 'alert.resolved',
+interface EventOrigin {
+  type: 'alert.fired' | 'alert.resolved'
+  principal: Principal
+  requestId: string
+  configVersion: number
+}
+
+const firingEvent = (
+  { clock, newId }: AlertDependencies,
+  origin: EventOrigin,
   alert: Alert,
-  firing: FiringRow,
-  ledger: readonly Statement[],
-): Promise<void> {
-  const { id: firing_id, subject, value, threshold, severity, about } = firing
-  const event: Event = controlPlaneEvent({
-    type,
-    principal: { ...anonymous, name: 'alerts' },
-    requestId: '',
+  { id: firing_id, subject, value, threshold, severity, about }: FiringRow,
+): Event =>
+  controlPlaneEvent({
+    ...origin,
     details: {
       ...{ alert_id: alert.id, name: alert.name, kind: alert.condition },
       ...{ firing_id, subject, value, threshold, severity, about },
     },
-    configVersion: await versionNow(state),
     clock,
     newId,
   })
+
+/** Keeps a change with its event. Does nothing where another control plane was first. */
+async function record(
+  dependencies: AlertDependencies,
+  type: EventOrigin['type'],
+  alert: Alert,
+  firing: FiringRow,
+  ledger: readonly Statement[],
+): Promise<void> {
+  const { recorder, state } = dependencies
+  const principal = { ...anonymous, name: 'alerts' }
+  const configVersion = await versionNow(state)
+  const event = firingEvent(dependencies, { type, principal, requestId: '', configVersion }, alert, firing)
   try {
     await recorder.change({ event: { ...event, request_id: null }, state: [], ledger })
   } catch (error) {

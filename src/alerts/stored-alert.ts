@@ -67,32 +67,37 @@ export const addAlert = (row: typeof alerts.$inferInsert): Statement => statemen
 const isUnchanged = ({ id, version }: AlertRow): Statement =>
   guard(hasRow(alerts, and(eq(alerts.id, id), eq(alerts.version, version))))
 
-/** Changes an alert that is still as it was read. One that is no longer looked at has nothing open. */
-export const changeAlert = (before: AlertRow, after: Pick<AlertRow, 'name' | 'enabled' | 'config'>, now: number) => [
+/** Changes an alert that is still as it was read. `ended` ends what it has open, where it is no longer looked at. */
+export const changeAlert = (
+  before: AlertRow,
+  after: Pick<AlertRow, 'name' | 'enabled' | 'config'>,
+  ended: readonly Statement[],
+): Statement[] => [
   isUnchanged(before),
   statement(
     update(alerts)
       .set({ name: after.name, enabled: after.enabled, config: after.config, version: sql`${alerts.version} + 1` })
       .where(eq(alerts.id, before.id)),
   ),
-  ...(after.enabled === 1 ? [] : [closeFirings(before.id, now)]),
+  ...ended,
 ]
 
-export const deleteAlert = (before: AlertRow, now: number): Statement[] => [
+export const deleteAlert = (before: AlertRow, ended: readonly Statement[]): Statement[] => [
   isUnchanged(before),
-  closeFirings(before.id, now),
   statement(remove(alerts).where(eq(alerts.id, before.id))),
+  ...ended,
 ]
 
-const closeFirings = (alertId: string, now: number): Statement =>
-  statement(
-    update(alertFirings)
-      .set({ resolvedAt: now })
-      .where(and(eq(alertFirings.alertId, alertId), isNull(alertFirings.resolvedAt))),
-  )
+/** Holds where an alert has nothing open. */
+export const hasNoneOpen = (alertId: string): Statement =>
+  guard(sql`not ${hasRow(alertFirings, and(eq(alertFirings.alertId, alertId), isNull(alertFirings.resolvedAt)))}`)
 
-export const openFirings = (ledger: Reader): Promise<FiringRow[]> =>
-  query(ledger).select().from(alertFirings).where(isNull(alertFirings.resolvedAt))
+/** Of one alert, or of all. */
+export const openFirings = (ledger: Reader, alertId?: string): Promise<FiringRow[]> =>
+  query(ledger)
+    .select()
+    .from(alertFirings)
+    .where(and(isNull(alertFirings.resolvedAt), alertId === undefined ? undefined : eq(alertFirings.alertId, alertId)))
 
 /** What is open and was announced; a nearer threshold that was reached with it is not counted beside it. */
 export const isAnnouncedAndOpen = and(eq(alertFirings.announced, 1), isNull(alertFirings.resolvedAt))
@@ -143,8 +148,12 @@ export async function isHeldBack(ledger: Reader, same: Same, quiet: Quiet): Prom
   return row?.held === 1
 }
 
-/** Keeps a firing, unless another control plane was first; the statements of its notices follow in the same batch. */
+/**
+ * Keeps a firing, unless another control plane was first or the alert was disabled or deleted; the statements of its
+ * notices follow in the same batch.
+ */
 export const addFiring = (row: FiringRow, quiet: Quiet): Statement[] => [
+  guard(hasRow(alerts, and(eq(alerts.id, row.alertId), eq(alerts.enabled, 1)))),
   guard(sql`not ${heldBack(row, quiet)}`),
   statement(insert(alertFirings).values(row)),
 ]

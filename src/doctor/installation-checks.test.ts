@@ -60,6 +60,7 @@ const sound: InstallationFacts = {
   revoked: [],
   gateways: [{ id: 'gateway', name: 'shop', providers: ['openai', 'spare'] }],
   providers: [provider('openai'), provider('spare'), provider('other')],
+  sinks: [],
   keyChanges: new Map(),
   restores: [],
   takenOver: [],
@@ -126,6 +127,23 @@ test('names the rate limits that an unreachable gateway still holds', () => {
     `warn 990 a minute of token/t/requests are held until ${at(-60)} by a gateway that does not answer, and refused to others`,
   )
   expect([said('rates', { absent: [] }), said('rates', { absent: null })]).toEqual(['', ''])
+})
+
+test('warns of a sink that is minutes late, and fails for one that is hours late', () => {
+  const sink = (name: string, state: string, lag_seconds: number, error: string | null = null) => ({
+    ...{ name, state, lag_records: lag_seconds, lag_seconds, error },
+  })
+  const sinks = [
+    sink('young', 'failing', 299, 'It answered 503'),
+    sink('slow', 'delivering', 300),
+    sink('off', 'disabled', 90_000),
+    sink('splunk', 'failing', 7200, 'It answered 503'),
+  ]
+  expect(said('sinks', { sinks }).split('\n')).toEqual([
+    'fail The sink splunk has not delivered 7200 records, the oldest for 120 minutes: It answered 503',
+    'warn The sink slow has not delivered 300 records, the oldest for 5 minutes',
+  ])
+  expect([said('sinks', { sinks: [] }), said('sinks', { sinks: null })]).toEqual(['', ''])
 })
 
 test('reports workers that are unreachable, stale, behind, of another version or lost', () => {

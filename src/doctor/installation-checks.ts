@@ -8,6 +8,11 @@ const dayMs = 86_400_000
 /** How long gateways keep shipped events by default. */
 const keptMs = dayMs
 
+/** From when on the oldest record that a sink has not delivered is worth a warning, as the alert sink_lag has it. */
+const lateMs = 300_000
+/** From when on it is a failure. */
+const veryLateMs = 2 * 3_600_000
+
 export const installationChecks: Checks<InstallationFacts> = {
   token({ controlPlane: { caller, private: encrypted } }) {
     if (caller.kind === 'none') {
@@ -135,6 +140,21 @@ export const installationChecks: Checks<InstallationFacts> = {
           `Start that gateway; where it is gone for good, usage release ${worker} --yes`,
         ),
       )
+  },
+
+  sinks({ sinks }) {
+    return (sinks ?? [])
+      .filter(({ state, lag_seconds }) => state !== 'disabled' && lag_seconds * 1000 >= lateMs)
+      .toSorted((left, right) => right.lag_seconds - left.lag_seconds)
+      .slice(0, mostNamed)
+      .map(({ name, state, lag_records, lag_seconds, error }) => {
+        const why = state === 'failing' && error !== null ? `: ${error}` : ''
+        const told = lag_seconds * 1000 >= veryLateMs ? fail : warn
+        return told(
+          `The sink ${name} has not delivered ${counted(lag_records, 'record')}, the oldest for ${Math.floor(lag_seconds / 60)} minutes${why}`,
+          'sink list shows how it stands, and sink test ID tries its receiver; what retention removes before it is delivered is lost to the sink',
+        )
+      })
   },
 
   keys: (facts) => keysToRotate(facts),

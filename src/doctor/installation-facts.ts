@@ -47,6 +47,13 @@ const providerSchema = z.object({
   header_names: z.array(z.string()),
   created_at: instant,
 })
+const sinkSchema = z.object({
+  name: z.string(),
+  state: z.string(),
+  lag_records: z.number(),
+  lag_seconds: z.number(),
+  error: z.string().nullable(),
+})
 const eventSchema = z.object({ timestamp: instant, details: z.looseObject({}).nullish() })
 const keyChangeSchema = z.object({ provider_id: z.string(), fields: z.array(z.string()) })
 
@@ -66,6 +73,7 @@ export interface InstallationFacts {
   revoked: z.infer<typeof tokenSchema>[] | null
   gateways: z.infer<typeof gatewaySchema>[] | null
   providers: z.infer<typeof providerSchema>[] | null
+  sinks: z.infer<typeof sinkSchema>[] | null
   /** When the credentials of a provider were last changed, by provider id, as far as the caller may see such events. */
   keyChanges: ReadonlyMap<string, number>
   /** When tokens were revoked again because a restored state had them active. */
@@ -91,6 +99,7 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
       revoked: null,
       gateways: null,
       providers: null,
+      sinks: null,
     }
     return { now, controlPlane, ...nothing, keyChanges: new Map(), restores: [], takenOver: [] }
   }
@@ -98,17 +107,19 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
     readPages(probe, { base: controlPlane.url, path, field, token }, schema)
   const since = new Date(now - lookBackDays * dayMs).toISOString()
   const events = (which: string) => list(`/v1/events?since=${since}&${which}`, 'events', eventSchema)
-  const [workers, holders, excesses, absent, tokens, gateways, providers, revivals, takenOver] = await Promise.all([
-    settledWorkers(() => list('/v1/gateway-workers', 'workers', workerSchema)),
-    list('/v1/usage/workers', 'workers', heldWorkerSchema),
-    list('/v1/usage/excesses', 'excesses', excessSchema),
-    list('/v1/usage/rates?absent=true', 'rates', rateSchema),
-    list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
-    list('/v1/gateways', 'gateways', gatewaySchema),
-    list('/v1/catalog/providers', 'providers', providerSchema),
-    events('event_type=token.revoked&reason_code=state.restored'),
-    events('reason_code=ledger.restored'),
-  ])
+  const [workers, holders, excesses, absent, tokens, gateways, providers, sinks, revivals, takenOver] =
+    await Promise.all([
+      settledWorkers(() => list('/v1/gateway-workers', 'workers', workerSchema)),
+      list('/v1/usage/workers', 'workers', heldWorkerSchema),
+      list('/v1/usage/excesses', 'excesses', excessSchema),
+      list('/v1/usage/rates?absent=true', 'rates', rateSchema),
+      list('/v1/tokens?purpose=gateway_runtime&status=revoked', 'tokens', tokenSchema),
+      list('/v1/gateways', 'gateways', gatewaySchema),
+      list('/v1/catalog/providers', 'providers', providerSchema),
+      list('/v1/sinks', 'sinks', sinkSchema),
+      events('event_type=token.revoked&reason_code=state.restored'),
+      events('reason_code=ledger.restored'),
+    ])
   const revoked = tokens?.filter(({ revocation }) => revocation !== null && revocation.at >= since) ?? null
   // Of these there may be many, and they matter for revoked runtime tokens only.
   const updates = revoked === null || revoked.length === 0 ? null : await events('event_type=catalog.updated')
@@ -122,6 +133,7 @@ export async function readInstallation(probe: Probe, { url, token, now }: Instal
     revoked,
     gateways,
     providers,
+    sinks,
     keyChanges: keyChangesOf(updates ?? []),
     restores: timesOf(revivals),
     takenOver: timesOf(takenOver),

@@ -86,7 +86,11 @@ export function createRecorder(options: RecorderOptions): Recorder & Together {
   return {
     async change(change) {
       const list = collected()
-      if (list !== null) return await collectChange(options, list, change)
+      if (list !== null) {
+        const made = await collectChange(options, list, change)
+        for (const event of change.further ?? []) await collectChange(options, list, { event, state: [], ledger: [] })
+        return made
+      }
       if (isOfLedger(change)) {
         return await afterLists(options.ledger, change.ledger, () => changeLedger(options, append.inOrder, change))
       }
@@ -125,7 +129,8 @@ export function createRecorder(options: RecorderOptions): Recorder & Together {
 
 async function changeLedger({ state }: RecorderOptions, append: Append, change: Change): Promise<{ head: Head }> {
   const head = await readHead(state)
-  await append([withConfiguration(change.event, head)], {
+  const events = [change.event, ...(change.further ?? [])].map((event) => withConfiguration(event, head))
+  await append(events, {
     pending: [],
     before: [...(isGuarded(change.ledger) ? [noListPending] : []), ...atVersion(change.ledger, head.version)],
   })

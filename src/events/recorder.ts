@@ -22,6 +22,8 @@ export interface NameClaim {
 
 export interface Change {
   event: Event
+  /** More events that follow from it, in the same transaction: of a change of the ledger alone. */
+  further?: readonly Event[]
   /** A name that the change takes. Throws the refusal if another record has the name or is about to take it. */
   claim?: NameClaim | undefined
   /**

@@ -4,13 +4,12 @@ import { controlPlaneEvent, versionNow } from '../events/control-plane-event.ts'
 import type { Event } from '../events/event.ts'
 import type { EventType } from '../events/event-types.ts'
 import { brokenConstraint } from '../events/log/append.ts'
-import type { Recorder } from '../events/recorder.ts'
+import type { Change, Recorder } from '../events/recorder.ts'
 import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Database } from '../store/open.ts'
-import type { Statement } from '../store/statement.ts'
 
 export interface MemberEventOptions {
   type: EventType
@@ -58,11 +57,11 @@ export function changesOf<Row extends object>(before: Row, after: Row, fields: r
  */
 export async function recordChange(
   recorder: Recorder,
-  { event, ledger }: { event: Event; ledger: readonly Statement[] },
+  change: Pick<Change, 'event' | 'further' | 'ledger'>,
   conflict: { message?: string; param?: string } = {},
 ): Promise<void> {
   try {
-    await recorder.change({ event, state: [], ledger })
+    await recorder.change({ ...change, state: [] })
   } catch (error) {
     const guardBroke = error instanceof Failure && error.code === 'conflict'
     if (guardBroke || brokenConstraint(error) !== null) throw new Failure('conflict', { ...conflict, cause: error })

@@ -10,6 +10,7 @@ import {
   noTeam,
   otherKey,
   type RollupKind,
+  rollupShapes,
   type Step,
   stepMilliseconds,
 } from '../../events/rollups/rollup.ts'
@@ -77,12 +78,23 @@ export class Round {
     )
   }
 
-  /** When the oldest hour in a window began, of what the query names; null if there was no request. */
-  async firstHour({ kind, teamId, key, from, until }: Omit<TrafficQuery, 'step'>): Promise<number | null> {
+  /**
+   * When the first hour, or day, of what the query names began; null if there was no request. It counts from `from` on by
+   * hours, and before that by days where the kind has days: these are few however long history is kept.
+   */
+  async firstRecord(query: Omit<TrafficQuery, 'step'>): Promise<number | null> {
+    const { day } = stepMilliseconds
+    const from = query.from - (query.from % day)
+    const older = await this.#first({ ...query, step: hasDays(query.kind) ? 'day' : 'hour', from: 0, until: from })
+    return older ?? (await this.#first({ ...query, step: 'hour', from }))
+  }
+
+  async #first({ kind, step, teamId, key, from, until }: TrafficQuery): Promise<number | null> {
     const [row] = await this.dependencies.ledger.read<{ first: number | null }>(
-      `select min(at) as first from event_rollups where kind = ? and step = 'hour'
-        and scope in (select value from json_each(?)) and at >= ? and at < ? ${key === null ? '' : 'and key = ?'}`,
-      [kind, JSON.stringify(await this.#scopes(kind, teamId)), from, until, ...(key === null ? [] : [key])],
+      `select min((select at from event_rollups where kind = ? and step = ? and scope = scopes.value
+        and at >= ? and at < ? ${key === null ? '' : 'and key = ?'} order by at limit 1)) as first
+        from json_each(?) as scopes`,
+      [kind, step, from, until, ...(key === null ? [] : [key]), JSON.stringify(await this.#scopes(kind, teamId))],
     )
     return row?.first ?? null
   }
@@ -100,6 +112,9 @@ export class Round {
     })
   }
 }
+
+const hasDays = (kind: RollupKind): boolean =>
+  rollupShapes.find((shape) => shape.kind === kind)?.steps.includes('day') ?? false
 
 const kindOfScope = { gateway: 'gateway', provider: 'provider', model: 'model', token: 'token' } as const
 

@@ -91,9 +91,11 @@ export async function spendRate(alert: Alert, round: Round): Promise<Measured[]>
   if (spent < alert.atLeast || spent === 0) return []
   const { hour } = stepMilliseconds
   const until = round.now - (round.now % hour) - hour
-  const before = { kind, teamId, key, from: until - usualHours * hour, until }
-  const first = await round.firstHour(before)
-  const hours = first === null ? 0 : (until - first) / hour
+  const from = until - usualHours * hour
+  const before = { kind, teamId, key, from, until }
+  // Quiet hours count. Only those before the first request of all do not.
+  const first = await round.firstRecord(before)
+  const hours = first === null ? 0 : (until - Math.max(first, from)) / hour
   if (hours < leastHours) return []
   const sums = await round.traffic({ ...before, step: 'hour' })
   const usual = fromNano(sums.reduce((sum, { cost }) => sum + cost, 0)) / hours
