@@ -1,7 +1,7 @@
 /** Lists of more than one page: what stands on a later page can be chosen, found and opened. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createToken } from '../support/client.ts'
-import { endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 
@@ -57,7 +57,10 @@ test('search finds records of each kind by part of the name and opens the one th
   await using opened = await openConsole()
   const { page } = opened
   await opened.to('/')
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await allThere(page)
   await page.keyboard.press('/')
+  await page.locator('input[type=search]:focus').waitFor()
   await page.keyboard.type('QUOKKA')
   await page.keyboard.press('Enter')
   const found = page.getByRole('main').getByRole('listitem')
