@@ -1,3 +1,4 @@
+/** Alerts, channels and the history through their routes: what is refused, what a change ends, and who sees what. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { pagerDutyReceiver, slackReceiver } from '../../test/fakes/notice-receivers.ts'
 import { recordedEvents } from '../events/testing/recorded.ts'
