@@ -7,7 +7,7 @@
 FROM node:20-bookworm-slim AS build
 WORKDIR /build
 COPY package.json bun.lock bunfig.toml tsconfig.json ./
-COPY patches patches
+COPY src/sinks/patches src/sinks/patches
 RUN npx -y bun@1.4.5 install --frozen-lockfile --production
 COPY src src
 COPY cli cli

@@ -169,6 +169,8 @@ const otherWords = {
   'policy.restored': 'replaced values were put back into the answer',
   'policy.json_schema': 'the answer does not fit the JSON schema',
   'policy.tool_not_allowed': 'a tool is not allowed',
+  'policy.model_not_allowed': 'a policy does not allow the model',
+  'policy.provider_not_allowed': 'a policy does not allow the provider',
   'policy.target_changed': 'a policy changed which tool or resource it names',
   'policy.audit': 'a policy records such requests',
   'policy.webhook': 'a webhook decided so',
@@ -213,6 +215,9 @@ const otherWords = {
 }
 
 const words: ReadonlyMap<string, string> = new Map(Object.entries({ ...failureWords, ...otherWords }))
+
+/** The codes of the server itself. Policies of an installation give others. */
+export const knownReasons: readonly string[] = [...words.keys()]
 
 /** The clause for a code of the server's own; undefined for what a policy of the installation gives as its reason. */
 export const knownReason = (code: string): string | undefined => words.get(code)

@@ -144,6 +144,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'access-policy update': ['small --requests-per-minute 60', 'small --clear models'],
   'usage costs': ['--month 2026-11 --by team,dimension:customer', '--month 2026-11 --format focus'],
   'usage report': ['--month 2026-11 --by team,model', '--since 7d --by token,tag:project --format csv'],
+  'usage reconcile': ['october.csv --provider openai --month 2026-10'],
   'usage accounts': ['', '--prefix budget/'],
   'usage rates': [''],
   'usage workers': [''],

@@ -91,6 +91,19 @@ function optionLines(lines: readonly string[]): string[] {
   })
 }
 
+/** Text beside an option is no narrower than this; where there is less room it goes on under the option. */
+const narrowestText = 24
+
+/** A line as lines of this width at most. What goes on stands under the text that began beside an option. */
+function wrapped(line: string, width: number): string[] {
+  if (Bun.stringWidth(line) <= width) return [line]
+  const [, beside = '', text = line] = /^( *\S.*? {4}| {4,})(\S.*)$/.exec(line) ?? []
+  const column = Bun.stringWidth(beside)
+  const indent = column === 0 || width - column < narrowestText ? 4 : column
+  const [first = '', ...others] = Bun.wrapAnsi(text, Math.max(1, width - indent)).split('\n')
+  return [beside + first, ...others.map((other) => ' '.repeat(indent) + other)]
+}
+
 /** What is shown of a command. */
 interface Shown {
   meta: CommandMeta
@@ -98,7 +111,10 @@ interface Shown {
   subCommands?: SubCommandsDef | undefined
 }
 
-/** The help, under the name that the command was called by, and without colour where no person reads it. */
+/**
+ * The help, under the name that the command was called by, as wide as the terminal, and without colour where no person
+ * reads it.
+ */
 export async function helpText(shown: Shown, path: string, terminal: Terminal): Promise<string> {
   const { args, subCommands } = shown
   const meta = { ...shown.meta, name: path }
@@ -117,8 +133,17 @@ export async function helpText(shown: Shown, path: string, terminal: Terminal): 
     const part = await sectionOf({ meta, args: Object.fromEntries(options) }, 'OPTIONS')
     lines.push(heading.replace('OPTIONS', group), ...optionLines(part.within))
   }
+  const { width } = terminal
+  const fitting =
+    width === undefined
+      ? lines
+      : lines
+          .join('\n')
+          .split('\n')
+          .flatMap((line) => wrapped(line, width))
+  // Examples are copied, so they stay whole.
   const examples = examplesOf(words.join(' ')).map((example) => `  ${executable} ${example}`)
-  if (examples.length > 0) lines.push(heading.replace('OPTIONS', 'EXAMPLES'), '', ...examples, '')
-  const text = `${lines.join('\n')}\n`.replaceAll(/ +$/gm, '')
+  if (examples.length > 0) fitting.push(heading.replace('OPTIONS', 'EXAMPLES'), '', ...examples, '')
+  const text = `${fitting.join('\n')}\n`.replaceAll(/ +$/gm, '')
   return showsColour(terminal) ? text : Bun.stripANSI(text)
 }

@@ -34,6 +34,8 @@ interface JsonSchema {
   properties?: Readonly<Record<string, JsonSchema>>
   required?: readonly string[]
   default?: unknown
+  minimum?: number
+  exclusiveMinimum?: number
   'x-record'?: { path: string; by: 'id' | 'name' }
 }
 
@@ -211,8 +213,10 @@ async function readField(field: Field, values: Values, sources: Sources): Promis
     const texts = options.commas ? linesOf(given) : readList(flag, given)
     return schema.items?.type === 'number' ? texts?.map((text) => readNumber(flag, text)) : texts
   }
-  if (schema.type === 'integer') return readCount(flag, given)
-  return schema.type === 'number' ? readAmount(flag, given) : given
+  if (schema.type === 'integer') return readCount(flag, given, schema.minimum === 0 ? 0 : 1)
+  if (schema.type !== 'number') return given
+  // Only amounts of money must be above nothing.
+  return schema.exclusiveMinimum === undefined ? readNumber(flag, given) : readAmount(flag, given)
 }
 
 async function readPiped({ schema }: Field, { terminal, input }: Sources): Promise<string> {

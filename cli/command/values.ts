@@ -12,11 +12,11 @@ export function readDuration(flag: string, text: string): number {
   throw new Failure('usage', { message: `${flag} takes minutes, hours or days, for example 15m, 12h or 30d` })
 }
 
-/** Reads a whole number from 1. */
-export function readCount(flag: string, text: string): number {
+/** Reads a whole number from `least`. */
+export function readCount(flag: string, text: string, least: 0 | 1 = 1): number {
   const count = Number(text)
-  if (/^[1-9]\d*$/.test(text) && Number.isSafeInteger(count)) return count
-  throw new Failure('usage', { message: `${flag} takes a whole number from 1` })
+  if (/^(0|[1-9]\d*)$/.test(text) && Number.isSafeInteger(count) && count >= least) return count
+  throw new Failure('usage', { message: `${flag} takes a whole number from ${least}` })
 }
 
 /** Reads an amount in dollars above nothing. */

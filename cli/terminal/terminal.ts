@@ -9,6 +9,8 @@ export interface Terminal {
   environment: Readonly<Record<string, string | undefined>>
   /** Whether stdout is a terminal, that is whether a person reads it. */
   interactive: boolean
+  /** How many columns it has; absent where no person reads stdout. */
+  width?: number
   /** Writes data to stdout; resolves when the system has taken it. Throws `output_unwritable`. */
   write(data: string | Uint8Array): Promise<void>
   /** Writes one line to stderr. */
@@ -39,6 +41,7 @@ export function processTerminal(name: string): ProcessTerminal {
     name,
     environment: process.env,
     interactive: process.stdout.isTTY === true,
+    ...(process.stdout.columns > 0 ? { width: process.stdout.columns } : {}),
     write: (data) =>
       written(process.stdout, data).catch((error: unknown) => {
         throw unwritable(error)

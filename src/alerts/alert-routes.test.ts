@@ -1,3 +1,4 @@
+/** Alerts, channels and the history through their routes: what is refused, what a change ends, and who sees what. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { pagerDutyReceiver, slackReceiver } from '../../test/fakes/notice-receivers.ts'
 import { recordedEvents } from '../events/testing/recorded.ts'
@@ -117,6 +118,57 @@ test('refuses what does not fit a condition, and names the field', async () => {
     expect(refused.json.error?.message).toContain(`is never above ${most} `)
     expect((await asAdmin('POST', path, { name: condition, condition, thresholds: [most] })).status).toBe(201)
   }
+})
+
+test('refuses reasons that nothing gives, with the nearest one, and takes those of policies', async () => {
+  const make = async (reasons: string[]) => {
+    const made = await asAdmin('POST', '/v1/alerts', { name: reasons.join(), condition: 'refusals', reasons })
+    return [made.status, made.json.error?.param, made.json.error?.message]
+  }
+  expect(await make(['tokens.*', 'tokens.expire'])).toEqual([
+    422,
+    'reasons.1',
+    'No policy and no part of Gatehouse gives "tokens.expire": did you mean tokens.expired?',
+  ])
+  const [, param, message] = await make(['zzz*'])
+  expect([param, message]).toEqual(['reasons.0', expect.stringContaining('No reason fits "zzz*"')])
+  const addPolicy = (id: string, kind: string, config: object) =>
+    plane.store.state.write([
+      {
+        sql: `insert into policies (id, kind, stages, config, targets, position, mode, when_broken, enabled, version)
+          values (?, ?, '[]', ?, '{}', 1, 'enforce', 'deny', 1, 1)`,
+        args: [id, kind, JSON.stringify(config)],
+      },
+    ])
+  expect((await make(['finance.transfer']))[0]).toBe(422)
+  await addPolicy('own', 'escalate', { reason_code: 'finance.transfer' })
+  expect((await make(['finance.transfer']))[0]).toBe(201)
+  expect((await make(['finance.*', 'policy.model_not_allowed']))[0]).toBe(201)
+  await addPolicy('asks', 'webhook', { url: 'https://policy.example.com' })
+  expect((await make(['names.found']))[0]).toBe(201)
+  await plane.store.state.write([{ sql: 'delete from policies', args: [] }])
+})
+
+test('refuses to watch what a token does not have', async () => {
+  const token = async (name: string, fields: object): Promise<string> =>
+    (await asAdmin('POST', '/v1/tokens', { name, purpose: 'general', ...fields })).json.id
+  const watch = async (condition: string, id: string, fields: object = {}) => {
+    const body = { name: `${condition} ${id}`, condition, scope: { kind: 'token', id }, ...fields }
+    const made = await asAdmin('POST', '/v1/alerts', body)
+    return { param: made.json.error?.param, id: made.json.id }
+  }
+  const endless = await token('endless', {})
+  const short = await token('short', { expires_in_seconds: 5 * 86_400 })
+  expect((await watch('token_expiring', endless)).param).toBe('scope.id')
+  expect((await watch('budget_share', endless)).param).toBe('scope.id')
+  expect((await watch('token_expiring', short)).param).toBe('thresholds.0')
+  const made = await watch('token_expiring', short, { thresholds: [3] })
+  expect(made.param).toBeUndefined()
+  const changed = await asAdmin('PATCH', `/v1/alerts/${made.id}`, { thresholds: [3, 6] })
+  expect(changed.json.error).toMatchObject({
+    param: 'thresholds.1',
+    message: 'The token "short" was made for 5 days: write fewer days than that',
+  })
 })
 
 test('an alert for a team that was deleted can still be changed', async () => {
@@ -266,6 +318,17 @@ test('disabling or deleting an alert resolves what it has open, with an event an
     plane.clock.advance(1000)
     await round()
     expect(sent().filter(([action]) => action === 'trigger')).toHaveLength(4)
+    // Its quiet time begins again with it.
+    expect((await asAdmin('PATCH', disabled, { quiet_minutes: 60 })).status).toBe(200)
+    for (const enabled of [false, true]) await asAdmin('PATCH', disabled, { enabled })
+    plane.clock.advance(1000)
+    await round()
+    expect(sent().filter(([action]) => action === 'trigger')).toHaveLength(5)
+    for (const seconds of [0, 3600]) {
+      lag = seconds
+      await round()
+    }
+    expect(sent().filter(([action]) => action === 'trigger')).toHaveLength(5)
   } finally {
     lag = 0
     pager.stop()

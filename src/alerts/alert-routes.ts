@@ -21,7 +21,8 @@ import { knownChannels } from './delivery/stored-channel.ts'
 import type { AlertDependencies } from './dependencies.ts'
 import { endAll, reachedBy } from './evaluate.ts'
 import { type FiringRecord, firingSchema } from './firing-record.ts'
-import { requireScope } from './require-scope.ts'
+import { requireReasons } from './require-reasons.ts'
+import { requireScope, requireWatchable } from './require-scope.ts'
 import {
   type Alert,
   type AlertRow,
@@ -35,10 +36,11 @@ import {
   listAlerts,
   listFirings,
   openCounts,
+  storedConfig,
 } from './stored-alert.ts'
 
 export const alertRoutes = (dependencies: AlertDependencies) => {
-  const { ledger, recorder, clock, newId } = dependencies
+  const { state, ledger, recorder, clock, newId } = dependencies
   return resourceRoutes(alertResource, {
     async list(query, { principal }) {
       requireWholeOrganization(principal)
@@ -59,8 +61,10 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
         ...{ id: newId(), name, condition, enabled: Number(enabled), config: JSON.stringify(config) },
         ...{ createdAt: clock.now(), version: 1 },
       }
-      await requireFits(dependencies, row)
+      const alert = await requireFits(dependencies, row)
       await requireScope(dependencies, config.scope)
+      await requireWatchable(ledger, alert)
+      await requireReasons(state, config.reasons)
       const details = { alert_id: row.id, name, kind: condition }
       const event = await alertEvent(dependencies, { type: 'alert.created', principal, requestId, details })
       await recordChange(recorder, { event, ledger: [addAlert(row)] }, taken)
@@ -70,19 +74,26 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
       requireWholeOrganization(principal)
       const before = await requireAlert(dependencies, id)
       requireVersion(headers, before.version)
+      const isBegun = before.enabled === 0 && enabled === true
+      const config = storedConfig.parse({
+        ...{ ...configOf(before), ...given(changes) },
+        ...(isBegun ? { enabled_at: clock.now() } : {}),
+      })
       const after = {
         ...before,
         name: name ?? before.name,
         enabled: enabled === undefined ? before.enabled : Number(enabled),
-        config: JSON.stringify(alertConfig.parse({ ...configOf(before), ...given(changes) })),
+        config: JSON.stringify(config),
       }
-      await requireFits(dependencies, after)
+      const alert = await requireFits(dependencies, after)
+      if (changes.thresholds !== undefined) await requireWatchable(ledger, alert)
+      if (changes.reasons !== undefined) await requireReasons(state, changes.reasons)
       const fields = Object.keys(given({ name, enabled, ...changes }))
       const details = { alert_id: id, name: after.name, kind: before.condition, fields }
       const event = await alertEvent(dependencies, { type: 'alert.updated', principal, requestId, details })
       const isEnded = before.enabled === 1 && after.enabled === 0
       const { ended, further } = isEnded
-        ? await endAll(dependencies, requireKnown(after), { principal, requestId })
+        ? await endAll(dependencies, alert, { principal, requestId })
         : { ended: [], further: [] }
       await recordChange(recorder, { event, further, ledger: changeAlert(before, after, ended) }, taken)
       return await one(dependencies, id)
@@ -104,12 +115,12 @@ export const alertRoutes = (dependencies: AlertDependencies) => {
 const taken = { param: 'name', message: 'There is an alert of this name already' }
 
 /** Refuses fields that its condition does not have, and channels that are not there. */
-async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promise<void> {
+async function requireFits({ ledger }: AlertDependencies, row: AlertRow): Promise<Alert> {
   const alert = requireKnown(row)
   checkAlert(alert.condition, configOf(row))
   const known = new Set((await knownChannels(ledger, alert.channelIds)).map(({ id }) => id))
   const missing = alert.channelIds.findIndex((id) => !known.has(id))
-  if (missing < 0) return
+  if (missing < 0) return alert
   throw new Failure('invalid_parameter', {
     param: `channel_ids.${missing}`,
     message: 'There is no such alert channel',

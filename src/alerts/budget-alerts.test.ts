@@ -58,6 +58,16 @@ test('tells the highest share of a budget that is reached, each once in a window
   await spend(290)
   await evaluate()
   expect(await tellings()).toHaveLength(2)
+  // Somebody disables the alert and enables it again: the share that still holds is told again, once.
+  const enabledAgain = `update alerts set config = json_set(config, '$.enabled_at', ?)`
+  await made.store.ledger.write([
+    { sql: 'update alert_firings set resolved_at = fired_at', args: [] },
+    { sql: enabledAgain, args: [made.clock.now()] },
+  ])
+  made.clock.advance(minute)
+  await evaluate()
+  await evaluate()
+  expect((await tellings()).map(({ threshold }) => threshold)).toEqual([80, 100, 80])
   made.clock.advance(31 * day)
   await evaluate()
   expect((await made.firings()).every(({ resolved_at }) => resolved_at !== null)).toBe(true)

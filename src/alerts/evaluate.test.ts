@@ -53,7 +53,9 @@ test('few requests, and requests of others than the scope, do not fire', async (
 
 test('refusals for chosen reasons count alone', async () => {
   await made.alert('refusals', { reasons: ['tokens.*'], thresholds: [10] })
-  await made.traffic({ count: 100, verdict: 'deny', reason: 'policy.terms' })
+  await made.alert('refusals', { reasons: ['*'], thresholds: [90] })
+  await made.traffic({ count: 25, verdict: 'redact', reason: 'policy.pii' })
+  await made.traffic({ count: 75, verdict: 'deny', reason: 'policy.terms' })
   await evaluate()
   expect(await told()).toEqual([])
   await made.traffic({ count: 25, verdict: 'deny', reason: 'tokens.expired' })

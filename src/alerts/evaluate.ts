@@ -187,7 +187,8 @@ async function fire(
   { measured, threshold, announced }: Reached & { announced: boolean },
 ): Promise<void> {
   const { ledger, newId } = dependencies
-  const quiet = { now, quietMs: alert.quietMinutes * minute, once: measured.once === true }
+  const { quietMinutes, enabledAt } = alert
+  const quiet = { now, quietMs: quietMinutes * minute, once: measured.once === true, enabledAt }
   const same = { alertId: alert.id, subject: measured.subject, threshold }
   if (await isHeldBack(ledger, same, quiet)) return
   const firing: FiringRow = {

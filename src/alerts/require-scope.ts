@@ -1,4 +1,4 @@
-/** Refuses an alert about something that is not there: it would never fire. */
+/** Refuses an alert about something that is not there, or has not what its condition looks at: it would never fire. */
 import { and, eq } from 'drizzle-orm'
 import { Failure } from '../failure.ts'
 import { findTeam } from '../members/teams/stored-team.ts'
@@ -9,6 +9,7 @@ import { gateways, providers } from '../store/schema/state/catalog.ts'
 import { budgets } from '../store/schema/state/limits.ts'
 import { findToken } from '../tokens/stored-token.ts'
 import type { ScopeKind } from './conditions/condition-table.ts'
+import type { Alert } from './stored-alert.ts'
 
 interface Databases {
   state: Database
@@ -39,5 +40,29 @@ export async function requireScope(
 ): Promise<void> {
   if (kind === 'organization' || (id !== null && (await isThere[kind](databases, id)))) return
   const how = kind === 'provider' || kind === 'model' ? `named "${id}"` : `with the id "${id}"`
-  throw new Failure('invalid_parameter', { param: 'scope.id', message: `There is no ${kind} ${how}` })
+  throw wrong('scope.id', `There is no ${kind} ${how}`)
 }
+
+const day = 86_400_000
+
+/** Refuses an alert about a token that has no expiry or no budget to watch, or is too short-lived for its thresholds. */
+export async function requireWatchable(
+  ledger: Database,
+  { condition, scope: { kind, id }, thresholds }: Pick<Alert, 'condition' | 'scope' | 'thresholds'>,
+): Promise<void> {
+  const token = kind === 'token' && id !== null ? await findToken(ledger, id) : null
+  if (token === null) return
+  const named = `The token "${token.name}"`
+  if (condition === 'budget_share' && !token.maxBudget) {
+    throw wrong('scope.id', `${named} has no budget: choose a token with one, or watch a budget`)
+  }
+  if (condition !== 'token_expiring') return
+  if (token.expiresAt === null) throw wrong('scope.id', `${named} never expires: choose a token with an expiry`)
+  const lifetime = (token.expiresAt - token.createdAt) / day
+  const beyond = thresholds.findIndex((threshold) => threshold >= lifetime)
+  if (beyond < 0) return
+  const days = Math.floor(lifetime * 10) / 10
+  throw wrong(`thresholds.${beyond}`, `${named} was made for ${days} days: write fewer days than that`)
+}
+
+const wrong = (param: string, message: string): Failure => new Failure('invalid_parameter', { param, message })

@@ -3,12 +3,13 @@
  *
  * SQL text: history is removed a bounded part at a time, and the lease is claimed and read in one batch.
  */
-import { and, count, desc, eq, gt, isNull, lt, sql } from 'drizzle-orm'
+import { and, between, count, desc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
+import { z } from 'zod'
 import { type Database, databaseTime, type Reader } from '../store/open.ts'
 import { guard, hasRow, insert, isOneOf, query, remove, statement, update } from '../store/query.ts'
 import { alertDeliveries, alertFirings, alertLease, alerts } from '../store/schema/ledger/alerts.ts'
 import type { Statement } from '../store/statement.ts'
-import { type AlertConfig, alertConfig, type severities } from './alert-resource.ts'
+import { alertConfig, type severities } from './alert-resource.ts'
 import { type ConditionName, conditionNames, conditionRow } from './conditions/condition-table.ts'
 
 export type AlertRow = typeof alerts.$inferSelect
@@ -21,7 +22,7 @@ export interface Alert {
   id: string
   name: string
   condition: ConditionName
-  scope: { kind: AlertConfig['scope']['kind']; id: string | null }
+  scope: { kind: StoredConfig['scope']['kind']; id: string | null }
   thresholds: readonly number[]
   windowMinutes: number
   atLeast: number
@@ -30,9 +31,15 @@ export interface Alert {
   quietMinutes: number
   channelIds: readonly string[]
   sendResolved: boolean
+  /** When it was enabled again; 0: it never was disabled. What it found before keeps nothing quiet. */
+  enabledAt: number
 }
 
-export const configOf = ({ config }: Pick<AlertRow, 'config'>): AlertConfig => alertConfig.parse(JSON.parse(config))
+/** What is kept as JSON: what the record shows, and when it was enabled again. */
+export const storedConfig = alertConfig.extend({ enabled_at: z.number().int().default(0) })
+type StoredConfig = z.infer<typeof storedConfig>
+
+export const configOf = ({ config }: Pick<AlertRow, 'config'>): StoredConfig => storedConfig.parse(JSON.parse(config))
 
 /** Null for a condition of a later version. */
 export function alertOf(row: AlertRow): Alert | null {
@@ -50,6 +57,7 @@ export function alertOf(row: AlertRow): Alert | null {
     quietMinutes: config.quiet_minutes,
     channelIds: config.channel_ids,
     sendResolved: config.send_resolved,
+    enabledAt: config.enabled_at,
   }
 }
 
@@ -119,19 +127,20 @@ interface Same {
 }
 
 /**
- * Whether it may not fire: it is open, it fired within the quiet time, or it fires once only and has. What fired in the
- * future, before a clock was set back, does not keep it quiet.
+ * Whether it may not fire: it is open, it fired within the quiet time, or it fires once only and has. What fired before
+ * the alert was enabled again, or in the future, before a clock was set back, does not keep it quiet.
  */
-const heldBack = ({ alertId, subject, threshold }: Same, { now, quietMs, once }: Quiet) =>
+const heldBack = ({ alertId, subject, threshold }: Same, { now, quietMs, once, enabledAt }: Quiet) =>
   hasRow(
     alertFirings,
     and(
       eq(alertFirings.alertId, alertId),
       eq(alertFirings.subject, subject),
       eq(alertFirings.threshold, threshold),
-      once
-        ? undefined
-        : sql`(${alertFirings.resolvedAt} is null or ${alertFirings.firedAt} between ${now - quietMs} and ${now})`,
+      or(
+        isNull(alertFirings.resolvedAt),
+        and(gt(alertFirings.firedAt, enabledAt), once ? undefined : between(alertFirings.firedAt, now - quietMs, now)),
+      ),
     ),
   )
 
@@ -139,6 +148,8 @@ export interface Quiet {
   now: number
   quietMs: number
   once: boolean
+  /** When the alert was enabled again. */
+  enabledAt: number
 }
 
 export async function isHeldBack(ledger: Reader, same: Same, quiet: Quiet): Promise<boolean> {

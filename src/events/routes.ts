@@ -13,10 +13,13 @@ import { exportJobRoutes } from './export/export-job-routes.ts'
 import type { ExportRunner } from './export/export-runner.ts'
 import { readLogHead } from './log/segment-rows.ts'
 import { conditionsOf, type EventFilters, eventFilters } from './query/filters.ts'
+import { requireKnownValues } from './query/known-values.ts'
 import { orders, readEventPage } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
 import { visibilityFor } from './query/visibility-filter.ts'
+import { requireEverDeclared } from './report/declared-dimensions.ts'
 import { reportRoute } from './report/report-route.ts'
+import { dimensionPrefix } from './rollups/rollup.ts'
 import { seriesRoute } from './rollups/series-route.ts'
 import { sessionRoute } from './sessions/session-route.ts'
 
@@ -31,12 +34,21 @@ const columnsSchema = z
   .meta({ type: 'string', description: `More columns of CSV, of ${extraColumnNames.join(',')}` })
 
 export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> }) {
-  const { ledger, clock } = deps
+  const { state, ledger, clock } = deps
   const visible = (principal: Principal) => visibilityFor(ledger, principal)
-  const window = async (principal: Principal, filters: EventFilters & { since: string }) => {
+  /** `isFirst`: not a later page, whose filters were looked at with the first. */
+  const window = async (principal: Principal, filters: EventFilters & { since: string }, isFirst = true) => {
     const since = sinceInstant(filters.since, clock.now())
     requireUntilAfter(since, filters.until)
     const caller = { principal, visibility: await visible(principal) }
+    const dimension = filters.dimension?.split('=', 1) ?? []
+    await requireEverDeclared(
+      state,
+      dimension.map((name) => `${dimensionPrefix}${name}`),
+      'dimension',
+    )
+    // Others do not learn which names there are.
+    if (isFirst && caller.visibility.teams === 'every') await requireKnownValues({ state, ledger, clock }, filters)
     return { since, conditions: await conditionsOf(ledger, filters, caller) }
   }
   return new Elysia({ name: 'events' })
@@ -45,7 +57,7 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
       '/v1/events',
       async ({ principal, query }) => {
         const { limit, cursor, order, ...filters } = query
-        const asked = await window(principal, filters)
+        const asked = await window(principal, filters, cursor === undefined)
         return await readEventPage(ledger, { ...asked, filters, order, limit, cursor, clock })
       },
       {

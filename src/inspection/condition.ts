@@ -6,6 +6,7 @@
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { z } from 'zod'
 import { Failure } from '../failure.ts'
+import { nearest } from '../lib/text/nearest.ts'
 import { bare, typedEnvironment } from './condition-types.ts'
 
 export const longestCondition = 2000
@@ -46,6 +47,7 @@ export function compileCondition(expression: string, { variable, param, schema }
   if (schema !== undefined) {
     requireMembers(evaluate.ast, { variable, schema }, refused)
     requirePossibleValues(evaluate.ast, { variable, schema }, refused)
+    requirePossibleParts(evaluate.ast, { variable, schema }, refused)
   }
   const { valid, type, error } =
     schema === undefined ? evaluate.check() : typedEnvironment(variable, schema, limits).check(expression)
@@ -112,8 +114,11 @@ function requireMembers(root: ASTNode, options: MemberOptions, refused: Refuse):
     const { shape, def } = place.schema
     // Of an object that may hold more than is described nobody can say what it lacks.
     if (Object.hasOwn(shape, name) || def.catchall instanceof z.ZodUnknown) continue
+    const names = Object.keys(shape)
+    const near = nearest(name, names)
+    const hint = near === null ? '' : `. Did you mean ${near}?`
     throw refused(
-      `names ${place.path}.${name}, which does not exist: ${place.path} has ${Object.keys(shape).join(', ')}`,
+      `names ${place.path}.${name}, which does not exist: ${place.path} has ${names.join(', ') || 'no members'}${hint}`,
     )
   }
 }
@@ -130,6 +135,27 @@ function requirePossibleValues(root: ASTNode, options: MemberOptions, refused: R
       if (wrong === undefined) continue
       throw refused(`compares ${place.path} with "${wrong}", which it never is: it is ${oneOf(possible)}`)
     }
+  }
+}
+
+const partTests: Readonly<Record<string, (value: string, part: string) => boolean>> = {
+  startsWith: (value, part) => value.startsWith(part),
+  endsWith: (value, part) => value.endsWith(part),
+  contains: (value, part) => value.includes(part),
+}
+
+/** Throws for a part that no value of a member has: `event.event_type.startsWith("gatway.")`. */
+function requirePossibleParts(root: ASTNode, options: MemberOptions, refused: Refuse): void {
+  for (const { op, args } of nodesOf(root)) {
+    if (op !== 'rcall' || !Array.isArray(args)) continue
+    const [name, receiver, [part] = []] = args
+    const place = placeOf(receiver, options)
+    const [text] = textsIn(part)
+    const holds = Object.hasOwn(partTests, name) ? partTests[name] : undefined
+    if (!(place?.schema instanceof z.ZodEnum) || text === undefined || holds === undefined) continue
+    const possible = place.schema.options.map(String)
+    if (possible.some((value) => holds(value, text))) continue
+    throw refused(`asks for ${place.path}.${name}("${text}"), which holds for none: it is ${oneOf(possible)}`)
   }
 }
 

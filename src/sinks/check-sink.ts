@@ -16,10 +16,14 @@ interface Checked {
 
 const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 
-/** Refuses what its kind cannot send, and addresses at which the record or a credential would travel unencrypted. */
+/**
+ * Refuses what its kind cannot send, and addresses at which the record or a credential would travel unencrypted.
+ * `dimensions`: those of attribution that a filter may name; null: not known.
+ */
 export function checkSink(
   { kind, url, format, filter, config, credentials }: Checked,
   plainHttp: 'loopback' | 'anywhere',
+  dimensions: readonly string[] | null,
 ): void {
   const { formats, own, needs, schemes } = sinkKindOf(kind)
   if (!formats.includes(format)) {
@@ -32,7 +36,7 @@ export function checkSink(
   }
   const missing = needs.find((name) => credentials[name] === undefined)
   if (missing !== undefined) throw wrong(`credentials.${missing}`, `A sink of the kind ${kind} needs this`)
-  if (filter !== null) requireFilter(filter)
+  if (filter !== null) requireFilter(filter, dimensions)
   const { protocol, hosts } = kind === 'kafka' ? kafkaAddress(url) : address(url)
   if (protocol !== `${schemes.tls}:` && protocol !== `${schemes.plain}:`) {
     throw wrong('url', `Write an address that begins with ${schemes.tls}://`)

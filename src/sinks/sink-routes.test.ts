@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { declareDimensions } from '../events/testing/ledger.ts'
 import { recordedEvents, recordedTexts } from '../events/testing/recorded.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { type TemporaryControlPlane, temporaryControlPlane } from '../members/testing/temporary-control-plane.ts'
@@ -109,12 +110,24 @@ test('names the member of a filter that no event has, and those that events have
   ])
   const { id } = (await call('POST', path, valid())).json
   expect(await filtered('event.modle == "x"', 'PATCH', `${path}/${id}`)).toEqual([422, ofEvents])
+  const ofDimensions = 'event.event_attribution.dimensions'
+  expect(await filtered(`${ofDimensions}.customer == "acme"`)).toEqual([422, expect.stringContaining('has no members')])
+  await declareDimensions(plane.store.state, 'customer')
+  expect(await filtered(`${ofDimensions}.custmer == "acme"`)).toEqual([
+    422,
+    expect.stringContaining(`${ofDimensions} has customer. Did you mean customer?`),
+  ])
+  for (const filter of ['event.event_type.startsWith("gatway.")', 'event["verdict"].endsWith("!")']) {
+    expect(await filtered(filter)).toEqual([422, expect.stringContaining('which holds for none')])
+  }
   for (const filter of [
     'event.event_attribution.dimensions.customer == "acme"',
     'event.details.status >= 400 || event.details["of a later version"] == 1',
     'event.metadata["any label"] == "x" && event.settlements[0].amount > 0',
     '"customer" in event.event_attribution.dimensions',
     'event.event_cost_attribution.cost > 0.5',
+    'event.event_type.startsWith("gateway.") || event.event_type.contains("token")',
+    'event.event_attribution.dimensions["customer"].startsWith("a")',
   ]) {
     expect([filter, ...(await filtered(filter))]).toEqual([filter, 201, null])
   }

@@ -21,8 +21,10 @@ import { Failure } from '../failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { timestamp } from '../lib/clock.ts'
 import type { Fetch } from '../providers/provider.ts'
+import type { Database } from '../store/open.ts'
 import { query } from '../store/query.ts'
 import { checkpointKeys } from '../store/schema/ledger/events.ts'
+import { attributionDimensions } from '../store/schema/state/limits.ts'
 import type { Statement } from '../store/statement.ts'
 import { bucketArchive } from './archive/bucket-archive.ts'
 import { verifyArchive } from './archive/verify-archive.ts'
@@ -58,7 +60,7 @@ const sinksAtMost = 100
 const taken = { param: 'name', message: 'There is a sink of this name already' }
 
 export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
-  const { ledger, clock, newId, masterKey, plainHttp } = deps
+  const { state, ledger, clock, newId, masterKey, plainHttp } = deps
   const answer = async (id: string): Promise<SinkReply> => {
     const [shown] = await repliesOf(deps, [await requireSink(deps, id)])
     if (shown === undefined) throw new Failure('not_found', { message: missing })
@@ -77,7 +79,7 @@ export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
       requireEverything(call.principal)
       const { name, kind, url, filter = null, start, enabled, credentials = {}, format: asked, ...config } = body
       const format = asked ?? sinkKindOf(kind).formats[0]
-      checkSink({ kind, url, format, filter, config, credentials }, plainHttp)
+      checkSink({ kind, url, format, filter, config, credentials }, plainHttp, await dimensionNames(state))
       if ((await readDeliveries(ledger)).length >= sinksAtMost) {
         throw new Failure('conflict', { message: `There are ${sinksAtMost} sinks already: delete one first` })
       }
@@ -113,7 +115,8 @@ export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
         ...(credentials === undefined ? {} : { credentialNames: namesOf(credentials ?? {}) }),
       }
       const checked = { kind: kindOf(before), url, filter, config, format: formatOf(after) }
-      checkSink({ ...checked, credentials: credentials === undefined ? known : (credentials ?? {}) }, plainHttp)
+      const stored = { ...checked, credentials: credentials === undefined ? known : (credentials ?? {}) }
+      checkSink(stored, plainHttp, await dimensionNames(state))
       const secret = credentials === undefined ? [] : setCredentials(masterKey, id, nonEmpty(credentials), clock.now())
       const fields = Object.keys(given({ credentials, ...changes }))
       const event = await sinkEvent(deps, { type: 'sink.updated', sink: before, details: { fields }, by: call })
@@ -254,6 +257,12 @@ async function recordChange({ recorder }: RouteDependencies, event: Event, ledge
     if (brokenConstraint(error) === 'unique') throw new Failure('conflict', { ...taken, cause: error })
     throw error
   }
+}
+
+/** Deleted ones too: records that have them may still be delivered. */
+async function dimensionNames(state: Database): Promise<string[]> {
+  const { name } = attributionDimensions
+  return (await query(state).selectDistinct({ name }).from(attributionDimensions).orderBy(name)).map((row) => row.name)
 }
 
 const namesOf = ({ headers = {}, ...others }: SinkCredentials): string =>

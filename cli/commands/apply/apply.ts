@@ -27,7 +27,12 @@ export const applyCommand = (terminal: Terminal, readInput = () => Bun.stdin.byt
       description: `Make records be what files say, and what they leave out as in a new record: YAML, TOML or JSON with lists named ${kinds.map(({ member }) => member).join(', ')}`,
     },
     args: {
-      file: { type: 'string', alias: 'f', description: 'A file, a folder of files, or - for stdin', valueHint: 'FILE' },
+      file: {
+        type: 'string',
+        alias: 'f',
+        description: 'A file, a folder of files, or - for stdin: YAML, JSON or TOML',
+        valueHint: 'FILE',
+      },
       'dry-run': {
         type: 'boolean',
         description: 'Only show what would change, or what the control plane would refuse',

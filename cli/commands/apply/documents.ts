@@ -2,7 +2,18 @@
  * Parses the text of a file into documents that know where every value stands, so that a fault is shown with its line
  * and column. YAML and JSON.
  */
-import { type Document, isMap, isNode, isPair, isScalar, LineCounter, parseAllDocuments, visit } from 'yaml'
+import {
+  type Document,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  Lexer,
+  LineCounter,
+  Parser,
+  parseAllDocuments,
+  visit,
+} from 'yaml'
 import { Failure } from '../../../src/failure.ts'
 
 export type Path = readonly (string | number)[]
@@ -23,6 +34,7 @@ export function yamlDocuments(name: string, text: string): Source[] {
     const { line, col } = lines.linePos(offset)
     return `${line}:${col}`
   }
+  requireShallow(name, text)
   const documents = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false, merge: true })
   if (documents.length === 0) return [{ name, content: null, position: () => null }]
   return documents.map((document): Source => {
@@ -45,6 +57,24 @@ export function yamlDocuments(name: string, text: string): Source[] {
       },
     }
   })
+}
+
+/** No record is nested so deep. */
+const mostLevels = 100
+
+/** Throws `usage` for a file that is nested deeper: the library takes time with the square of the depth. */
+function requireShallow(name: string, text: string): void {
+  const lines = new LineCounter()
+  const parser = new Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const _ of parser.next(lexeme)) {
+      // Only the depth is looked at here.
+    }
+    if (parser.stack.length <= mostLevels) continue
+    const { line, col } = lines.linePos(parser.offset)
+    throw new Failure('usage', { message: `${name}:${line}:${col}: It is nested more than ${mostLevels} levels deep` })
+  }
 }
 
 interface Fault {

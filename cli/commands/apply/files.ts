@@ -43,7 +43,14 @@ function readBytes(path: string): Uint8Array {
 
 function parsed(name: string, bytes: Uint8Array): Source[] {
   const text = textOf(name, bytes)
-  return extname(name).toLowerCase() === '.toml' ? [tomlDocument(name, text)] : yamlDocuments(name, text)
+  const isToml = name === '-' ? beginsAsToml(text) : extname(name).toLowerCase() === '.toml'
+  return isToml ? [tomlDocument(name, text)] : yamlDocuments(name, text)
+}
+
+/** Standard input has no ending that says its format. No file of YAML or JSON begins with `[[list]]` or `name =`. */
+function beginsAsToml(text: string): boolean {
+  const first = text.split('\n').find((line) => !/^\s*(#|$)/.test(line)) ?? ''
+  return /^\s*(\[\[?[\w.\s-]+\]\]?\s*(#.*)?|[\w.-]+\s*=.*)$/.test(first.trimEnd())
 }
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })

@@ -1,4 +1,4 @@
-/** `usage costs|report|accounts|rates|workers|release|excesses|forget-excess|resume`. */
+/** `usage costs|report|reconcile|accounts|rates|workers|release|excesses|forget-excess|resume`. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { decimalOf } from '../../../src/lib/money.ts'
@@ -24,6 +24,7 @@ export const usage = (terminal: Terminal) =>
     subCommands: {
       costs: async () => (await import('./costs.ts')).costs(terminal),
       report: async () => (await import('./report.ts')).report(terminal),
+      reconcile: async () => (await import('./reconcile.ts')).reconcile(terminal),
       accounts: async () => accounts(terminal),
       rates: async () => listOf(rates, terminal),
       workers: async () => listOf(workers, terminal),

@@ -1,13 +1,17 @@
 /** Conditions about traffic: refusals, errors of providers, spend. */
+import { answeredVerdicts } from '../../events/event.ts'
 import { otherKey, stepMilliseconds } from '../../events/rollups/rollup.ts'
 import { dollars, fromNano } from '../../lib/money.ts'
 import { knownReason, reasonWords } from '../../reason-words.ts'
+import { someGlobMatches } from '../../tokens/governed-token.ts'
 import type { Measured } from '../dependencies.ts'
 import type { Alert } from '../stored-alert.ts'
 import { type KeySums, lastMinutes, type Round, shownKey, trafficOf } from './round.ts'
 import { scopePhrase } from './scope-name.ts'
 
 const refusing: readonly string[] = ['deny', 'block', 'rate_limit']
+/** Of requests that were answered. A chosen reason may be that of a redaction, which refuses nothing. */
+const answered: readonly string[] = answeredVerdicts
 const reasonsShown = 5
 
 const requestsOf = (sums: readonly KeySums[]): number => sums.reduce((sum, { requests }) => sum + requests, 0)
@@ -20,11 +24,15 @@ export async function refusals(alert: Alert, round: Round): Promise<Measured[]> 
   const all = await round.traffic({ kind, teamId, key, ...window })
   // Reasons are kept by team only; for the rest of the scopes every refusal counts.
   const byReason = kind === 'all' ? () => round.traffic({ kind: 'reason', teamId, key: null, ...window }) : null
-  const chosen = alert.reasons.length > 0 && byReason !== null ? reasonMatcher(alert.reasons) : null
-  const refused =
-    chosen === null || byReason === null
-      ? requestsOf(all.filter(({ verdict }) => refusing.includes(verdict)))
-      : requestsOf((await byReason()).filter(({ key: reason }) => chosen(reason)))
+  const isChosen = ({ key: reason, verdict }: KeySums): boolean =>
+    alert.reasons.length === 0
+      ? refusing.includes(verdict)
+      : !answered.includes(verdict) && someGlobMatches(alert.reasons, reason)
+  const refused = requestsOf(
+    alert.reasons.length === 0 || byReason === null
+      ? all.filter(({ verdict }) => refusing.includes(verdict))
+      : (await byReason()).filter(isChosen),
+  )
   if (refused < alert.atLeast || refused === 0) return []
   const total = requestsOf(all)
   const value = Math.min(100, percent(refused, total))
@@ -37,7 +45,7 @@ export async function refusals(alert: Alert, round: Round): Promise<Measured[]> 
         const share = `${refused} of ${total} requests${of} were refused within ${alert.windowMinutes} minutes (${rounded(value)} %)`
         if (byReason === null) return `${share}.`
         const reasons = (await byReason())
-          .filter(({ key: reason, verdict }) => (chosen === null ? refusing.includes(verdict) : chosen(reason)))
+          .filter(isChosen)
           .toSorted((left, right) => right.requests - left.requests)
           .slice(0, reasonsShown)
           .map(({ key: reason, requests }) => shownReason(reason, requests))
@@ -52,13 +60,6 @@ function shownReason(reason: string, requests: number): string {
   if (reason === otherKey) return `others (${requests})`
   const code = knownReason(reason) === undefined ? '' : `, ${reason}`
   return `${reasonWords(reason)} (${requests}${code})`
-}
-
-/** Whether a reason code is one of these, in which `*` stands for any text. */
-function reasonMatcher(patterns: readonly string[]): (reason: string) => boolean {
-  const parts = patterns.map((pattern) => pattern.replaceAll('.', '\\.').replaceAll('*', '.*'))
-  const matcher = new RegExp(`^(?:${parts.join('|')})$`)
-  return (reason) => matcher.test(reason)
 }
 
 export async function errorRate(alert: Alert, round: Round): Promise<Measured[]> {

@@ -1,5 +1,6 @@
 /** Which dimensions of attribution the organization declares, for what sums up by them. */
 import { Failure } from '../../failure.ts'
+import { nearest } from '../../lib/text/nearest.ts'
 import type { Reader } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { attributionDimensions } from '../../store/schema/state/limits.ts'
@@ -9,14 +10,15 @@ import { dimensionPrefix } from '../rollups/rollup.ts'
 export const requireDeclared = (state: Reader, dimensions: Iterable<string>): Promise<void> =>
   requireAmong(state, dimensions, (dimension) => dimension.deleted === 0)
 
-/** The same, and lets deleted ones through: their sums and events are kept. */
-export const requireEverDeclared = (state: Reader, dimensions: Iterable<string>): Promise<void> =>
-  requireAmong(state, dimensions, () => true)
+/** The same, and lets deleted ones through: their sums and events are kept. `param`: the field at fault. */
+export const requireEverDeclared = (state: Reader, dimensions: Iterable<string>, param = 'by'): Promise<void> =>
+  requireAmong(state, dimensions, () => true, param)
 
 async function requireAmong(
   state: Reader,
   dimensions: Iterable<string>,
   isAccepted: (dimension: { deleted: number }) => boolean,
+  param = 'by',
 ): Promise<void> {
   const asked = [...dimensions].filter((dimension) => dimension.startsWith(dimensionPrefix))
   if (asked.length === 0) return
@@ -25,7 +27,9 @@ async function requireAmong(
   const accepted = [...new Set(rows.filter(isAccepted).map((row) => dimensionPrefix + row.name))]
   const unknown = asked.find((dimension) => !accepted.includes(dimension))
   if (unknown === undefined) return
-  const known = accepted.length === 0 ? 'none is declared' : `declared are ${accepted.join(', ')}`
+  const near = nearest(unknown, accepted)
+  const hint = near === null ? '' : `. Did you mean ${near.slice(dimensionPrefix.length)}?`
+  const known = accepted.length === 0 ? 'none is declared' : `declared are ${accepted.join(', ')}${hint}`
   const message = `There is no dimension of attribution ${JSON.stringify(unknown.slice(dimensionPrefix.length))}: ${known}`
-  throw new Failure('invalid_parameter', { param: 'by', message })
+  throw new Failure('invalid_parameter', { param, message })
 }

@@ -216,6 +216,37 @@ test('counts only the events that the caller sees, and those that a filter choos
   expect((await report(`${november}&by=team`)).body.totals.cost).toBe(1e-9)
 })
 
+test('refuses a model, a provider, a reason or a dimension that nothing is called, with the nearest name', async () => {
+  await record([used({ model: 'retired' })])
+  await databases.state.write([
+    {
+      sql: "insert into providers (id, name, kind, position, version, deleted) values ('1', 'acme', 'openai', 1, 1, 1)",
+      args: [],
+    },
+  ])
+  const refused = async (filter: string) => {
+    const { status, body } = await report(`since=1h&by=team&${filter}`)
+    return status === 200 ? null : [status, body.error.param, body.error.message]
+  }
+  expect(await refused('provider=acmee')).toEqual([
+    422,
+    'provider',
+    'There is no provider "acmee", and no event names one: did you mean acme?',
+  ])
+  expect((await refused('model=nosuch'))?.[1]).toBe('model')
+  expect((await refused('reason_code=tokens.expird'))?.[2]).toEndWith('did you mean tokens.expired?')
+  expect((await refused('dimension=custmer%3Dacme'))?.slice(1)).toEqual([
+    'dimension',
+    'There is no dimension of attribution "custmer": declared are dimension:customer. Did you mean customer?',
+  ])
+  // What was deleted can be reported: by its record, or by the events that name it.
+  for (const known of ['provider=acme', 'model=retired', 'provider=p', 'reason_code=tokens.expired']) {
+    expect(await refused(known)).toBeNull()
+  }
+  principal = { ...testOwner, roles: ['member'], teamId: 'red' }
+  expect(await refused('model=nosuch')).toBeNull()
+})
+
 test.each([['by=colour'], ['by=team,team'], ['by='], ['by=tag:'], ['']])('refuses %p', async (query) => {
   const { status, body } = await report(`${november}&${query}`)
   expect([status, body.error.param]).toEqual([422, 'by'])

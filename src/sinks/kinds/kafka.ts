@@ -1,7 +1,7 @@
 /**
  * Messages of a Kafka topic, with the chain as their key, so that a partition has the records of a chain in their order.
  * All replicas have a parcel before it counts. kafkajs speaks the protocol in JavaScript alone, so that the executable
- * needs no addon; it is loaded with the first sink of this kind. `patches/` mends one of its faults: an idle connection
+ * needs no addon; it is loaded with the first sink of this kind. `../patches/` mends one of its faults: an idle connection
  * set a timer each millisecond, and Bun warned of its negative delay (github.com/tulios/kafkajs/issues/1751).
  */
 import type { Kafka as KafkaClient, Producer, SASLOptions } from 'kafkajs'

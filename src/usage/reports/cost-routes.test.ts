@@ -266,6 +266,35 @@ test("compares a provider's invoice with what was booked", async () => {
     booked: { cost: null },
     differences: Array(3).fill({ kind: 'only_invoiced' }),
   })
+  const future = { month: '2026-02', provider: 'anthropic', csv: invoice }
+  const early = await asAdmin('POST', '/v1/usage/reconciliation', future)
+  expect(early.json.error).toMatchObject({ param: 'month', message: '2026-02 has not begun: it is 2026-01' })
   const refused = await compare('openai', 'a,b\n')
   expect([refused.status, refused.json.error.param]).toEqual([422, 'csv'])
+})
+
+test('compares a model of the catalog by the name that the provider of the invoice has for it', async () => {
+  const [own, other] = [crypto.randomUUID(), crypto.randomUUID()]
+  const targets = JSON.stringify([
+    { provider_id: other, upstream_model: 'gpt-x', weight: 1, tier: 1 },
+    { provider_id: own, upstream_model: 'opus-by-contract', weight: 1, tier: 1 },
+  ])
+  await plane.store.state.write([
+    {
+      sql: "insert into providers (id, name, kind, position, version) values (?, 'anthropic', 'anthropic', 9, 1)",
+      args: [own],
+    },
+    {
+      sql: `insert into models (id, provider_id, upstream_model, targets, created_at, version)
+        values ('claude-opus-4-1', ?, 'gpt-x', ?, 0, 1)`,
+      args: [other, targets],
+    },
+  ])
+  const csv = 'usage_date_utc,model,token_type,cost_usd\n2026-01-01,opus-by-contract,output,7.00\n'
+  const body = { month: '2026-01', provider: 'anthropic', csv }
+  const { json } = await asAdmin('POST', '/v1/usage/reconciliation', body)
+  expect([json.alike, json.differences.map(({ model }: { model: string }) => model)]).toEqual([
+    1,
+    ['claude-haiku-4-5', 'claude-haiku-4-5'],
+  ])
 })

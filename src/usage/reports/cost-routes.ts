@@ -24,6 +24,7 @@ import {
   type ReportRow,
   type ReportSums,
   reportDimensions,
+  requireBegun,
   windowsOf,
 } from './month-report.ts'
 import { type NamedDimension, type NameReader, namedDimensions, readRecordNames } from './names.ts'
@@ -92,9 +93,9 @@ const usualBy = 'team,model'
 export const costRoutes = ({ state, ledger, clock }: CostDependencies) => {
   /** The month that is asked for, or this one. Throws `invalid_parameter` for one that has not begun. */
   const monthOf = (asked: string | undefined): string => {
-    const thisMonth = timestamp(clock.now()).slice(0, 7)
-    if (asked === undefined || asked <= thisMonth) return asked ?? thisMonth
-    throw new Failure('invalid_parameter', { param: 'month', message: `${asked} has not begun: it is ${thisMonth}` })
+    const month = asked ?? timestamp(clock.now()).slice(0, 7)
+    requireBegun(month, clock.now())
+    return month
   }
   const report = async (by: string, month: string, principal: Principal) => {
     const dimensions = dimensionsOf(by)

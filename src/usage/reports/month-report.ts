@@ -4,6 +4,7 @@
  */
 import { type DimensionKind, dimensionPrefix, otherKey } from '../../events/rollups/rollup.ts'
 import { Failure } from '../../failure.ts'
+import { timestamp } from '../../lib/clock.ts'
 import { yieldToEventLoop } from '../../lib/yield-to-event-loop.ts'
 import { type CostRow, dimensionValue, shownValue } from './read-costs.ts'
 
@@ -41,6 +42,13 @@ const isIn = ({ from, until }: Month, at: number): boolean => at >= from && at <
 export function monthAt(text: string, by = 0): Month {
   const [year = 0, month = 1] = text.split('-').map(Number)
   return { from: Date.UTC(year, month - 1 + by), until: Date.UTC(year, month + by) }
+}
+
+/** Throws `invalid_parameter` for a month that has not begun. */
+export function requireBegun(month: string, now: number): void {
+  const thisMonth = timestamp(now).slice(0, 7)
+  if (month <= thisMonth) return
+  throw new Failure('invalid_parameter', { param: 'month', message: `${month} has not begun: it is ${thisMonth}` })
 }
 
 /** The windows that a report reads. Those of the past have no trend. */

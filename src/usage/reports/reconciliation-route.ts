@@ -7,12 +7,13 @@ import { foldRollups } from '../../events/rollups/fold.ts'
 import { Failure } from '../../failure.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fromNano } from '../../lib/money.ts'
+import { storedTargetSchema } from '../../providers/catalog/model-resource.ts'
 import type { Database } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { models, providers } from '../../store/schema/state/catalog.ts'
 import { monthSchema } from './cost-routes.ts'
 import { readInvoice } from './invoice.ts'
-import { monthAt } from './month-report.ts'
+import { monthAt, requireBegun } from './month-report.ts'
 import { readCosts } from './read-costs.ts'
 import { type Booked, differenceKinds, reconcile } from './reconcile.ts'
 
@@ -56,10 +57,11 @@ interface ReconciliationDependencies {
   clock: Clock
 }
 
-export const reconciliationRoute = ({ state, ledger }: ReconciliationDependencies) =>
+export const reconciliationRoute = ({ state, ledger, clock }: ReconciliationDependencies) =>
   new Elysia({ name: 'reconciliation' }).use(conventions).post(
     '/v1/usage/reconciliation',
     async ({ body: { month, provider, csv, tolerance_percent, tolerance } }) => {
+      requireBegun(month, clock.now())
       const { form, lines } = readInvoice(csv)
       const ofMonth = lines.filter(({ day }) => day === null || day.startsWith(month))
       await foldRollups(ledger, 40)
@@ -108,8 +110,7 @@ async function bookedOf(
   month: string,
   provider: string,
 ): Promise<Booked[]> {
-  const listed = await query(state).select({ id: models.id, upstream: models.upstreamModel }).from(models)
-  const upstream = new Map(listed.map(({ id, upstream: name }) => [id, name ?? id]))
+  const upstreamName = await upstreamNames(state, provider)
   const inCatalog = await query(state).select({ name: providers.name }).from(providers).where(eq(providers.deleted, 0))
   const known = new Set(inCatalog.map(({ name }) => name))
   const booked: Booked[] = []
@@ -119,7 +120,7 @@ async function bookedOf(
       if (row.provider !== '') known.add(row.provider)
       if (row.provider !== provider) continue
       booked.push({
-        ...{ day: new Date(row.at).toISOString().slice(0, 10), model: upstream.get(row.model) ?? row.model },
+        ...{ day: new Date(row.at).toISOString().slice(0, 10), model: upstreamName(row.model) },
         ...{ cost: fromNano(row.cost), inputTokens: row.input_tokens, outputTokens: row.output_tokens },
       })
     }
@@ -131,3 +132,23 @@ async function bookedOf(
     message: `There is no provider ${JSON.stringify(provider)}, and nothing was booked for one in ${month}. Providers are: ${names}`,
   })
 }
+
+/** What a provider calls a model of the catalog: a model may have targets at several providers, each by its own name. */
+async function upstreamNames(state: Database, provider: string): Promise<(model: string) => string> {
+  const { id, providerId, upstreamModel, targets } = models
+  const rows = await query(state).select({ id, providerId, upstreamModel, targets }).from(models)
+  const named = await query(state).select({ id: providers.id }).from(providers).where(eq(providers.name, provider))
+  const ids = new Set(named.map((row) => row.id))
+  const names = new Map(
+    rows.map((model) => {
+      const all =
+        model.targets === null
+          ? [{ provider_id: model.providerId, upstream_model: model.upstreamModel }]
+          : storedTargets.parse(JSON.parse(model.targets))
+      return [model.id, all.find((target) => ids.has(target.provider_id))?.upstream_model ?? model.id]
+    }),
+  )
+  return (model) => names.get(model) ?? model
+}
+
+const storedTargets = z.array(storedTargetSchema)

@@ -24,7 +24,7 @@ function credentialsShown(names: unknown): Entry | null {
 function check(body: unknown): void {
   const { name: _, start: _s, enabled: _e, ...given } = createSinkBody.parse(body)
   const { kind, url, filter = null, format = sinkKindOf(kind).formats[0], credentials = {}, ...parts } = given
-  checkSink({ kind, url, format, filter, config: configSchema.parse(parts), credentials }, 'anywhere')
+  checkSink({ kind, url, format, filter, config: configSchema.parse(parts), credentials }, 'anywhere', null)
 }
 
 /** `start` matters where a sink is made only: later it has a place in the record. */
