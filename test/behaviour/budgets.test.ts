@@ -270,12 +270,14 @@ test('a team budget with a window refuses with Retry-After, and error and event 
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   const { error } = failure.parse(await answer.json())
   expect(error.code).toBe('usage_authorization_budget_exceeded')
-  expect(error.message).toStartWith('The budget "small" cannot pay for this request: $')
+  expect(error.message).toStartWith('The budget "small" of the team cannot pay for this request: $')
+  expect(error.message).not.toContain('The limit is of')
   const requestId = answer.headers.get('x-request-id') ?? ''
   const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, requestId), requestId)
   expect(outcome?.details?.limit).toMatchObject({
     kind: 'budget',
     name: 'small',
+    scope,
     unit: 'usd',
     limit: expect.closeTo(max_budget, 9),
   })
