@@ -13,6 +13,7 @@ import { exportJobRoutes } from './export/export-job-routes.ts'
 import type { ExportRunner } from './export/export-runner.ts'
 import { readLogHead } from './log/segment-rows.ts'
 import { conditionsOf, type EventFilters, eventFilters } from './query/filters.ts'
+import { mentionedNameSchema, namesIn } from './query/mentioned-names.ts'
 import { orders, readEventPage } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
 import { visibilityFor } from './query/visibility-filter.ts'
@@ -37,16 +38,17 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
     const since = sinceInstant(filters.since, clock.now())
     requireUntilAfter(since, filters.until)
     const caller = { principal, visibility: await visible(principal) }
-    return { since, conditions: await conditionsOf(ledger, filters, caller) }
+    return { since, caller, conditions: await conditionsOf(ledger, filters, caller) }
   }
   return new Elysia({ name: 'events' })
     .use(conventions)
     .get(
       '/v1/events',
       async ({ principal, query }) => {
-        const { limit, cursor, order, ...filters } = query
-        const asked = await window(principal, filters)
-        return await readEventPage(ledger, { ...asked, filters, order, limit, cursor, clock })
+        const { limit, cursor, order, names, ...filters } = query
+        const { caller, ...asked } = await window(principal, filters)
+        const page = await readEventPage(ledger, { ...asked, filters, order, limit, cursor, clock })
+        return names === undefined ? page : { ...page, names: await namesIn(ledger, caller, page.events) }
       },
       {
         access: 'events:read',
@@ -60,6 +62,10 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
             .max(2048)
             .optional()
             .describe('next_cursor or follow of the answer before, with the same filters'),
+          names: z
+            .literal('true')
+            .optional()
+            .describe('true: the answer says what the tokens, teams, people and policies of its events are called'),
           ...eventFilters,
         }),
         response: z.object({
@@ -69,6 +75,10 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
             .nullable()
             .describe('Null at the end; a page that found little in a second ends early and has one'),
           follow: z.string().describe('A cursor for what arrives after the first page, in the order of arrival'),
+          names: z
+            .array(mentionedNameSchema)
+            .optional()
+            .describe('With names=true; of people only those whom the caller may read'),
         }),
         detail: { tags: ['Events'], summary: 'Lists events by time, or those that arrived since an answer' },
       },

@@ -9,6 +9,7 @@ import type { RecordKindName } from '../../../api/together/record-search-routes.
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { MentionedName } from '../../../events/query/mentioned-names.ts'
 import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
 import type { waitingServerSchema } from '../../../mcp/offers/waiting-offers.ts'
 import type { ConnectionRecord } from '../../../mcp/personal/connection-record.ts'
@@ -45,6 +46,7 @@ export type {
   Event,
   EventType,
   FoundByDoctor,
+  MentionedName,
   PolicyRecord,
   ProgramPreview,
   ReconciliationReport,
@@ -243,7 +245,7 @@ interface Routes {
   }
   'GET /v1/events': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
-    reply: Page<'events', Event> & { follow: string }
+    reply: Page<'events', Event> & { follow: string; names?: MentionedName[] }
   }
   'GET /v1/events/sessions': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
