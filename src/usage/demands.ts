@@ -95,15 +95,24 @@ export function moneyAccountsFor(
   ]
 }
 
+/** Whose budgets bound the spend of a token: `organization`, `team:<id>`, `user:<id>`. */
+export function budgetOwnersOf(
+  token: Pick<Spender, 'teamId' | 'userId' | 'ownerKind' | 'ownerId'>,
+  gatewayOwner: SpendOwner | null,
+): ReadonlySet<string> {
+  const owners = new Set(['organization', spendOwnerOf(token, gatewayOwner)])
+  if (gatewayOwner === null && token.teamId !== null) owners.add(`team:${token.teamId}`)
+  return owners
+}
+
 /**
  * The budgets of the organization and of who pays, and the one the token is bound to. A team's budget also holds for
  * its tokens when their user pays, but not when the gateway's record names another owner.
  */
 function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): ReadonlySet<Budget> {
-  const owners = new Set(['organization', spendOwnerOf(token, gatewayOwner)])
-  if (gatewayOwner === null && token.teamId !== null) owners.add(`team:${token.teamId}`)
   const found = new Set<Budget>()
-  for (const owner of owners) for (const budget of limits.budgetsOf.get(owner) ?? []) found.add(budget)
+  for (const owner of budgetOwnersOf(token, gatewayOwner))
+    for (const budget of limits.budgetsOf.get(owner) ?? []) found.add(budget)
   const bound = token.budgetId === null ? undefined : limits.budgets.get(token.budgetId)
   if (bound !== undefined) found.add(bound)
   return found
