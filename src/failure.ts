@@ -375,6 +375,8 @@ export interface RefusedLimit {
   id: string
   /** Null for the limit of a token. */
   name: string | null
+  /** Of a budget: whose spend it bounds. */
+  scope?: { kind: 'organization' | 'team' | 'user' | 'token' | 'mcp_server'; id: string | null }
   unit: 'usd' | 'requests' | 'tokens'
   /** How much it allows, for a rate in a minute; null if the gateway does not know it. */
   limit: number | null

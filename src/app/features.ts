@@ -32,6 +32,7 @@ import { tokenRoutes } from '../tokens/routes.ts'
 import { excessRoutes } from '../usage/api/excess-routes.ts'
 import { limitRoutes } from '../usage/api/limit-routes.ts'
 import { rateRoutes } from '../usage/api/rate-routes.ts'
+import { tokenLimitsRoute } from '../usage/api/token-limits-route.ts'
 import { usageRoutes } from '../usage/api/usage-routes.ts'
 import { budgetValuesRoute } from '../usage/attribution/budget-values-route.ts'
 import { budgetUsageRoute } from '../usage/reports/budget-usage-route.ts'
@@ -90,6 +91,7 @@ export async function features(
     budgetUsageRoute(shared),
     budgetValuesRoute(shared),
     tokenModelsRoute(shared),
+    tokenLimitsRoute(shared),
     reconciliationRoute(shared),
     alertRoutes(alerts),
     firingRoutes(alerts),

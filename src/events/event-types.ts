@@ -64,6 +64,13 @@ export const eventGroups = [
           ]),
           id: z.string().describe('Of the budget, group or policy, or of the token whose limit it is'),
           name: z.string().nullable(),
+          scope: z
+            .object({
+              kind: z.enum(['organization', 'team', 'user', 'token', 'mcp_server']),
+              id: z.string().nullable(),
+            })
+            .optional()
+            .describe('Of a budget: whose spend it bounds'),
           unit: z.enum(['usd', 'requests', 'tokens']),
           limit: z.number().nullable().describe('How much it allows; of a rate in a minute'),
           left: z.number().nullable(),

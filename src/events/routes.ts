@@ -14,6 +14,7 @@ import type { ExportRunner } from './export/export-runner.ts'
 import { readLogHead } from './log/segment-rows.ts'
 import { conditionsOf, type EventFilters, eventFilters } from './query/filters.ts'
 import { requireKnownValues } from './query/known-values.ts'
+import { mentionedNameSchema, namesIn } from './query/mentioned-names.ts'
 import { orders, readEventPage } from './query/query.ts'
 import { requireUntilAfter, sinceInstant, sinceSchema } from './query/since.ts'
 import { visibilityFor } from './query/visibility-filter.ts'
@@ -49,16 +50,17 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
     )
     // Others do not learn which names there are.
     if (isFirst && caller.visibility.teams === 'every') await requireKnownValues({ state, ledger, clock }, filters)
-    return { since, conditions: await conditionsOf(ledger, filters, caller) }
+    return { since, caller, conditions: await conditionsOf(ledger, filters, caller) }
   }
   return new Elysia({ name: 'events' })
     .use(conventions)
     .get(
       '/v1/events',
       async ({ principal, query }) => {
-        const { limit, cursor, order, ...filters } = query
-        const asked = await window(principal, filters, cursor === undefined)
-        return await readEventPage(ledger, { ...asked, filters, order, limit, cursor, clock })
+        const { limit, cursor, order, names, ...filters } = query
+        const { caller, ...asked } = await window(principal, filters, cursor === undefined)
+        const page = await readEventPage(ledger, { ...asked, filters, order, limit, cursor, clock })
+        return names === undefined ? page : { ...page, names: await namesIn(ledger, caller, page.events) }
       },
       {
         access: 'events:read',
@@ -72,6 +74,10 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
             .max(2048)
             .optional()
             .describe('next_cursor or follow of the answer before, with the same filters'),
+          names: z
+            .literal('true')
+            .optional()
+            .describe('true: the answer says what the tokens, teams, people and policies of its events are called'),
           ...eventFilters,
         }),
         response: z.object({
@@ -81,6 +87,10 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
             .nullable()
             .describe('Null at the end; a page that found little in a second ends early and has one'),
           follow: z.string().describe('A cursor for what arrives after the first page, in the order of arrival'),
+          names: z
+            .array(mentionedNameSchema)
+            .optional()
+            .describe('With names=true; of people only those whom the caller may read'),
         }),
         detail: { tags: ['Events'], summary: 'Lists events by time, or those that arrived since an answer' },
       },

@@ -5,7 +5,7 @@ import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney } from './account-name.ts'
 import { type Attributed, digestFor } from './attribution/dimension.ts'
 import type { Budget, LimitSet } from './limits.ts'
-import { asSentence, dimensionOf, type KnownLimits, leftWords, limitWords, refusedAmount } from './refused-limit.ts'
+import { asSentence, dimensionOf, type KnownLimits, limitWords, refusedAmount, usedWords } from './refused-limit.ts'
 import type { AccountName, Demand, UsageRefused } from './usage-limits.ts'
 
 /** `user:<id>`, `team:<id>` or `organization`. */
@@ -95,15 +95,24 @@ export function moneyAccountsFor(
   ]
 }
 
+/** Whose budgets bound the spend of a token: `organization`, `team:<id>`, `user:<id>`. */
+export function budgetOwnersOf(
+  token: Pick<Spender, 'teamId' | 'userId' | 'ownerKind' | 'ownerId'>,
+  gatewayOwner: SpendOwner | null,
+): ReadonlySet<string> {
+  const owners = new Set(['organization', spendOwnerOf(token, gatewayOwner)])
+  if (gatewayOwner === null && token.teamId !== null) owners.add(`team:${token.teamId}`)
+  return owners
+}
+
 /**
  * The budgets of the organization and of who pays, and the one the token is bound to. A team's budget also holds for
  * its tokens when their user pays, but not when the gateway's record names another owner.
  */
 function budgetsOf(token: Spender, limits: LimitSet, gatewayOwner: SpendOwner | null): ReadonlySet<Budget> {
-  const owners = new Set(['organization', spendOwnerOf(token, gatewayOwner)])
-  if (gatewayOwner === null && token.teamId !== null) owners.add(`team:${token.teamId}`)
   const found = new Set<Budget>()
-  for (const owner of owners) for (const budget of limits.budgetsOf.get(owner) ?? []) found.add(budget)
+  for (const owner of budgetOwnersOf(token, gatewayOwner))
+    for (const budget of limits.budgetsOf.get(owner) ?? []) found.add(budget)
   const bound = token.budgetId === null ? undefined : limits.budgets.get(token.budgetId)
   if (bound !== undefined) found.add(bound)
   return found
@@ -118,7 +127,10 @@ export interface RefusalContext extends KnownLimits {
   detail?: string | undefined
 }
 
-/** The error for a refused reservation. Each message says first what is wrong, and names the token at its end. */
+/**
+ * The error for a refused reservation. Each message says first what is wrong, and names the token at its end: as the
+ * owner of its own limits only, since a budget may be of its team, its user or the organization.
+ */
 export function usageFailure(
   { account, reason, retryAfter, left }: UsageRefused,
   { keyClass, resource, detail, ...known }: RefusalContext,
@@ -126,19 +138,20 @@ export function usageFailure(
   const limit = refusedAmount(account, left, known)
   const per = dimensionOf(limit, known.limits)
   const words = limitWords(limit, per)
+  const ofToken = limit.kind === 'budget' ? `The token is ${resource}` : `The limit is of ${resource}`
   if (reason === 'unknown') {
-    const message = `A part of ${words} cannot be reached: retry shortly. The limit is of ${resource}`
+    const message = `A part of ${words} cannot be reached: retry shortly. ${ofToken}`
     return new Failure('usage_authority_unavailable', { message, limit, retryAfter: retryAfter ?? 1 })
   }
   if (reason === 'too_many_values') {
     const most = known.limits.dimensions.find(({ name }) => name === per)?.maxValues
     const until = limit.resets_at === null ? '' : ` before ${limit.resets_at}`
-    const message = `${asSentence(limitWords(limit))} is for each ${per}, and takes no more values of ${per}${until}: as many as the dimension allows have used it (max_values: ${most ?? 0}). Send one of those, or have max_values of the dimension ${per} raised. The limit is of ${resource}`
+    const message = `${asSentence(limitWords(limit))} is for each ${per}, and takes no more values of ${per}${until}: as many as the dimension allows have used it (max_values: ${most ?? 0}). Send one of those, or have max_values of the dimension ${per} raised. ${ofToken}`
     return new Failure('usage_authorization_too_many_values', { message, limit })
   }
   const requests = !countsMoney(account)
   if (reason === 'held') {
-    const message = `What is left of ${words} is held by running requests: retry shortly. The limit is of ${resource}`
+    const message = `What is left of ${words} is held by running requests: retry shortly. ${ofToken}`
     const code = requests ? 'usage_authorization_request_limit_exceeded' : 'usage_authorization_budget_exceeded'
     return new Failure(code, { message, limit, retryAfter: retryAfter ?? 1 })
   }
@@ -151,8 +164,9 @@ export function usageFailure(
     const message = `The budget of the token (max_budget) is used up, and what is left pays for no request: ${resource}`
     return new Failure('tokens.budget_exhausted', { message, limit })
   }
-  const short = `${asSentence(words)} cannot pay for this request: ${leftWords(limit)}`
-  const message = `${detail === undefined ? short : `${short}; ${detail}`}. The limit is of ${resource}`
+  const what = limit.left === 0 ? 'is used up' : 'cannot pay for this request'
+  const short = `${asSentence(words)} ${what}: ${usedWords(limit)}`
+  const message = `${detail === undefined ? short : `${short}; ${detail}`}. ${ofToken}`
   return new Failure('usage_authorization_budget_exceeded', {
     ...{ message, limit },
     ...(retryAfter !== null && { retryAfter }),

@@ -48,10 +48,11 @@ describe('the error of a refused reservation names the limit', () => {
   test('a budget by its name, with what is left, its amount and when it starts again', () => {
     const { message, limit } = refusal('budget/b', 'short', 0.12 * dollar)
     expect(message).toBe(
-      'The budget "growth" cannot pay for this request: $0.12 of $500 is left until 2026-12-01T00:00:00.000Z. The limit is of token/t',
+      'The budget "growth" of the team cannot pay for this request: $499.88 of $500 is used, and it resets at 2026-12-01T00:00:00.000Z. The token is token/t',
     )
     expect(limit).toEqual({
       ...{ kind: 'budget', id: 'b', name: 'growth', unit: 'usd', limit: 500, left: 0.12 },
+      scope: { kind: 'team', id: 'blue' },
       resets_at: '2026-12-01T00:00:00.000Z',
     })
   })
@@ -61,16 +62,18 @@ describe('the error of a refused reservation names the limit', () => {
     const { message } = usageFailure(new UsageRefused('budget/b', 'exhausted', { left: 0 }), {
       ...{ keyClass: 'durable', resource: 'token/t', accounts: [], limits: total, now },
     })
-    expect(message).toContain('The budget "growth" cannot pay for this request: $0 of $500 is left. ')
+    expect(message).toBe('The budget "growth" of the team is used up: $500 of $500 is used. The token is token/t')
   })
 
   test('a budget that this gateway does not know yet by its id', () => {
-    expect(refusal('budget/new', 'held', null).message).toContain('What is left of the budget new is held by')
+    expect(refusal('budget/new', 'held', null).message).toBe(
+      'What is left of the budget new is held by running requests: retry shortly. The token is token/t',
+    )
   })
 
   test("a token's own budget and requests", () => {
     expect(refusal('token/t/money', 'short', dollar).message).toContain(
-      'The budget of the token (max_budget) cannot pay for this request: $1 of $5 is left. ',
+      'The budget of the token (max_budget) cannot pay for this request: $4 of $5 is used. The limit is of token/t',
     )
     expect(refusal('token/t/requests', 'exhausted', 0).message).toBe(
       'The requests of the token (max_requests) are used up: token/t',

@@ -1,9 +1,9 @@
 /** The limit that refused a request, as errors and events name it. */
 import type { RefusedLimit } from '../failure.ts'
-import { fromNano } from '../lib/money.ts'
+import { fromNano, toNano } from '../lib/money.ts'
 import type { GovernedToken } from '../tokens/governed-token.ts'
 import { countsMoney, readAccountName } from './account-name.ts'
-import type { LimitSet, SharedRateLimit } from './limits.ts'
+import type { BudgetScopeKind, LimitSet, SharedRateLimit } from './limits.ts'
 import { windowAt } from './window.ts'
 
 export interface KnownLimits {
@@ -24,7 +24,14 @@ export function refusedAmount(
   if (budget !== undefined) {
     const end = windowAt(budget.window, now)?.end
     return {
-      ...{ kind: 'budget', id, name: budget.name || null, unit: 'usd', limit: fromNano(budget.maxBudget) },
+      ...{
+        kind: 'budget',
+        id,
+        name: budget.name || null,
+        scope: budget.scope,
+        unit: 'usd',
+        limit: fromNano(budget.maxBudget),
+      },
       left: left === null ? null : fromNano(left),
       resets_at: end === undefined ? null : new Date(end).toISOString(),
     }
@@ -86,12 +93,21 @@ const words: Readonly<Record<RefusedLimit['kind'], string>> = {
   rate_limit: 'the limit of the token, or of its source,',
 }
 
-/** `the budget "growth"`, or `the budget "growth" of this customer` where it is for each value of a dimension. */
+/** Gateways know whose spend a budget bounds by its id only, which says nothing to a person. */
+const scopeWords: Readonly<Record<BudgetScopeKind, string>> = {
+  organization: ' of the organization',
+  team: ' of the team',
+  user: ' of the person',
+  token: '',
+  mcp_server: ' of the MCP server or the tool',
+}
+
+/** `the budget "growth" of the team`, with ` for this customer` where it is for each value of a dimension. */
 export const limitWords = (
-  { kind, id, name }: Pick<RefusedLimit, 'kind' | 'id' | 'name'>,
+  { kind, id, name, scope }: Pick<RefusedLimit, 'kind' | 'id' | 'name' | 'scope'>,
   per: string | null = null,
 ): string => {
-  const ofOne = per === null ? '' : ` of this ${per}`
+  const ofOne = `${scope === undefined ? '' : scopeWords[scope.kind]}${per === null ? '' : ` for this ${per}`}`
   if (name !== null) return `${words[kind]} "${name}"${ofOne}`
   return kind === 'budget' || kind === 'consumer_group' || kind === 'access_policy'
     ? `${words[kind]} ${id}${ofOne}`
@@ -111,10 +127,15 @@ export function dimensionOf({ kind, id }: Pick<RefusedLimit, 'kind' | 'id'>, lim
   return limit?.per ?? null
 }
 
-/** `$0.12 of $500 is left until 2026-12-01T00:00:00.000Z`. */
-export function leftWords({ limit, left, resets_at: resetsAt }: RefusedLimit): string {
-  const rest = left === null ? 'too little is left' : `$${left}${limit === null ? '' : ` of $${limit}`} is left`
-  return resetsAt === null ? rest : `${rest} until ${resetsAt}`
+/** `$499.88 of $500 is used, and it resets at 2026-12-01T00:00:00.000Z`. */
+export function usedWords({ limit, left, resets_at: resetsAt }: RefusedLimit): string {
+  const used =
+    left === null
+      ? 'too little is left'
+      : limit === null
+        ? `$${left} is left`
+        : `$${fromNano(Math.max(0, toNano(limit) - toNano(left)))} of $${limit} is used`
+  return resetsAt === null ? used : `${used}, and it resets at ${resetsAt}`
 }
 
 export const asSentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`

@@ -258,7 +258,7 @@ test('a team budget with a window refuses with Retry-After, and error and event 
   const team = await api(gatehouse, '/v1/teams', { body: { name: 'with a small budget' } })
   const { id: teamId } = expectAnswer(team, 201, z.looseObject({ id: z.uuid() }))
   const scope = { kind: 'team', id: teamId }
-  const max_budget = worstCase('chat/completions') - 20 * tokenPrice
+  const max_budget = 50 * tokenPrice
   const body = { name: 'small', max_budget, window: 'day', scope }
   expectAnswer(await api(gatehouse, '/v1/budgets', { body }), 201, z.looseObject({ id: z.uuid() }))
   const { token_value: token } = await createToken(gatehouse, { bindings: { team_id: teamId } })
@@ -270,15 +270,89 @@ test('a team budget with a window refuses with Retry-After, and error and event 
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
   const { error } = failure.parse(await answer.json())
   expect(error.code).toBe('usage_authorization_budget_exceeded')
-  expect(error.message).toStartWith('The budget "small" cannot pay for this request: $')
+  const words =
+    /^The budget "small" of the team cannot pay for this request: \$0 of \$0.00005 is used, and it resets at /
+  expect(error.message).toMatch(words)
+  expect(error.message).not.toContain('The limit is of')
+  for (const path of ['responses', 'messages'] as const) {
+    expect(failure.parse(await (await ask(path, token)).json()).error.message).toMatch(words)
+  }
   const requestId = answer.headers.get('x-request-id') ?? ''
   const [outcome] = outcomesOf(await eventsOfRequest(gatehouse, requestId), requestId)
   expect(outcome?.details?.limit).toMatchObject({
     kind: 'budget',
     name: 'small',
+    scope,
     unit: 'usd',
     limit: expect.closeTo(max_budget, 9),
   })
+})
+
+test('lists every limit that applies to a token, with what is used, also to a member who has only the token', async () => {
+  const identified = z.looseObject({ id: z.uuid() })
+  const make = async (path: string, body: object): Promise<string> =>
+    expectAnswer(await api(gatehouse, path, { body }), 201, identified).id
+  const teamId = await make('/v1/teams', { name: 'of three budgets' })
+  const email = 'spender@example.com'
+  const userId = await make('/v1/users', { email, name: 'Sue', password: 'a long enough secret 7', role: 'member' })
+  await api(gatehouse, `/v1/teams/${teamId}/members`, { body: { user_id: userId } })
+  await make('/v1/attribution-dimensions', { name: 'plan', source: { kind: 'token_metadata', key: 'plan' } })
+  const ofTeam = await make('/v1/budgets', {
+    ...{ name: 'team money', max_budget: 5, window: 'month', scope: { kind: 'team', id: teamId } },
+  })
+  const ofPlan = await make('/v1/budgets', {
+    ...{ name: 'each plan', max_budget: 3, window: 'day', scope: { kind: 'user', id: userId }, per: 'plan' },
+  })
+  const shared = await make('/v1/budgets', { name: 'shared', max_budget: 2, window: 'total', scope: { kind: 'token' } })
+  const group = await make('/v1/consumer-groups', {
+    ...{ name: 'slow ones', requests_per_minute: 60, members: { teams: [teamId], users: [], tokens: [] } },
+  })
+  const source = await createToken(gatehouse, {
+    ...{ name: 'Source', max_requests: 9, max_budget: 1, metadata: { plan: 'gold' } },
+    bindings: { team_id: teamId, user_id: userId, budget_id: shared },
+  })
+  const cloned = await api(gatehouse, `/v1/tokens/${source.id}/clone`, { body: { name: 'Clone', max_requests: 4 } })
+  const clone = expectAnswer(cloned, 201, z.looseObject({ id: z.uuid(), token_value: z.string() }))
+  const answer = await eventually(async () => {
+    const found = await ask('chat/completions', clone.token_value)
+    if (found.status !== 200) throw new Error(`The gateway has not read the token yet: ${found.status}`)
+    return found
+  })
+  const { usage } = usageSchema.parse(await answer.json())
+  const used = expect.closeTo(usage.total_tokens * tokenPrice, 9)
+  const limit = (fields: object) => expect.objectContaining(fields)
+  const scope = { kind: 'team', id: teamId, name: 'of three budgets' }
+  const expected = [
+    limit({
+      kind: 'max_requests',
+      id: clone.id,
+      scope: { kind: 'token', id: clone.id, name: 'Clone' },
+      used: 1,
+      left: 3,
+    }),
+    limit({
+      kind: 'max_budget',
+      id: source.id,
+      scope: { kind: 'token', id: source.id, name: 'Source' },
+      used,
+      limit: 1,
+    }),
+    limit({ kind: 'max_requests', id: source.id, used: 1, limit: 9 }),
+    limit({ kind: 'budget', id: ofTeam, name: 'team money', scope, window: 'month', limit: 5, used }),
+    limit({ kind: 'budget', id: ofPlan, window: 'day', per: { dimension: 'plan', value: 'gold' }, used }),
+    limit({ kind: 'budget', id: shared, scope: { kind: 'token', id: null, name: null }, resets_at: null, used }),
+    limit({ kind: 'consumer_group', id: group, unit: 'requests', window: 'minute', limit: 60, used: null }),
+  ]
+  const limits = z.object({ limits: z.array(z.looseObject({ kind: z.string() })) })
+  const path = `/v1/tokens/${clone.id}/limits`
+  const read = async (headers?: Record<string, string>) =>
+    expectAnswer(await api(gatehouse, path, headers === undefined ? {} : { token: null, headers }), 200, limits).limits
+  await eventually(async () => expect(await read()).toEqual(expect.arrayContaining(expected)))
+  expect((await read()).filter(({ kind }) => kind === 'budget')).toHaveLength(3)
+  expect(await read({ authorization: `Bearer ${clone.token_value}` })).toEqual(await read())
+  const other = await createToken(gatehouse)
+  const refused = await api(gatehouse, path, { token: null, headers: { authorization: `Bearer ${other.token_value}` } })
+  expect(refused.status).toBe(404)
 })
 
 test('charges a client that disconnects from a stream for the input and the produced output', async () => {

@@ -163,3 +163,58 @@ test('the command line takes the same filters, and columns for exports', async (
   expect(unknown.code).toBe(1)
   expect(unknown.stderr).toContain('team')
 })
+
+test('a member learns what the events of the team mention, and which of it the member may open', async () => {
+  const member = { email: 'member@example.com', name: 'Mel', password: 'another long secret 3' }
+  const colleague = { email: 'colleague@example.com', name: 'Sam', password: 'another long secret 4' }
+  const join = async (person: typeof member): Promise<string> => {
+    const made = await api(gatehouse, '/v1/users', { body: { ...person, role: 'member' } })
+    const { id } = expectAnswer(made, 201, identified)
+    await api(gatehouse, `/v1/teams/${teamId}/members`, { body: { user_id: id } })
+    return id
+  }
+  const userId = await join(member)
+  await join(colleague)
+  const policy = expectAnswer(
+    await api(gatehouse, '/v1/policies', {
+      body: {
+        ...{
+          name: 'No pears',
+          kind: 'term-filter',
+          stages: ['pre_request'],
+          config: { terms: ['pear'], action: 'block' },
+        },
+        targets: { teams: [teamId] },
+      },
+    }),
+    201,
+    identified,
+  )
+  const own = await createToken(gatehouse, { name: 'Own', bindings: { team_id: teamId, user_id: userId } })
+  const other = await createToken(gatehouse, { name: 'Of another', bindings: { team_id: teamId } })
+  const headers = await sessionHeaders(member)
+  const named = followed.extend({
+    names: z.array(z.object({ kind: z.string(), id: z.string(), name: z.string(), readable: z.boolean() })),
+  })
+  const { names } = await eventually(async () => {
+    for (const { token_value: token } of [own, other]) await (await chat(gatehouse, { token, text: 'a pear' })).text()
+    const page = expectAnswer(await ask(headers, '/v1/events?since=1h&verdict=block&names=true'), 200, named)
+    expect(new Set(page.events.map(({ event_attribution: { token_id } }) => token_id))).toEqual(
+      new Set([own.id, other.id]),
+    )
+    return page
+  })
+  const expected = [
+    { kind: 'token', id: own.id, name: 'Own', readable: true },
+    { kind: 'token', id: other.id, name: 'Of another', readable: false },
+    { kind: 'team', id: teamId, name: 'default', readable: false },
+    { kind: 'user', id: userId, name: 'Mel', readable: false },
+    { kind: 'policy', id: policy.id, name: 'No pears', readable: false },
+  ]
+  expect(names).toHaveLength(expected.length)
+  expect(names).toEqual(expect.arrayContaining(expected))
+  // People are named only to those who may read them.
+  const path = '/v1/events?since=1h&verdict=block&names=true'
+  const seen = expectAnswer(await ask(await sessionHeaders(colleague), path), 200, named)
+  expect(seen.names.map(({ kind }) => kind)).not.toContain('user')
+})

@@ -109,6 +109,44 @@ test('the snippets of a new token run as pasted: curl, and the SDKs of OpenAI an
   await page.getByRole('link', { name: 'I have saved it' }).click()
 })
 
+test('the example of each client uses a model that speaks its language, and runs as pasted', async () => {
+  using anthropic = Bun.serve({
+    port: 0,
+    fetch: () =>
+      Response.json({
+        ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-of-ours', stop_reason: 'end_turn' },
+        ...{ content: [{ type: 'text', text: 'Said by Claude' }], usage: { input_tokens: 3, output_tokens: 3 } },
+      }),
+  })
+  const provider = await make('/v1/catalog/providers', {
+    ...{ name: 'our-anthropic', kind: 'anthropic', base_url: `http://127.0.0.1:${anthropic.port}`, api_key: 'sk-test' },
+  })
+  const price = { input_per_million: 1, output_per_million: 1 }
+  const model = { id: 'claude-of-ours', provider_id: provider.id, price }
+  const { gatehouse } = await sharedConsole()
+  expect((await api(gatehouse, '/v1/catalog/models', { body: model })).status).toBe(201)
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens/new')
+  await page.getByLabel('Member').check()
+  await page.getByLabel('Name').fill('for any model')
+  await page.getByRole('button', { name: 'Create token' }).click()
+  await shownSecret(page)
+  await page.getByLabel('Client').selectOption('Claude Code')
+  await page.getByText('In ~/.claude/settings.json').waitFor()
+  const blocks = () => page.locator('main pre').allTextContents()
+  const settings: unknown = JSON.parse((await blocks())[1] ?? '')
+  expect(settings).toMatchObject({ env: { ANTHROPIC_MODEL: 'claude-of-ours' } })
+  await page.getByLabel('Client').selectOption('Anthropic SDK')
+  const [exports = '', typescript = ''] = await blocks()
+  expect(typescript).toContain('claude-of-ours')
+  await eventually(async () => {
+    const said = await pasted(`${exports}\nexec "$BUN" -e "$SNIPPET"`, { BUN: process.execPath, SNIPPET: typescript })
+    expect(said).toContain('Said by Claude')
+  })
+  await page.getByRole('link', { name: 'I have saved it' }).click()
+})
+
 test('a token is renamed and narrowed on its page, where its requests, spend and models are', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'before', max_requests: 10 })

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 
 // A browser has them.
 Object.defineProperty(navigator, 'languages', { value: ['en'], configurable: true })
-const { axisTimes, milliseconds, money, monthTitle } = await import('./formats.ts')
+const { aboutAgo, axisTimes, fullTime, milliseconds, money, monthTitle, withTimes } = await import('./formats.ts')
 
 test('gives every tick of a time axis another label', () => {
   for (const step of [0.2, 0.5, 1, 2, 5, 20, 250, 500, 2000]) {
@@ -35,4 +35,16 @@ test('writes the day of an axis where one begins, and only days where they are t
 
 test('writes a month by its name', () => {
   expect(monthTitle('2026-11')).toBe('November 2026')
+})
+
+test('says of what is known to the minute only that it is about then', () => {
+  const now = Date.parse('2026-11-25T12:00:30Z')
+  expect(aboutAgo('2026-11-25T12:00:00Z', now)).toBe('in the last two minutes')
+  expect(aboutAgo('2026-11-25T11:00:00Z', now)).toBe('about 1 hr. ago')
+})
+
+test('writes the instants in a sentence of the API as the console does', () => {
+  const at = '2026-11-25T21:23:37.985Z'
+  expect(withTimes(`Until ${at}`)).toBe(`Until ${fullTime(at)}`)
+  expect(withTimes('no instant: 2026-11-25')).toBe('no instant: 2026-11-25')
 })

@@ -44,6 +44,12 @@ export function milliseconds(value: number | null | undefined): string {
 }
 
 export const fullTime = (at: string | number): string => instant.format(new Date(at))
+
+const apiInstant = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
+/** A sentence of the API, with its instants as the console writes them. */
+export const withTimes = (text: string): string => text.replaceAll(apiInstant, fullTime)
+
 export const clockTime = (at: string | number): string => time.format(new Date(at))
 export const dateAndTime = (at: string | number): string => shortDate.format(new Date(at))
 
@@ -76,6 +82,12 @@ export function ago(at: string | number, now = Date.now()): string {
   const found = units.find(([, length]) => Math.abs(seconds) >= length)
   if (found === undefined) return Math.abs(seconds) < 5 ? 'just now' : relative.format(Math.round(seconds), 'second')
   return relative.format(Math.round(seconds / found[1]), found[0])
+}
+
+/** The same for what is known to the minute only: `about 3 minutes ago`. */
+export function aboutAgo(at: string | number, now = Date.now()): string {
+  const isRecent = Math.abs(now - new Date(at).getTime()) < 120_000
+  return isRecent ? 'in the last two minutes' : `about ${ago(at, now)}`
 }
 
 const abbreviations: Readonly<Record<string, string>> = {

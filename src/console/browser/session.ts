@@ -101,6 +101,16 @@ export function continueAsOtherAccount(): void {
 export const hasPermission = (permission: Permission): boolean =>
   caller.value?.permissions.includes(permission) ?? false
 
+/**
+ * Whether the person who is signed in may open a token. A member opens those that are bound to the member
+ * (tokens/visibility.ts). `userId`: of the person to whom the token is bound, if any.
+ */
+export const opensToken = (userId: string | null): boolean => {
+  const signedIn = caller.value
+  if (signedIn == null || !hasPermission('tokens:read')) return false
+  return signedIn.roles.some((role) => role !== 'member') || (userId !== null && userId === signedIn.user?.id)
+}
+
 /** Words for who did something, as events and records name them: `user:<id>`, `token:<id>`. */
 export const isCaller = (name: string | null): boolean =>
   name !== null && caller.value?.user != null && name === `user:${caller.value.user.id}`

@@ -33,6 +33,12 @@ export async function idsOfName(ledger: Database, caller: Caller, kind: NamedKin
   throw new Failure('invalid_parameter', { param: kind, message: `There is no ${what}, or you may not see it` })
 }
 
+/** The table of a kind, and which of its rows the caller sees. */
+export function seenRecords(caller: Caller, kind: NamedKind): Statement & { table: string } {
+  const { table, seen } = kinds[kind]
+  return { table, ...seen(caller) }
+}
+
 const everyRecord: Statement = { sql: 'true', args: [] }
 const among = 'in (select value from json_each(?))'
 

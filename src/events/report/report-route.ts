@@ -36,6 +36,16 @@ const sums = {
   unpriced: count.describe('Requests to models without a price, which are not in the cost'),
 }
 const byDimension = z.record(z.string(), z.string().nullable())
+const reportSchema = z.object({
+  since: z.iso.datetime(),
+  until: z.iso.datetime(),
+  by: z.array(z.string()),
+  rows: z
+    .array(z.object({ group: byDimension, names: byDimension, ...sums }))
+    .describe('The dearest first; group has ids where there are any, names what they are called'),
+  totals: z.object(sums),
+})
+export type UsageReport = z.infer<typeof reportSchema>
 const { event_type: _, ...filters } = eventFilters
 
 export const reportRoute = (
@@ -67,15 +77,7 @@ export const reportRoute = (
     {
       access: 'events:read',
       query: z.strictObject({ since: sinceSchema, by: bySchema, ...filters }),
-      response: z.object({
-        since: z.iso.datetime(),
-        until: z.iso.datetime(),
-        by: z.array(z.string()),
-        rows: z
-          .array(z.object({ group: byDimension, names: byDimension, ...sums }))
-          .describe('The dearest first; group has ids where there are any, names what they are called'),
-        totals: z.object(sums),
-      }),
+      response: reportSchema,
       detail: {
         tags: ['Usage'],
         summary: 'Returns what requests used in a time, by teams, models, tokens and more, as exact sums of the events',

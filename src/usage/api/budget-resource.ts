@@ -15,7 +15,7 @@ const scopeSchema = z
   .strictObject({
     kind: z
       .enum(['organization', 'team', 'user', 'token', 'mcp_server'])
-      .describe('Whose spend it bounds; token: that of the tokens whose budget_id names it'),
+      .describe('Whose spend it bounds; token: that of the tokens that name this budget'),
     id: z
       .uuid()
       .nullable()
@@ -39,7 +39,6 @@ const scopeSchema = z
     path: ['tool'],
     message: 'is given for an MCP server only',
   })
-  .describe('Whose spend it bounds; `token`: that of the tokens that name this budget')
 
 const amount = z
   .number()

@@ -73,7 +73,11 @@ export async function visibleBudget(
   return row
 }
 
-const membersSchema = z.object({ teams: z.array(z.string()), users: z.array(z.string()), tokens: z.array(z.string()) })
+export const membersSchema = z.object({
+  teams: z.array(z.string()),
+  users: z.array(z.string()),
+  tokens: z.array(z.string()),
+})
 
 /** Of rows of the state's `consumer_groups` those with members that are seen, and of their members only those. */
 export async function visibleGroups(rows: readonly Row[], sight: LimitVisibility, ledger: Database): Promise<Row[]> {

@@ -2,6 +2,7 @@
  * One call of the API from the page: the session's cookie goes by itself, the CSRF token with every write. An answer
  * that says the session has ended shows the sign-in in place of the screen; the address stays, so it goes on there.
  */
+import { withTimes } from '../formats.ts'
 import { acceptCaller, caller, csrfToken, sessionEnded } from '../session.ts'
 import type { Caller } from './caller.ts'
 import { idempotencyOf } from './idempotency.ts'
@@ -120,7 +121,7 @@ function queryText(query: Sent['query']): string {
 function refusalOf(response: Response, body: unknown): Refusal {
   const said = isEnvelope(body) ? body : null
   return new Refusal(response.status, {
-    message: said?.error.message ?? `The control plane answered ${response.status}`,
+    message: withTimes(said?.error.message ?? `The control plane answered ${response.status}`),
     code: said?.error.code ?? 'unknown',
     param: said?.error.param ?? null,
     requestId: response.headers.get('x-request-id'),

@@ -9,6 +9,8 @@ import type { RecordKindName } from '../../../api/together/record-search-routes.
 import type { escalationSchema } from '../../../escalations/escalation.ts'
 import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
+import type { MentionedName } from '../../../events/query/mentioned-names.ts'
+import type { UsageReport } from '../../../events/report/report-route.ts'
 import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
 import type { waitingServerSchema } from '../../../mcp/offers/waiting-offers.ts'
 import type { ConnectionRecord } from '../../../mcp/personal/connection-record.ts'
@@ -26,6 +28,7 @@ import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
 import type { budgetResource } from '../../../usage/api/budget-resource.ts'
+import type { TokenLimits } from '../../../usage/api/token-limits-route.ts'
 import type { BudgetValues } from '../../../usage/attribution/budget-values-route.ts'
 import type { BudgetUsage } from '../../../usage/reports/budget-usage-route.ts'
 import type { CostReport } from '../../../usage/reports/cost-routes.ts'
@@ -45,13 +48,16 @@ export type {
   Event,
   EventType,
   FoundByDoctor,
+  MentionedName,
   PolicyRecord,
   ProgramPreview,
   ReconciliationReport,
   ReviewedToken,
   SignInWays,
+  TokenLimits,
   TokenModels,
   TokenRecord,
+  UsageReport,
   User,
   Verdict,
 }
@@ -221,9 +227,14 @@ interface Routes {
     query: Paged & { value?: string | null }
     reply: BudgetValues
   }
+  'GET /v1/usage/report': {
+    query: { since: string; by: string } & Record<string, string | null | undefined>
+    reply: UsageReport
+  }
   'GET /v1/findings': { reply: { examined_at: string | null; findings: FoundByDoctor[] } }
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
+  'GET /v1/tokens/{id}/limits': { params: Id; reply: TokenLimits }
   'GET /v1/catalog/waiting-mcp-offers': { reply: { mcp_servers: WaitingServer[] } }
   'GET /v1/catalog/models/{id}/price': { params: Id; reply: ModelPrice }
   'GET /v1/tokens/{id}/models': { params: Id; query: { since: string; until: string | null }; reply: TokenModels }
@@ -243,7 +254,7 @@ interface Routes {
   }
   'GET /v1/events': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>
-    reply: Page<'events', Event> & { follow: string }
+    reply: Page<'events', Event> & { follow: string; names?: MentionedName[] }
   }
   'GET /v1/events/sessions': {
     query: Paged & { since: string } & Record<string, string | number | null | undefined>

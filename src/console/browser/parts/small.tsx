@@ -1,16 +1,23 @@
 /** Small pieces of text that many screens show: instants, ids that can be copied, bars of how much is used. */
 import type { ComponentChildren } from 'preact'
-import { ago, fullTime, percent, shortId } from '../formats.ts'
+import { aboutAgo, ago, dateAndTime, fullTime, percent, shortId } from '../formats.ts'
 import { showToast } from './frame/toast.tsx'
 import { Icon } from './icon.tsx'
 import { userText } from './user-text.tsx'
 
-export const Time = ({ at, none = 'Never' }: { at: string | null | undefined; none?: string }) =>
+interface TimeProps {
+  at: string | null | undefined
+  none?: string
+  /** Known to the minute only. */
+  about?: boolean
+}
+
+export const Time = ({ at, none = 'Never', about = false }: TimeProps) =>
   at == null ? (
     <span class="quiet">{none}</span>
   ) : (
-    <time dateTime={at} title={fullTime(at)}>
-      {ago(at)}
+    <time dateTime={at} title={about ? dateAndTime(at) : fullTime(at)}>
+      {about ? aboutAgo(at) : ago(at)}
     </time>
   )
 

@@ -62,7 +62,12 @@ export function AccessReview() {
         columns={[
           { title: 'Token', cell: ({ token_id, name }) => <a href={href(`/tokens/${token_id}`)}>{name}</a> },
           { title: 'Reason', cell: ({ reasons: holding }) => holding.map((each) => reasons[each]).join(', ') },
-          { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} />, from: 'wide', nowrap: true },
+          {
+            title: 'Last used',
+            cell: ({ last_used_at }) => <Time at={last_used_at} about />,
+            from: 'wide',
+            nowrap: true,
+          },
           { title: 'Created', cell: ({ created_at }) => <Time at={created_at} />, from: 'wider', nowrap: true },
         ]}
         empty={

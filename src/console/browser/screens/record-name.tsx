@@ -1,12 +1,13 @@
 /**
- * The name of a record that is known by its id. Each is asked for once. Without permission, shows the kind of the record
- * and not its id, which would say nothing.
+ * The name of a record that is known by its id. Each is asked for once, if the events on the screen have not told it.
+ * Without permission, shows the kind of the record and not its id, which would say nothing.
  */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Permission } from '../../../identity/permissions.ts'
 import { href } from '../address.ts'
 import { request } from '../api/request.ts'
+import type { MentionedName } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { userText } from '../parts/user-text.tsx'
@@ -49,8 +50,30 @@ const kinds = {
 } as const satisfies Readonly<Record<string, Kind>>
 export type NamedKind = keyof typeof kinds
 
-const names = signal<ReadonlyMap<string, string | null>>(new Map())
+interface Known {
+  /** Null: it was deleted, or the caller may not read it. */
+  name: string | null
+  readable: boolean
+}
+
+const known = signal<ReadonlyMap<string, Known>>(new Map())
 const asked = new Set<string>()
+
+/** Keeps the names that an answer with events gave. */
+export function learnNames(mentioned: readonly MentionedName[]): void {
+  const changed = mentioned.filter(({ id, name, readable }) => {
+    const before = known.peek().get(id)
+    return before?.name !== name || before.readable !== readable
+  })
+  if (changed.length === 0) return
+  known.value = new Map([
+    ...known.peek(),
+    ...changed.map(({ id, name, readable }) => [id, { name, readable }] as const),
+  ])
+}
+
+/** What a record is called; null where that is not known. */
+export const knownName = (id: string): string | null => known.value.get(id)?.name ?? null
 
 interface Props {
   kind: NamedKind
@@ -63,26 +86,26 @@ export function RecordName({ kind, id, linked = false }: Props) {
   const { path, permission, to }: Kind = kinds[kind]
   const mayRead = hasPermission(permission)
   useEffect(() => {
-    if (id == null || asked.has(id) || !mayRead) return
+    if (id == null || asked.has(id) || known.peek().has(id) || !mayRead) return
     asked.add(id)
-    const know = (name: string | null) => {
-      names.value = new Map(names.peek()).set(id, name)
+    const know = (found: Known) => {
+      if (!known.peek().has(id)) known.value = new Map(known.peek()).set(id, found)
     }
     request<JsonObject>('GET', `${path}/${encodeURIComponent(id)}`).then(
-      ({ name, email }) => know(String(name ?? email)),
+      ({ name, email }) => know({ name: String(name ?? email), readable: true }),
       // It was deleted, or is another's: its id is shown.
-      () => know(null),
+      () => know({ name: null, readable: false }),
     )
   }, [id, mayRead])
   if (id == null) return <>–</>
-  if (!mayRead) return <>{withoutName(kind, id)}</>
-  const name = names.value.get(id)
+  const found = known.value.get(id)
+  if (found === undefined && !mayRead) return <>{withoutName(kind, id)}</>
   const shown = (
     <span class="name" title={id}>
-      {name === undefined ? '…' : userText(name ?? shortId(id))}
+      {found === undefined ? '…' : userText(found.name ?? shortId(id))}
     </span>
   )
-  return linked && name !== null ? <a href={to(id)}>{shown}</a> : shown
+  return linked && found?.readable !== false ? <a href={to(id)}>{shown}</a> : shown
 }
 
 /** What a record is for a person who may not read it: `Your team`. */

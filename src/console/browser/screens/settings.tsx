@@ -180,7 +180,7 @@ function Sessions() {
               </>
             ),
           },
-          { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} />, nowrap: true },
+          { title: 'Last used', cell: ({ last_used_at }) => <Time at={last_used_at} about />, nowrap: true },
           { title: 'Started', cell: ({ created_at }) => <Time at={created_at} />, from: 'wide', nowrap: true },
           { title: 'Ends', cell: ({ expires_at }) => <Time at={expires_at} />, from: 'wide', nowrap: true },
           {
@@ -209,7 +209,7 @@ function Sessions() {
         >
           <p>
             {ending.kind === 'browser' ? 'Whoever uses it' : `The program ${ending.program ?? ''}`} has to sign in
-            again. It was last used <Time at={ending.last_used_at} />.
+            again. It was last used <Time at={ending.last_used_at} about />.
           </p>
         </Confirm>
       )}

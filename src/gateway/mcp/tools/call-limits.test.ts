@@ -116,7 +116,7 @@ test('refuses a call that a budget of its tool cannot pay, does not send it and 
     error: { data: { code: 'usage_authorization_budget_exceeded', status: 402 } },
   })
   expect(JSON.stringify(refused)).toContain(
-    'The budget \\"buys\\" cannot pay for this request: $0.01 of $1 is left until ',
+    'The budget \\"buys\\" of the MCP server or the tool cannot pay for this request: $0.99 of $1 is used, and it resets at ',
   )
   expect(JSON.stringify(refused)).toContain('; a call costs $0.5. ')
   expect(usageLimits.balances.get('budget/whole')).toBe(100 * cent)

@@ -1,6 +1,6 @@
 /** What to do where somebody changed a record while it stood in a form: what they made of it beside what one wrote. */
 import type { Refusal } from '../../api/request.ts'
-import { humanize } from '../../formats.ts'
+import { humanize, withTimes } from '../../formats.ts'
 import { ErrorNote, Show, useLoaded } from '../loaded.tsx'
 import { userText } from '../user-text.tsx'
 import type { JsonObject } from './schema-form.tsx'
@@ -62,4 +62,4 @@ function Choice<Theirs>({ read, fieldsOf, mine, saveMine, takeTheirs }: Omit<Pro
 }
 
 const written = (value: unknown) =>
-  value == null ? 'nothing' : userText(typeof value === 'string' ? value : JSON.stringify(value))
+  value == null ? 'nothing' : userText(withTimes(typeof value === 'string' ? value : JSON.stringify(value)))

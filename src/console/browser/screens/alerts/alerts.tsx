@@ -2,7 +2,7 @@
 import { href, queryValue } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import type { Firing } from '../../api/routes.ts'
-import { humanize, number } from '../../formats.ts'
+import { humanize, number, withTimes } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Filters } from '../../parts/forms/filters.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
@@ -155,7 +155,7 @@ function Found() {
             ),
           },
           { title: 'Alert', cell: ({ alert }) => alert ?? 'A deleted alert', from: 'wide' },
-          { title: 'About', cell: ({ about }) => showInvisible(about) },
+          { title: 'About', cell: ({ about }) => showInvisible(withTimes(about)) },
           { title: 'Since', cell: ({ fired_at }) => <Time at={fired_at} />, nowrap: true },
           {
             title: 'Resolved',

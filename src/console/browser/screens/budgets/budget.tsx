@@ -1,6 +1,7 @@
 /** One budget: how much is used and how fast, who used it, and which requests it refused. */
-import { href, queryValue } from '../../address.ts'
-import { api, type Budget, type BudgetUsage, type Event } from '../../api/routes.ts'
+import { useState } from 'preact/hooks'
+import { href, navigate, queryValue } from '../../address.ts'
+import { api, type Budget, type BudgetUsage, type Event, type UsageReport } from '../../api/routes.ts'
 import { ago, countNoun, fullTime, humanize, money, number } from '../../formats.ts'
 import { Chart } from '../../parts/chart.tsx'
 import { Filters } from '../../parts/forms/filters.tsx'
@@ -9,25 +10,42 @@ import { ErrorNote, type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { Facts, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, Table, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
+import { Editor } from '../catalog/records.tsx'
 import { dimensionTitle, valueFilter } from '../dimensions.ts'
+import { RecordName } from '../record-name.tsx'
 import { readEvents } from '../traffic/event-pages.ts'
 import { detail } from '../traffic/exchange/event-details.ts'
+import { budgetKind } from './budget-kind.tsx'
 import { BudgetScope } from './budget-scope.tsx'
 import { BudgetUse } from './budget-use.tsx'
 
 export function BudgetScreen({ id }: { id: string }) {
   const found = useLoaded(id, (signal) => api('GET /v1/budgets/{id}', { params: { id }, signal }))
+  const [changing, setChanging] = useState(false)
+  const budget = found.value
+  const close = () => {
+    setChanging(false)
+    found.reload()
+  }
   return (
     <>
-      <PageHeader title={found.value?.name ?? 'Budget'} back={['/catalog', 'Catalog']}>
+      <PageHeader title={budget?.name ?? 'Budget'} back={['/catalog', 'Catalog']}>
         {hasPermission('catalog:write') && (
-          <a class="button" href={href('/catalog', { kind: 'budgets', open: id })}>
+          <button type="button" disabled={budget === undefined} onClick={() => setChanging(true)}>
             Change
-          </a>
+          </button>
         )}
       </PageHeader>
+      {changing && budget !== undefined && (
+        <Editor
+          kind={budgetKind}
+          record={budget}
+          close={close}
+          deleted={() => navigate(href('/catalog', { kind: 'budgets' }))}
+        />
+      )}
       <Show of={found} rows={8}>
-        {(budget) => <Shown budget={budget} />}
+        {(shown) => <Shown budget={shown} />}
       </Show>
     </>
   )
@@ -36,8 +54,9 @@ export function BudgetScreen({ id }: { id: string }) {
 function Shown({ budget }: { budget: Budget }) {
   const { id, max_budget: limit, window, scope, resets_at: resets, forecast, remaining, per } = budget
   const usage = useLoaded(`usage ${id}`, (signal) => api('GET /v1/budgets/{id}/usage', { params: { id }, signal }))
-  const refused = useRefused(id, usage)
-  const count = refused.value?.length ?? 0
+  const since = usage.value?.since
+  const refused = useRefused(id, since)
+  const count = refused.value?.totals.requests ?? 0
   const used = per === null ? `${money(budget.current_spend)} of ${money(limit)}` : money(budget.current_spend)
   const { note, sentence } = stateOf(budget, count)
   return (
@@ -87,7 +106,7 @@ function Shown({ budget }: { budget: Budget }) {
           </Show>
         </section>
       </div>
-      {hasPermission('events:read') && <Refused found={refused} />}
+      {hasPermission('events:read') && since !== undefined && <Refused id={id} since={since} found={refused} />}
     </div>
   )
 }
@@ -174,37 +193,67 @@ function Burn({ usage: { days } }: { usage: BudgetUsage }) {
   )
 }
 
-const readAtMost = 100
+const reasonOf = 'usage_authorization_budget_exceeded'
 
-/** The newest requests that this budget refused; unknown until it is known since when the window runs. */
-function useRefused(id: string, usage: Loaded<{ since: string }>): Loaded<Event[]> {
-  const since = usage.value?.since
-  const read = useLoaded(`refused ${id} ${since}`, async (signal) => {
-    if (since === undefined || !hasPermission('events:read')) return []
-    const reason_code = 'usage_authorization_budget_exceeded'
-    return (await readEvents({ since, limit: readAtMost, reason_code, limit_id: id }, signal)).events
-  })
-  return since === undefined ? { ...read, value: undefined, refusal: usage.refusal } : read
+/** Which tokens this budget refused, and how often; unknown until it is known since when the window runs. */
+function useRefused(id: string, since: string | undefined): Loaded<UsageReport> {
+  const query = { since, by: 'token', reason_code: reasonOf, limit_id: id }
+  const read = useLoaded(`refused ${id} ${since}`, async (signal) =>
+    since === undefined || !hasPermission('events:read')
+      ? null
+      : await api('GET /v1/usage/report', { query: { ...query, since }, signal }),
+  )
+  return { ...read, value: read.value ?? undefined }
 }
 
-function Refused({ found }: { found: Loaded<Event[]> }) {
+const newestShown = 20
+
+function Refused({ id, since, found }: { id: string; since: string; found: Loaded<UsageReport> }) {
+  const filters = { reason_code: reasonOf, limit_id: id, since }
+  const newest = useLoaded(`newest refused ${id} ${since}`, async (signal) => {
+    const { events } = await readEvents({ ...filters, limit: newestShown }, signal)
+    return events
+  })
+  const rows = found.value?.rows.toSorted((one, other) => other.requests - one.requests)
   return (
-    <section class="stack close">
-      <h2>Requests refused</h2>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
-      <TableCard
-        label="Requests refused"
-        rows={found.value === undefined && found.refusal !== null ? null : found.value}
-        note={`The newest ${readAtMost} at most`}
-        keyOf={({ event_id }) => event_id}
-        linkOf={({ exchange_id, event_id }) => href(`/traffic/${exchange_id ?? event_id}`)}
-        columns={[
-          { title: 'When', cell: ({ timestamp }) => <Time at={timestamp} /> },
-          { title: 'Model', cell: (event) => detail(event, 'model') ?? '–' },
-          { title: 'Route', from: 'wide', cell: (event) => detail(event, 'route') ?? '–' },
-        ]}
-        empty={<Empty title="No request was refused in this window" />}
-      />
-    </section>
+    <>
+      <section class="stack close">
+        <h2>Who was refused</h2>
+        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+        <TableCard
+          label="Who was refused"
+          rows={rows === undefined && found.refusal !== null ? null : rows}
+          keyOf={({ group }) => group.token ?? ''}
+          linkOf={({ group }) => href('/traffic', { ...filters, token_id: group.token ?? null })}
+          columns={[
+            { title: 'Token', cell: ({ group, names }) => names.token ?? group.token ?? 'Without a token' },
+            { title: 'Requests refused', right: true, cell: ({ requests }) => number(requests) },
+          ]}
+          empty={<Empty title="Nobody was refused in this window" />}
+        />
+      </section>
+      {newest.value?.length !== 0 && <Newest found={newest} />}
+    </>
   )
 }
+
+const Newest = ({ found }: { found: Loaded<Event[]> }) => (
+  <section class="stack close">
+    <h2>Newest refused requests</h2>
+    {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+    <TableCard
+      label="Newest refused requests"
+      rows={found.value === undefined && found.refusal !== null ? null : found.value}
+      note={`The newest ${newestShown} at most`}
+      keyOf={({ event_id }) => event_id}
+      linkOf={({ exchange_id, event_id }) => href(`/traffic/${exchange_id ?? event_id}`)}
+      columns={[
+        { title: 'When', cell: ({ timestamp }) => <Time at={timestamp} /> },
+        { title: 'Token', cell: ({ event_attribution: who }) => <RecordName kind="tokens" id={who.token_id} /> },
+        { title: 'Model', cell: (event) => detail(event, 'model') ?? '–' },
+        { title: 'Route', from: 'wide', cell: (event) => detail(event, 'route') ?? '–' },
+      ]}
+      empty={null}
+    />
+  </section>
+)

@@ -1,12 +1,10 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
-import { href } from '../../address.ts'
 import { humanize, money, number, percent } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
-import { BudgetScope } from '../budgets/budget-scope.tsx'
-import { BudgetUse } from '../budgets/budget-use.tsx'
+import { budgetKind } from '../budgets/budget-kind.tsx'
 import { RecordName } from '../record-name.tsx'
 import { HeldOffers, HeldOffersButton } from './mcp-offers.tsx'
 import { PresetNote } from './preset-note.tsx'
@@ -175,25 +173,7 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'In use', cell: ({ enabled }) => (enabled === true ? 'Yes' : 'No') },
     ],
   },
-  {
-    name: 'budgets',
-    title: 'Budgets',
-    one: 'budget',
-    path: '/v1/budgets',
-    write: 'catalog:write',
-    nameOf: called,
-    deleting: 'Spending is no longer limited by it.',
-    about: 'The most that the organization, a team, a person, or the tokens that name it may spend in a window.',
-    command: "gatehouse budget create --name 'the company' --max-budget 500 --window month",
-    columns: [
-      name,
-      { title: 'Of', cell: ({ scope }) => <BudgetScope scope={scopeOf(scope)} />, from: 'wide' },
-      { title: 'For each', cell: ({ per }) => (typeof per === 'string' ? per : '–'), from: 'wider' },
-      { title: 'Window', cell: (record) => humanize(text(record, 'window')), from: 'wide' },
-      { title: 'Used', cell: budgetUse },
-      { title: 'Usage', nowrap: true, cell: ({ id }) => <a href={href(`/budgets/${id}`)}>Who used it</a> },
-    ],
-  },
+  budgetKind,
   {
     name: 'consumer-groups',
     title: 'Consumer groups',
@@ -261,15 +241,6 @@ export const catalogKinds: readonly RecordKind[] = [
   },
 ]
 
-const scopeOf = (scope: unknown) => {
-  const { kind, id, tool } = isObject(scope) ? scope : {}
-  return {
-    kind: String(kind),
-    id: typeof id === 'string' ? id : null,
-    tool: typeof tool === 'string' ? tool : null,
-  }
-}
-
 /** Whose the spend of a gateway's requests can be, as `team:<id>` and `user:<id>`. */
 async function spendOwners(): Promise<(readonly [string, string])[]> {
   const [teams, people] = await Promise.all([recordOptions('/v1/teams', 'id'), recordOptions('/v1/users', 'id')])
@@ -323,19 +294,6 @@ const membersOf = (members: unknown): number =>
   isObject(members)
     ? Object.values(members).reduce<number>((sum, part) => sum + (Array.isArray(part) ? part.length : 0), 0)
     : 0
-
-function budgetUse({ current_spend, max_budget, per, values }: ListedRecord) {
-  const count = (name: string) => (isObject(values) ? (numberOf(values[name]) ?? 0) : 0)
-  const ofValues = {
-    ...{ count: count('count'), exhausted: count('exhausted'), nearly_exhausted: count('nearly_exhausted') },
-    most_spent: count('most_spent'),
-  }
-  const budget = {
-    ...{ current_spend: numberOf(current_spend) ?? 0, max_budget: numberOf(max_budget) ?? 0 },
-    ...(typeof per === 'string' ? { per, values: ofValues } : { per: null, values: null }),
-  }
-  return <BudgetUse budget={budget} />
-}
 
 /** A lag in the unit that fits it. */
 function seconds(lag: number): string {

@@ -140,7 +140,17 @@ function columnsOf({ columns, action }: RecordKind, again: () => void): readonly
   return [...columns, { title: 'Action', right: true, cell: (record) => action(record, again) }]
 }
 
-function Editor({ kind, record, close }: { kind: RecordKind; record: ListedRecord | null; close(): void }) {
+interface EditorProps {
+  kind: RecordKind
+  /** Null: a new one. */
+  record: ListedRecord | null
+  close(): void
+  /** Called after the record was deleted, before `close`. */
+  deleted?(): void
+}
+
+/** The dialog that makes, changes or deletes a record. */
+export function Editor({ kind, record, close, deleted }: EditorProps) {
   const [deleting, setDeleting] = useState(false)
   const readOnly = !hasPermission(kind.write)
   if (deleting && record !== null) {
@@ -153,6 +163,7 @@ function Editor({ kind, record, close }: { kind: RecordKind; record: ListedRecor
         work={async () => {
           await request('DELETE', recordPath(kind, record), headersOf(record))
           showToast('Deleted')
+          deleted?.()
         }}
       >
         <p>{kind.deleting}</p>

@@ -5,7 +5,7 @@ import { milliseconds, money, number, shortNumber } from '../../formats.ts'
 import type { ChartSeries } from '../../parts/chart.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import type { Loaded } from '../../parts/loaded.tsx'
-import { hasPermission } from '../../session.ts'
+import { hasPermission, opensToken } from '../../session.ts'
 import { FirstHour } from '../first-hour/first-hour.tsx'
 import { ChartPanel, useSeries, valuesAt } from '../traffic/series.tsx'
 import { otherName, spendOf } from '../traffic/spend-lines.ts'
@@ -50,13 +50,17 @@ export function Overview() {
         <Top title="Top models" of={byModel} linkOf={(key) => href('/traffic', { model: key })} none="No model" />
         {hasPermission('catalog:read') && <BudgetsInUse />}
         <Top title="Top teams" of={byTeam} linkOf={() => href('/spend', { by: 'team' })} none="No team" />
-        <Top title="Top tokens" of={byToken} linkOf={(key) => href(`/tokens/${key}`)} none="Without a token" />
+        <Top title="Top tokens" of={byToken} linkOf={tokenAddress} none="Without a token" />
         <Reasons of={byReason} />
       </div>
       {hasPermission('catalog:read') && <Gateways />}
     </>
   )
 }
+
+/** The token, or its requests for a person who may not open the tokens of others. */
+const tokenAddress = (id: string): string =>
+  opensToken(null) ? href(`/tokens/${id}`) : href('/traffic', { token_id: id })
 
 const nothing = 'No request in this time range. Requests appear here when they finish.'
 const noAnswer = 'No request was answered in this time range.'

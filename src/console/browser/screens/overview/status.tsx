@@ -4,7 +4,7 @@ import { reasonWords } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import { api, type Budget, type Firing } from '../../api/routes.ts'
-import { countNoun, number } from '../../formats.ts'
+import { countNoun, number, withTimes } from '../../formats.ts'
 import { useWaitingServers } from '../../parts/frame/waiting.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
@@ -175,7 +175,7 @@ function Stated({ causes }: { causes: readonly Cause[] }) {
 
 const Line = ({ cause: { what, todo, to, since } }: { cause: Cause }) => (
   <li>
-    <span>{showInvisible(/[.!?]$/.test(what) ? what : `${what}.`)}</span>{' '}
+    <span>{showInvisible(withTimes(/[.!?]$/.test(what) ? what : `${what}.`))}</span>{' '}
     {to === null ? <span>{showInvisible(todo)}</span> : <a href={href(to.path, to.query)}>{todo}</a>}
     {since !== null && (
       <span class="quiet">

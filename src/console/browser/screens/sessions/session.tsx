@@ -10,6 +10,7 @@ import { Facts, Id } from '../../parts/small.tsx'
 import { type Column, Empty, Table, TableCard } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
+import { opensToken } from '../../session.ts'
 import { RecordName } from '../record-name.tsx'
 import { readEvents } from '../traffic/event-pages.ts'
 import { detail, numberDetail, policyResults } from '../traffic/exchange/event-details.ts'
@@ -79,9 +80,13 @@ function Summary({ session }: { session: AgentSession }) {
             ['Client', client ?? 'Unknown'],
             [
               'Token',
-              <a key="token" href={href(`/tokens/${token.id}`)}>
-                {userText(token.name ?? token.id)}
-              </a>,
+              opensToken(user?.id ?? null) ? (
+                <a key="token" href={href(`/tokens/${token.id}`)}>
+                  {userText(token.name ?? token.id)}
+                </a>
+              ) : (
+                userText(token.name ?? token.id)
+              ),
             ],
             user === null ? null : ['Person', userText(user.name ?? user.id)],
             team === null ? null : ['Team', <RecordName key="team" kind="teams" id={team} />],

@@ -1,7 +1,7 @@
 /** What one client needs to use a token, to copy. */
 import { useState } from 'preact/hooks'
 import { recipes } from '../../../../clients/index.ts'
-import { setupBlocks, shellWord } from '../../../../clients/recipe.ts'
+import { type ClientLanguage, setupBlocks, shellWord } from '../../../../clients/recipe.ts'
 import { installation } from '../../installation.ts'
 import { SelectField, TextField } from '../../parts/forms/field.tsx'
 import { copy } from '../../parts/small.tsx'
@@ -13,12 +13,21 @@ const curl = (secret: string, model: string) => `curl ${installation.gateway_url
 
 const clients = [['curl', 'curl'], ...recipes.map(({ name, title }) => [name, title] as const)] as const
 
+interface Props {
+  secret: string
+  /** The models that the token may use, the best for a client of this language first. */
+  modelsFor(language: ClientLanguage): readonly string[]
+}
+
 /** What one client needs, in its own formats: the same that `gatehouse connect` prints. */
-export function ClientSetup({ secret, models }: { secret: string; models: readonly string[] }) {
+export function ClientSetup({ secret, modelsFor }: Props) {
   const [client, setClient] = useState('curl')
-  const [model, setModel] = useState(models[0] ?? '')
+  /** Null until a model is typed: then it stays for every client. */
+  const [typed, setTyped] = useState<string | null>(null)
   const recipe = recipes.find(({ name }) => name === client)
   const { gateway_url: gatewayUrl } = installation
+  const models = modelsFor(recipe?.speaks ?? 'chat')
+  const model = typed ?? models[0] ?? ''
   const named = model.trim()
   const setup = recipe?.setup({ gatewayUrl, models: [named], token: secret, tokenFile: null })
   const blocks = setup === undefined ? [{ where: 'In the shell', text: curl(secret, named) }] : setupBlocks(setup)
@@ -32,7 +41,7 @@ export function ClientSetup({ secret, models }: { secret: string; models: readon
           label="Model"
           hint={models.length === 0 ? 'No model of the catalog fits this token: name one that it may use' : undefined}
           value={model}
-          set={setModel}
+          set={setTyped}
           suggestions={models}
           mono
         />

@@ -6,10 +6,10 @@ import { fullTime, money, number } from '../../formats.ts'
 import { linesOf } from '../../lines.ts'
 import { TextArea, TextField } from '../../parts/forms/field.tsx'
 
-const empty = { models: '', budget: '', requests: '', rpm: '', tpm: '', expires: '' }
-export type Narrowing = typeof empty
+export const noNarrowing = { models: '', budget: '', requests: '', rpm: '', tpm: '', expires: '' }
+export type Narrowing = typeof noNarrowing
 
-export const useNarrowing = () => useState<Narrowing>(empty)
+export const useNarrowing = () => useState<Narrowing>(noNarrowing)
 
 /** What is sent: only the fields that are filled in. */
 export const narrowingBody = ({ models, budget, requests, rpm, tpm, expires }: Narrowing) => ({
@@ -19,6 +19,13 @@ export const narrowingBody = ({ models, budget, requests, rpm, tpm, expires }: N
   ...(rpm === '' ? {} : { rate_limit_rpm: Number(rpm) }),
   ...(tpm === '' ? {} : { rate_limit_tpm: Number(tpm) }),
   ...(expires === '' ? {} : { expires_at: new Date(expires).toISOString() }),
+})
+
+/** What a token has of the same fields, under the names that the API takes. */
+export const narrowableFields = ({ name, bindings, max_budget, max_requests, ...token }: TokenRecord) => ({
+  ...{ name, max_budget, max_requests, expires_at: token.expires_at },
+  ...{ rate_limit_rpm: token.rate_limit_rpm, rate_limit_tpm: token.rate_limit_tpm },
+  bindings: { model_filter: bindings.model_filter ?? null },
 })
 
 /** What the API said of a field. */

@@ -1,12 +1,13 @@
 /** The secret of a new token, with what connects a client by it at once. */
 import type { ComponentChildren } from 'preact'
+import { request } from '../../api/request.ts'
 import type { TokenRecord } from '../../api/routes.ts'
 import { Dialog } from '../../parts/frame/dialog.tsx'
 import { Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { SecretLine, secretKept, useSecretWarning } from '../../parts/secret.tsx'
 import { everyRecord } from '../catalog/record-options.ts'
 import { ClientSetup } from './client-setup.tsx'
-import { modelsWithin } from './usable-models.ts'
+import { type MeasuredTarget, modelsWithin, type Records } from './usable-models.ts'
 
 export type NewToken = Pick<TokenRecord, 'id' | 'roles' | 'bindings' | 'access_policy_ids'> & { token_value: string }
 
@@ -26,20 +27,28 @@ export function TokenSecret({ token }: { token: NewToken }) {
   )
 }
 
-async function usableModels(token: NewToken): Promise<string[]> {
-  const [models, providers, policies] = await Promise.all([
+const noRecords: Records = { models: [], providers: [], policies: [], targets: [] }
+
+async function readRecords(token: NewToken): Promise<Records> {
+  const [models, providers, policies, { targets }] = await Promise.all([
     everyRecord('/v1/catalog/models'),
     everyRecord('/v1/catalog/providers'),
     token.access_policy_ids.length === 0 ? [] : everyRecord('/v1/access-policies'),
+    request<{ targets: MeasuredTarget[] }>('GET', '/v1/catalog/targets'),
   ])
-  return modelsWithin(token, { models, providers, policies })
+  return { models, providers, policies, targets }
 }
 
 /** Where the catalog cannot be read, the person names a model. */
 function Examples({ token }: { token: NewToken }) {
-  const found = useLoaded(`usable models ${token.id}`, () => usableModels(token))
+  const found = useLoaded(`usable models ${token.id}`, () => readRecords(token))
   if (found.loading) return <Skeleton rows={4} />
-  return <ClientSetup secret={token.token_value} models={found.value ?? []} />
+  return (
+    <ClientSetup
+      secret={token.token_value}
+      modelsFor={(language) => modelsWithin(token, found.value ?? noRecords, language)}
+    />
+  )
 }
 
 interface SecretDialogProps {

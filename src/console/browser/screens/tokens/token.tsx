@@ -2,15 +2,16 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
-import { humanize, money, number } from '../../formats.ts'
+import { humanize, withTimes } from '../../formats.ts'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { Show, useLoaded } from '../../parts/loaded.tsx'
-import { Facts, Id, Time, UsedBar } from '../../parts/small.tsx'
+import { Facts, Id, Time } from '../../parts/small.tsx'
 import { caller, hasPermission } from '../../session.ts'
 import { type NamedKind, RecordName } from '../record-name.tsx'
 import { ChangeDialog } from './token-change.tsx'
 import { CloneDialog } from './token-clone.tsx'
 import { EmergencyDialog, RevokeDialog, RotateDialog } from './token-end.tsx'
+import { Limits } from './token-limits.tsx'
 import { TokenStatus } from './token-status.tsx'
 import { TokenUsage } from './token-usage.tsx'
 
@@ -80,8 +81,12 @@ function Actions({ token, ask }: { token: TokenRecord; ask(what: Asked): void })
   )
 }
 
+/** Restrictions that stand among the limits, with what is used. */
+const shownAsLimits: ReadonlySet<string> = new Set(['budget', 'requests', 'rate', 'budget_window'])
+
 function Record({ token }: { token: TokenRecord }) {
   const { bindings, revocation } = token
+  const restrictions = token.restrictions.filter(({ kind }) => !shownAsLimits.has(kind))
   return (
     <div class="cards">
       <section class="card stack">
@@ -106,7 +111,7 @@ function Record({ token }: { token: TokenRecord }) {
               ? null
               : ['Person', <RecordName key="user" kind="users" id={bindings.user_id} linked />],
             ['Created', <Time key="made" at={token.created_at} />],
-            ['Last used', <Time key="used" at={token.last_used_at} />],
+            ['Last used', <Time key="used" at={token.last_used_at} about />],
             ['Expires', <Time key="expires" at={token.expires_at} />],
             ['Id', <Id key="id" id={token.id} />],
           ]}
@@ -119,11 +124,11 @@ function Record({ token }: { token: TokenRecord }) {
         <h2>Limits</h2>
         <Limits token={token} />
         <h2>Restrictions</h2>
-        {token.restrictions.length === 0 ? (
+        {restrictions.length === 0 ? (
           <p class="quiet">None. It may use every model of every provider.</p>
         ) : (
           <ul class="stack close">
-            {token.restrictions.map(({ kind, summary }) => (
+            {restrictions.map(({ kind, summary }) => (
               <li key={`${kind} ${summary}`}>
                 <Restriction token={token} kind={kind} summary={summary} />
               </li>
@@ -133,10 +138,11 @@ function Record({ token }: { token: TokenRecord }) {
         {token.policies.length > 0 && (
           <p>
             Attached policies:{' '}
-            {token.policies.map(({ id, name }) => (
-              <a key={id} href={href(`/policies/${id}`)}>
-                {name}{' '}
-              </a>
+            {token.policies.map(({ id, name }, index) => (
+              <span key={id}>
+                {index > 0 && ', '}
+                {hasPermission('policies:read') ? <a href={href(`/policies/${id}`)}>{name}</a> : name}
+              </span>
             ))}
           </p>
         )}
@@ -151,12 +157,11 @@ const teamOf = ({ bindings, owner }: TokenRecord): string | null =>
 
 /** A restriction in the words of the API, with names where those have ids. */
 function Restriction({ token, kind, summary }: { token: TokenRecord; kind: string; summary: string }) {
-  const { gateway_id: gateway, team_id: team, user_id: user, budget_id: budget } = token.bindings
+  const { gateway_id: gateway, team_id: team, user_id: user } = token.bindings
   const named: Readonly<Record<string, readonly [words: string, of: NamedKind, id: string | undefined]>> = {
     gateway: ['Only at the gateway', 'gateways', gateway],
     team: ['Belongs to the team', 'teams', team],
     user: ['Acts for', 'users', user],
-    budget_window: ['Spends from the budget', 'budgets', budget],
   }
   if (kind === 'access_policies') {
     return (
@@ -172,37 +177,11 @@ function Restriction({ token, kind, summary }: { token: TokenRecord; kind: strin
     )
   }
   const [words, of, id] = named[kind] ?? []
-  if (of === undefined) return <>{summary}</>
+  if (of === undefined) return <>{withTimes(summary)}</>
   return (
     <>
       {words} <RecordName kind={of} id={id} linked />
     </>
-  )
-}
-
-function Limits({ token }: { token: TokenRecord }) {
-  const { depletion: used, rate_limit_rpm: rpm, rate_limit_tpm: tpm } = token
-  const none = used.max_budget === null && used.max_requests === null && rpm === null && tpm === null
-  if (none) return <p class="quiet">No limit.</p>
-  return (
-    <div class="stack close">
-      {used.max_budget !== null && (
-        <UsedBar
-          used={used.current_spend ?? 0}
-          limit={used.max_budget}
-          text={`${money(used.current_spend ?? 0)} of ${money(used.max_budget)} spent`}
-        />
-      )}
-      {used.max_requests !== null && (
-        <UsedBar
-          used={used.current_requests ?? 0}
-          limit={used.max_requests}
-          text={`${number(used.current_requests ?? 0)} of ${number(used.max_requests)} requests`}
-        />
-      )}
-      {rpm !== null && <p>{number(rpm)} requests a minute</p>}
-      {tpm !== null && <p>{number(tpm)} tokens a minute</p>}
-    </div>
   )
 }
 

@@ -138,7 +138,7 @@ function LastUsed({ token: { last_used_at: at, created_at: made, status } }: { t
   const stale = status === 'active' && since > staleMilliseconds
   return (
     <span class="row">
-      <Time at={at} />
+      <Time at={at} about />
       {stale && <span class="tag">stale</span>}
     </span>
   )

@@ -1,34 +1,63 @@
 import { expect, test } from 'bun:test'
-import { modelsWithin } from './usable-models.ts'
+import type { ClientLanguage } from '../../../../clients/recipe.ts'
+import { modelsWithin, type Records } from './usable-models.ts'
 
-const records = {
+const provider = (id: string, kind: string, fields: object = {}) => ({
+  ...{ id, name: kind, kind, base_url: null, has_api_key: true, header_names: [], allow_unlisted_models: false },
+  ...fields,
+})
+const records: Records = {
   models: [
+    { id: 'simulator/echo', provider_id: 'p3', families: null },
     { id: 'gpt-4o', provider_id: 'p1', families: null },
     { id: 'text-embedding-3', provider_id: 'p1', families: ['embeddings'] },
     { id: 'claude-opus', provider_id: 'p2', families: null },
-    { id: 'simulator/echo', provider_id: 'p3', families: null },
   ],
-  providers: [
-    { id: 'p1', name: 'openai' },
-    { id: 'p2', name: 'anthropic' },
-    { id: 'p3', name: 'simulator' },
-  ],
+  providers: [provider('p3', 'simulator'), provider('p1', 'openai'), provider('p2', 'anthropic')],
   policies: [{ id: 'a1', models: ['gpt-*'], providers: null }],
+  targets: [],
 }
-const of = (bindings: object, access_policy_ids: string[] = []) =>
-  modelsWithin({ bindings, access_policy_ids }, records)
+interface Asked {
+  bindings?: object
+  access_policy_ids?: string[]
+  language?: ClientLanguage
+  of?: Partial<Records>
+}
+const ask = ({ bindings = {}, access_policy_ids = [], language = 'chat', of = {} }: Asked = {}) =>
+  modelsWithin({ bindings, access_policy_ids }, { ...records, ...of }, language)
 
-test('a token without limits uses the offline model first, and no model of embeddings', () => {
-  expect(of({})).toEqual(['simulator/echo', 'gpt-4o', 'claude-opus'])
+test('a token without limits uses the models that speak the language first, the simulator last, and no embeddings', () => {
+  expect(ask()).toEqual(['gpt-4o', 'claude-opus', 'simulator/echo'])
+  expect(ask({ language: 'messages' })).toEqual(['claude-opus', 'gpt-4o', 'simulator/echo'])
+  expect(ask({ language: 'gemini' })).toEqual(['gpt-4o', 'claude-opus', 'simulator/echo'])
+})
+
+test('a model that cannot answer comes after the simulator', () => {
+  const withoutKey = records.providers.map((one) => (one.kind === 'anthropic' ? { ...one, has_api_key: false } : one))
+  expect(ask({ language: 'messages', of: { providers: withoutKey } })).toEqual([
+    'gpt-4o',
+    'simulator/echo',
+    'claude-opus',
+  ])
+  const target = { provider: 'openai', model: 'gpt-4o', circuit_open: true, error_ratio: 1 }
+  expect(ask({ of: { targets: [target] } })).toEqual(['claude-opus', 'simulator/echo', 'gpt-4o'])
+})
+
+test('without models in the catalog, the provider that takes every name is asked for one of its own', () => {
+  const providers = [provider('p3', 'simulator'), provider('p2', 'anthropic', { allow_unlisted_models: true })]
+  const of = { models: records.models.slice(0, 1), providers }
+  expect(ask({ language: 'messages', of })).toEqual(['claude-sonnet-4-5', 'simulator/echo'])
+  const elsewhere = [{ ...providers[1], base_url: 'https://models.example.com' }]
+  expect(ask({ language: 'messages', of: { models: [], providers: elsewhere } })).toEqual([])
 })
 
 test('the filter, the provider and the access policies of a token each leave models out', () => {
-  expect(of({ model_filter: ['claude-*'] })).toEqual(['claude-opus'])
-  expect(of({ provider: 'openai' })).toEqual(['gpt-4o'])
-  expect(of({}, ['a1'])).toEqual(['gpt-4o'])
-  expect(of({ provider: 'anthropic' }, ['a1'])).toEqual([])
+  expect(ask({ bindings: { model_filter: ['claude-*'] } })).toEqual(['claude-opus'])
+  expect(ask({ bindings: { provider: 'openai' } })).toEqual(['gpt-4o'])
+  expect(ask({ access_policy_ids: ['a1'] })).toEqual(['gpt-4o'])
+  expect(ask({ bindings: { provider: 'anthropic' }, access_policy_ids: ['a1'] })).toEqual([])
 })
 
 test('an exact name of the filter is usable where the catalog does not list it', () => {
-  expect(of({ model_filter: ['claude-*', 'o9.mini'] })).toEqual(['o9.mini', 'claude-opus'])
+  expect(ask({ bindings: { model_filter: ['claude-*', 'o9.mini'] } })).toEqual(['o9.mini', 'claude-opus'])
 })

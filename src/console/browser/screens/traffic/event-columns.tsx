@@ -9,13 +9,8 @@ import type { Column } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
 import { RecordName } from '../record-name.tsx'
-import { teamName, useTeams } from '../team-names.ts'
 import { detail, numberDetail, policyResults } from './exchange/event-details.ts'
 import { eventTitle } from './exchange/exchange-story.ts'
-
-const TeamOf = ({ id }: { id: string | null | undefined }) => (
-  <span class="name">{userText(teamName(useTeams(), id))}</span>
-)
 
 const columns = {
   time: { title: 'Time', nowrap: true, cell: ({ timestamp }) => <EventTime at={timestamp} withDate={false} /> },
@@ -41,7 +36,7 @@ const columns = {
     title: 'Token',
     cell: ({ event_attribution }) => <RecordName kind="tokens" id={event_attribution.token_id} />,
   },
-  team: { title: 'Team', cell: ({ event_attribution }) => <TeamOf id={event_attribution.team_id} /> },
+  team: { title: 'Team', cell: ({ event_attribution }) => <RecordName kind="teams" id={event_attribution.team_id} /> },
   user: {
     title: 'Person',
     cell: ({ event_attribution }) => <RecordName kind="users" id={event_attribution.user_id} />,

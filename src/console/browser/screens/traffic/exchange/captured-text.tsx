@@ -3,13 +3,13 @@ import type { Event } from '../../../api/routes.ts'
 import { humanize } from '../../../formats.ts'
 import { showInvisible, userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
+import { knownName } from '../../record-name.tsx'
 import { policyResults } from './event-details.ts'
-import type { NameOf } from './steps.tsx'
 
 /** What stands in place of a finding: `[EMAIL]`. */
 const label = /(\[[A-Z][A-Z0-9_]*\])/
 
-export function CapturedText({ outcome, nameOf }: { outcome: Event; nameOf: NameOf }) {
+export function CapturedText({ outcome }: { outcome: Event }) {
   const { prompt_redacted: text } = outcome
   if (text === undefined) return null
   const findings = policyResults(outcome).filter(({ targets, verdict }) => targets.length > 0 || verdict !== 'allow')
@@ -28,7 +28,7 @@ export function CapturedText({ outcome, nameOf }: { outcome: Event; nameOf: Name
             <div key={`${result.policy_id} ${result.stage}`}>
               <div class="row">
                 <VerdictBadge verdict={result.verdict} />
-                {userText(nameOf(result.policy_id) ?? humanize(result.kind))}
+                {userText(knownName(result.policy_id) ?? humanize(result.kind))}
               </div>
               <ul>
                 {result.targets.map((target) => (

@@ -1,5 +1,6 @@
 /** Reads the details of an event, which may hold anything. */
 import type { Event } from '../../../api/routes.ts'
+import { isObject } from '../../../json-object.ts'
 
 export interface PolicyResult {
   policy_id: string
@@ -27,6 +28,37 @@ export function policyResults(event: Event): PolicyResult[] {
   const results = event.details?.policy_results
   return Array.isArray(results) ? results.filter(isResult) : []
 }
+
+/** The limit that refused a request. */
+export interface RefusedLimit {
+  kind: string
+  id: string
+  name: string | null
+  /** Of a budget: whose spend it bounds. `id` of a tool is that of its server with the name after a slash. */
+  scope: { kind: string; id: string | null } | null
+  unit: string
+  /** Null where the gateway did not know it. */
+  limit: number | null
+  left: number | null
+  used: number | null
+  resets_at: string | null
+}
+
+export function refusedLimit(event: Event): RefusedLimit | null {
+  const found = event.details?.limit
+  if (!isObject(found) || typeof found.kind !== 'string') return null
+  const { scope, name, limit, left, resets_at: resets } = found
+  const [most, rest] = [numberOrNull(limit), numberOrNull(left)]
+  return {
+    ...{ kind: found.kind, id: String(found.id), unit: String(found.unit), name: textOrNull(name) },
+    scope: isObject(scope) ? { kind: String(scope.kind), id: textOrNull(scope.id) } : null,
+    ...{ limit: most, left: rest, used: most === null || rest === null ? null : Math.max(0, most - rest) },
+    resets_at: textOrNull(resets),
+  }
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null)
+const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null)
 
 const isResult = (value: unknown): value is PolicyResult =>
   typeof value === 'object' &&

@@ -3,17 +3,19 @@
 import { knownReason, reasonWords } from '../../../../../reason-words.ts'
 import type { Event } from '../../../api/routes.ts'
 import { eventWords } from '../../../event-words.ts'
-import { fullTime, money } from '../../../formats.ts'
-import { isObject } from '../../../json-object.ts'
-import { detail, type PolicyResult, policyResults } from './event-details.ts'
+import { fullTime, money, number } from '../../../formats.ts'
+import { detail, type PolicyResult, policyResults, type RefusedLimit, refusedLimit } from './event-details.ts'
+
+/** What a record is called, by its id. */
+type NameOf = (id: string) => string | null
 
 /** The first line of an exchange's story. */
-export function verdictSummary(event: Event, nameOf: (policyId: string) => string | null): string {
+export function verdictSummary(event: Event, nameOf: NameOf): string {
   const { verdict, reason_code: reason } = event
   const decided = policyResults(event).findLast((result) => result.verdict === verdict && result.mode === 'enforce')
   const why =
     decided === undefined
-      ? (limitSentence(event) ?? reasonWords(reason))
+      ? (limitSentence(event, nameOf) ?? reasonWords(reason))
       : policySentence(decided, nameOf(decided.policy_id))
   if (verdict === 'allow') return 'This request was allowed by every policy and limit.'
   if (verdict === 'redact') return `This request was allowed with redacted text: ${why}.`
@@ -38,19 +40,37 @@ const limitKinds: Readonly<Record<string, string>> = {
 const isRate = (kind: string) =>
   kind === 'consumer_group' || kind === 'access_policy' || kind === 'mcp_server' || kind === 'rate_limit'
 
-/** Which limit refused: `the budget “growth” had $0.12 of $500.00 left until 1 Dec 2026`. */
-function limitSentence(event: Event): string | null {
-  const limit = event.details?.limit
-  if (!isObject(limit) || typeof limit.kind !== 'string') return null
-  const kind = limitKinds[limit.kind] ?? 'a limit'
-  const name = typeof limit.name === 'string' ? `${kind} “${limit.name}”` : kind
-  const amount = (value: unknown) =>
-    typeof value !== 'number' ? null : limit.unit === 'usd' ? money(value) : `${value} ${String(limit.unit)}`
-  const [left, most] = [amount(limit.left), amount(limit.limit)]
-  if (isRate(limit.kind)) return `${name} has used ${most === null ? 'all' : `its ${most}`} of this minute`
-  const until = typeof limit.resets_at === 'string' ? ` until ${fullTime(limit.resets_at)}` : ''
-  return `${name} had ${left ?? 'too little'}${most === null ? '' : ` of ${most}`} left${until}`
+/** ` of the team “Checkout”`: whose limit it is, where that is not its token's. */
+function ownerWords({ kind, id, scope }: RefusedLimit, event: Event, nameOf: NameOf): string {
+  const named = (what: string, of: string | null) => {
+    const name = of === null ? null : nameOf(of)
+    return name === null ? ` of a ${what}` : ` of the ${what} “${name}”`
+  }
+  if (scope === null) {
+    const isOfAnother = kind.startsWith('max_') && id !== event.event_attribution.token_id
+    return isOfAnother && nameOf(id) !== null ? `, which is “${nameOf(id)}”` : ''
+  }
+  if (scope.kind === 'team') return named('team', scope.id)
+  if (scope.kind === 'user') return named('person', scope.id)
+  if (scope.kind === 'organization') return ' of the organization'
+  return scope.kind === 'mcp_server' ? ' of the MCP server or the tool' : ''
 }
+
+/** Which limit refused: `the budget “growth” of the team “Blue” is used up: $500.00 of $500.00 used, resets 1 Dec 2026`. */
+function limitSentence(event: Event, nameOf: NameOf): string | null {
+  const limit = refusedLimit(event)
+  if (limit === null) return null
+  const kind = limitKinds[limit.kind] ?? 'a limit'
+  const name = `${limit.name === null ? kind : `${kind} “${limit.name}”`}${ownerWords(limit, event, nameOf)}`
+  const most = limit.limit === null ? null : limitAmount(limit.limit, limit.unit)
+  if (isRate(limit.kind)) return `${name} has used ${most === null ? 'all' : `its ${most}`} of this minute`
+  const state = limit.left === 0 ? 'is used up' : 'has too little left'
+  const used = limit.used === null || most === null ? '' : `: ${limitAmount(limit.used, limit.unit)} of ${most} used`
+  return `${name} ${state}${used}${limit.resets_at === null ? '' : `, resets ${fullTime(limit.resets_at)}`}`
+}
+
+export const limitAmount = (value: number, unit: string): string =>
+  unit === 'usd' ? money(value) : `${number(value)} ${unit}`
 
 const stages: Readonly<Record<string, string>> = {
   pre_request: 'in the request',

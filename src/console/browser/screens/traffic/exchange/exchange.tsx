@@ -12,12 +12,13 @@ import { showInvisible, userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
 import { hasPermission } from '../../../session.ts'
 import { readChain } from '../../policies/policies.tsx'
+import { knownName } from '../../record-name.tsx'
 import { readEvents } from '../event-pages.ts'
 import { CapturedText } from './captured-text.tsx'
 import { curlOf } from './curl.ts'
 import { eventTitle, verdictSummary } from './exchange-story.ts'
 import { Neighbours } from './neighbours.tsx'
-import { type NameOf, Steps } from './steps.tsx'
+import { Steps } from './steps.tsx'
 import { TryPolicy } from './try-policy.tsx'
 
 const everything = '3650d'
@@ -66,7 +67,6 @@ export function Exchange({ id }: { id: string }) {
 
 function Story({ events, outcome }: { events: readonly Event[]; outcome: Event | undefined }) {
   const policies = usePolicies()
-  const nameOf: NameOf = (id) => policies.find((policy) => policy.id === id)?.name ?? null
   const [trying, setTrying] = useState(false)
   const command = outcome === undefined ? null : curlOf(outcome)
   return (
@@ -78,7 +78,7 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
             {outcome.verdict !== 'allow' && <code>{showInvisible(outcome.reason_code)}</code>}
             <span class="quiet">{fullTime(outcome.timestamp)}</span>
           </div>
-          <p class="lead">{userText(verdictSummary(outcome, nameOf))}</p>
+          <p class="lead">{userText(verdictSummary(outcome, knownName))}</p>
           {outcome.event_attribution.session_id !== null && <Neighbours outcome={outcome} />}
           {command !== null && (
             <div class="row">
@@ -102,11 +102,11 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
         {outcome !== undefined && (
           <section class="card stack">
             <h2>What happened</h2>
-            <Steps outcome={outcome} events={events} nameOf={nameOf} />
+            <Steps outcome={outcome} events={events} />
           </section>
         )}
         <div class="stack">
-          {outcome !== undefined && <CapturedText outcome={outcome} nameOf={nameOf} />}
+          {outcome !== undefined && <CapturedText outcome={outcome} />}
           <section class="card stack">
             <h2>{events.length === 1 ? 'The event' : `All ${events.length} events`}</h2>
             {events.map((event) => (
@@ -120,7 +120,7 @@ function Story({ events, outcome }: { events: readonly Event[]; outcome: Event |
 }
 
 function usePolicies(): readonly PolicyRecord[] {
-  const found = useLoaded('policy names', (signal) =>
+  const found = useLoaded('policies to try', (signal) =>
     hasPermission('policies:read') ? readChain(signal) : Promise.resolve([]),
   )
   return found.value ?? []

@@ -3,28 +3,27 @@ import type { ComponentChildren } from 'preact'
 import { reasonTitle } from '../../../../../reason-words.ts'
 import { href } from '../../../address.ts'
 import type { Event } from '../../../api/routes.ts'
-import { countNoun, fullTime, humanize, milliseconds, money, number } from '../../../formats.ts'
-import { isObject } from '../../../json-object.ts'
+import { countNoun, fullTime, humanize, milliseconds } from '../../../formats.ts'
 import { Facts, Id } from '../../../parts/small.tsx'
 import { userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
 import { hasPermission } from '../../../session.ts'
+import { BudgetScope } from '../../budgets/budget-scope.tsx'
 import { dimensionTitle, valueFilter } from '../../dimensions.ts'
+import { knownName, RecordName } from '../../record-name.tsx'
 import { Cost } from './cost.tsx'
-import { detail, numberDetail, type PolicyResult } from './event-details.ts'
-import { useNames } from './exchange-names.ts'
+import { detail, numberDetail, type PolicyResult, type RefusedLimit, refusedLimit } from './event-details.ts'
+import { limitAmount } from './exchange-story.ts'
 import { type Step, timelineOf } from './timeline.ts'
 
-export type NameOf = (policyId: string) => string | null
-
-export function Steps({ outcome, events, nameOf }: { outcome: Event; events: readonly Event[]; nameOf: NameOf }) {
+export function Steps({ outcome, events }: { outcome: Event; events: readonly Event[] }) {
   const whole = numberDetail(outcome, 'latency_ms') ?? 0
   return (
     <ol class="story">
       {timelineOf(outcome, events).map((step, index) => (
         <li key={`${index} ${step.kind}`} data-verdict={verdictOf(step, outcome)}>
           <div>
-            <StepOf step={step} outcome={outcome} nameOf={nameOf} />
+            <StepOf step={step} outcome={outcome} />
             {step.at !== null && step.took !== null && whole > 0 && <Bar at={step.at} took={step.took} whole={whole} />}
           </div>
         </li>
@@ -36,13 +35,13 @@ export function Steps({ outcome, events, nameOf }: { outcome: Event; events: rea
 function verdictOf(step: Step, outcome: Event): Event['verdict'] | undefined {
   if (step.kind === 'policy') return step.result.verdict
   if (step.kind === 'attempt') return step.attempt.verdict
-  const isLast = step.kind === 'end' || (step.kind === 'reserved' && isObject(outcome.details?.limit))
+  const isLast = step.kind === 'end' || (step.kind === 'reserved' && refusedLimit(outcome) !== null)
   return isLast ? outcome.verdict : undefined
 }
 
-function StepOf({ step, outcome, nameOf }: { step: Step; outcome: Event; nameOf: NameOf }) {
+function StepOf({ step, outcome }: { step: Step; outcome: Event }) {
   if (step.kind === 'received') return <Asked outcome={outcome} />
-  if (step.kind === 'policy') return <Decision step={step} result={step.result} nameOf={nameOf} />
+  if (step.kind === 'policy') return <Decision step={step} result={step.result} />
   if (step.kind === 'reserved') return <Reserved step={step} outcome={outcome} />
   if (step.kind === 'attempt') return <Attempt step={step} attempt={step.attempt} number={step.number} />
   if (step.kind === 'first token') return <Line step={step}>First token</Line>
@@ -87,10 +86,14 @@ const Attempt = ({ step, attempt, number: count }: { step: Step; attempt: Event;
   )
 }
 
-const Decision = ({ step, result, nameOf }: { step: Step; result: PolicyResult; nameOf: NameOf }) => (
+const Decision = ({ step, result }: { step: Step; result: PolicyResult }) => (
   <>
     <Line step={step}>
-      <PolicyName id={result.policy_id} name={nameOf(result.policy_id) ?? humanize(result.kind)} />{' '}
+      {knownName(result.policy_id) === null ? (
+        humanize(result.kind)
+      ) : (
+        <RecordName kind="policies" id={result.policy_id} linked />
+      )}{' '}
       <span class="small quiet">{stages[result.stage] ?? result.stage}</span>
     </Line>
     <div class="row">
@@ -110,64 +113,60 @@ const stages: Readonly<Record<string, string>> = {
   pre_response: 'on the answer',
 }
 
-const PolicyName = ({ id, name }: { id: string; name: string }) =>
-  hasPermission('policies:read') ? (
-    <a href={href(`/policies/${id}`)}>{userText(name)}</a>
-  ) : (
-    <span>{userText(name)}</span>
-  )
-
 /** What limits kept back for the request, or the limit that refused it. */
 function Reserved({ step, outcome }: { step: Step; outcome: Event }) {
-  const { settlements = [], details } = outcome
-  const limit = isObject(details?.limit) ? details.limit : null
+  const { settlements = [] } = outcome
+  const limit = refusedLimit(outcome)
   if (limit === null && settlements.length === 0) return null
   if (limit === null) {
     return <Line step={step}>Reserved: {countNoun(settlements.length, 'limit')} had enough left for it</Line>
   }
-  const name = typeof limit.name === 'string' ? limit.name : humanize(String(limit.kind))
+  const name = userText(limit.name ?? humanize(limit.kind))
+  const opens = limit.kind === 'budget' && hasPermission('catalog:read')
+  const amount = (value: number | null) => (value === null ? '–' : limitAmount(value, limit.unit))
   return (
     <>
       <Line step={step}>Refused by a limit</Line>
       <Facts
         facts={[
-          [
-            'Limit',
-            limit.kind === 'budget' ? <a href={href(`/budgets/${String(limit.id)}`)}>{userText(name)}</a> : name,
-          ],
-          ['Kind', humanize(String(limit.kind))],
-          ['Allows', amountOf(limit.limit, limit.unit)],
-          ['Left', amountOf(limit.left, limit.unit)],
-          typeof limit.resets_at === 'string' ? ['Resets', fullTime(limit.resets_at)] : null,
+          ['Limit', opens ? <a href={href(`/budgets/${limit.id}`)}>{name}</a> : name],
+          ['Kind', humanize(limit.kind)],
+          ownerOf(limit),
+          ['Used', amount(limit.used)],
+          ['Allows', amount(limit.limit)],
+          ['Left', amount(limit.left)],
+          limit.resets_at === null ? null : ['Resets', fullTime(limit.resets_at)],
         ]}
       />
     </>
   )
 }
 
-function amountOf(value: unknown, unit: unknown): string {
-  if (typeof value !== 'number') return '–'
-  return unit === 'usd' ? money(value) : `${number(value)} ${String(unit)}`
+/** Whose limit it is; null where its name says it, as that of a group does. */
+function ownerOf({ kind, id, scope }: RefusedLimit): readonly [string, ComponentChildren] | null {
+  if (scope !== null) {
+    const [of = '', tool = null] = scope.id?.split('/') ?? []
+    return ['Of', <BudgetScope key="of" scope={{ kind: scope.kind, id: of, tool }} linked />]
+  }
+  if (kind === 'max_budget' || kind === 'max_requests' || kind === 'rate_limit') {
+    return ['Of', <RecordName key="of" kind="tokens" id={id} linked />]
+  }
+  return null
 }
 
 function Asked({ outcome }: { outcome: Event }) {
   const { event_attribution: who, request_id } = outcome
-  const names = useNames(outcome)
   return (
     <>
       <span>Received: {userText(detail(outcome, 'route'))}</span>
       <Facts
         facts={[
-          who.token_id === null
-            ? ['Token', 'Unknown']
-            : [
-                'Token',
-                <a key="token" href={href(`/tokens/${who.token_id}`)}>
-                  {names.token === null ? <code>{who.token_id}</code> : userText(names.token)}
-                </a>,
-              ],
-          who.team_id === null ? null : ['Team', names.team ?? <code key="team">{who.team_id}</code>],
-          who.user_id === null ? null : ['Person', names.user ?? <code key="user">{who.user_id}</code>],
+          [
+            'Token',
+            who.token_id === null ? 'Unknown' : <RecordName key="token" kind="tokens" id={who.token_id} linked />,
+          ],
+          who.team_id === null ? null : ['Team', <RecordName key="team" kind="teams" id={who.team_id} linked />],
+          who.user_id === null ? null : ['Person', <RecordName key="user" kind="users" id={who.user_id} linked />],
           ...Object.entries(who.dimensions ?? {}).map(([name, value]) => valueFact(name, value)),
           who.oauth_client_id === null ? null : ['Application', <code key="client">{who.oauth_client_id}</code>],
           who.client === undefined ? null : ['Client', who.client],
