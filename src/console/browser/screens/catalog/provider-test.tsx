@@ -1,6 +1,5 @@
 /** Asks a provider for its models, a short answer and a short stream, and shows what works. */
 import { useState } from 'preact/hooks'
-import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import { humanize } from '../../formats.ts'
 import { Dialog } from '../../parts/frame/dialog.tsx'
@@ -55,7 +54,6 @@ export function ProviderTrial({ id, tested }: { id: string; tested?: () => void 
               <button type="button" disabled={found.loading} onClick={found.reload}>
                 {found.loading ? 'Testing…' : 'Test again'}
               </button>
-              <a href={href('/catalog', { kind: 'providers', open: id })}>Change its key or address</a>
             </div>
           )}
         </>

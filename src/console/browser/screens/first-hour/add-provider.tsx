@@ -31,7 +31,12 @@ export function AddProvider({ changed }: { changed(): void }) {
           )}
         </Show>
       ) : (
-        <ProviderTrial id={made.id} tested={changed} />
+        <>
+          <ProviderTrial id={made.id} tested={changed} />
+          <div class="row">
+            <a href={href('/catalog', { kind: 'providers', open: made.id })}>Change its key or address</a>
+          </div>
+        </>
       )}
     </>
   )
