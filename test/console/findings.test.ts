@@ -1,6 +1,6 @@
 /** The status of the overview: whether all is well, and what is not. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
-import { chat, createToken } from '../support/client.ts'
+import { api, chat, createToken } from '../support/client.ts'
 import { eventsOfRequest } from '../support/recorded.ts'
 import { allThere, endConsole, make, openConsole, picture, seriousInBothThemes, sharedConsole } from './console.ts'
 
@@ -55,7 +55,7 @@ test('the overview does not say that all is well before it has read which MCP se
     await held
     await route.continue()
   })
-  const others = ['findings', 'budgets', 'gateway-workers', 'alert-firings', 'tokens/alerts', 'events/series']
+  const others = ['findings', 'budgets', 'gateway-workers', 'alert-firings', 'tokens/alerts', 'events/recent']
   const read = others.map((other) => page.waitForResponse((response) => response.url().includes(`/v1/${other}`)))
   await page.reload()
   for (const response of await Promise.all(read)) await response.finished()
@@ -63,6 +63,57 @@ test('the overview does not say that all is well before it has read which MCP se
   expect(await page.getByText('Healthy').count()).toBe(0)
   answer()
   await page.locator('section[aria-label="Status"]').getByText('Healthy').waitFor()
+})
+
+test('the overview asks each thing once, and its charts only after the status', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  // The charts wait a second at most: in this test, without end.
+  await page.addInitScript(`{
+    const before = globalThis.setTimeout
+    globalThis.setTimeout = (run, ms, ...rest) => (ms === 1000 ? 0 : before(run, ms, ...rest))
+  }`)
+  const asked: string[] = []
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url())
+    if (pathname.startsWith('/v1/')) asked.push(`${pathname}${search}`)
+  })
+  const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+  await page.route(/\/v1\/findings/, async (route) => {
+    await held
+    await route.continue()
+  })
+  const others = ['budgets', 'gateway-workers', 'alert-firings', 'tokens/alerts', 'events/recent', 'catalog/waiting']
+  const read = others.map((other) => page.waitForResponse((response) => response.url().includes(`/v1/${other}`)))
+  await opened.to('/')
+  for (const response of await Promise.all(read)) await response.finished()
+  await page.waitForTimeout(300)
+  expect(asked.filter((path) => path.includes('/v1/events/s'))).toEqual([])
+  const summary = page.waitForRequest(/\/v1\/events\/summary/)
+  answer()
+  await summary
+  const once = asked.filter((path) => !path.startsWith('/v1/events?'))
+  expect(once.toSorted()).toEqual([...new Set(once)].toSorted())
+})
+
+test('the overview says every alert that is open, however many pages there are', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const firing = (id: number) => ({
+    ...{ id: `f${id}`, alert_id: `a${id}`, alert: `Alert ${id}`, condition: 'doctor_finding', subject: 'it' },
+    ...{ value: 2, threshold: 2, severity: 'warning', about: 'It is wrong.', fired_at: since, resolved_at: null },
+    notices: [],
+  })
+  await page.route(/\/v1\/alert-firings/, (route) => {
+    const isFirst = !route.request().url().includes('cursor=')
+    const numbers = Array.from({ length: isFirst ? 100 : 7 }, (_, index) => index + (isFirst ? 0 : 100))
+    return route.fulfill({ json: { alert_firings: numbers.map(firing), next_cursor: isFirst ? 'more' : null } })
+  })
+  await opened.to('/')
+  await allThere(page)
+  const shown = page.locator('section[aria-label="Status"]')
+  await shown.locator('summary').click()
+  expect(await shown.getByText('has fired').count()).toBe(107)
 })
 
 test('the overview names a budget that is used up, what it refuses, and where to go on', async () => {
@@ -96,4 +147,44 @@ test('the overview names a budget that is used up, what it refuses, and where to
   await page.locator('section[aria-label="Newest refused requests"] tbody a').first().press('Enter')
   await page.getByText('the budget “too small” has too little left').first().waitFor()
   expect(await page.getByRole('link', { name: 'too small' }).count()).toBe(1)
+})
+
+test('the overview names a model and a provider that fail, and leads to their failed requests', async () => {
+  const { gatehouse } = await sharedConsole()
+  using failing = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('{}', { status: 500 }) })
+  const provider = { kind: 'openai', base_url: `http://127.0.0.1:${failing.port}/v1`, api_key: 'key' }
+  const { id } = await make('/v1/catalog/providers', { name: 'acme', ...provider })
+  const model = { id: 'acme-large', provider_id: id, families: ['chat'] }
+  expect((await api(gatehouse, '/v1/catalog/models', { body: model })).status).toBe(201)
+  const token = await createToken(gatehouse, { name: 'caller' })
+  // The key of the provider may reach the gateway after the first of them.
+  for (let index = 0; index < 8; index += 1) {
+    const requestId = `failed-${index}`
+    const answer = await chat(gatehouse, { token: token.token_value, model: 'acme-large', requestId })
+    await answer.text()
+    await eventsOfRequest(gatehouse, requestId)
+  }
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/')
+  const shown = page.locator('section[aria-label="Status"]')
+  await shown.getByText('The provider acme fails 100 % of its requests').waitFor()
+  const line = shown.getByRole('listitem').filter({ hasText: 'The model acme-large fails 100 %' })
+  await line.getByRole('link', { name: 'See the failed requests' }).click()
+  await page.getByRole('heading', { name: 'Traffic' }).waitFor()
+  const { searchParams } = new URL(page.url())
+  expect([searchParams.get('model'), searchParams.get('verdict')]).toEqual(['acme-large', 'error'])
+})
+
+test('the figures and the tables of the overview have the same requests', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/')
+  await page.getByText('Top tokens').waitFor()
+  await allThere(page)
+  const figure = await page.locator('.figure-link', { hasText: 'Requests' }).locator('.figure').textContent()
+  for (const table of ['Top models', 'Top teams', 'Top tokens']) {
+    const counts = await page.locator(`section[aria-label="${table}"] tbody td:nth-child(2)`).allTextContents()
+    expect([table, counts.reduce((sum, count) => sum + Number(count), 0)]).toEqual([table, Number(figure)])
+  }
 })

@@ -20,8 +20,15 @@ test('leads through the first hour, shows the first request when it arrives, and
   await guide.getByText('Works without a key').waitFor()
   await guide.getByRole('button', { name: 'Add and try it' }).focus()
   await page.keyboard.press('Enter')
-  // Nothing answers there: what was tried says so, and the provider is there all the same, with any model.
+  // Nothing answers there: the test says so, the step is not done, and the status is not healthy.
   await guide.getByText(/fails/).first().waitFor()
+  await guide.getByText('1 of 6 steps done').waitFor()
+  const status = page.locator('section[aria-label="Status"]')
+  await status.getByText('The last connection test of the provider vllm failed').waitFor()
+  expect(await status.getByText('Healthy').count()).toBe(0)
+  await make('/v1/catalog/providers', { name: 'other', kind: 'openai', base_url: 'http://127.0.0.1:9/v1' })
+  await guide.getByRole('button', { name: 'Test again' }).focus()
+  await page.keyboard.press('Enter')
   await guide.getByText('2 of 6 steps done').waitFor()
   await guide.getByRole('button', { name: 'Next: make a token for an application' }).focus()
   await page.keyboard.press('Enter')

@@ -48,8 +48,15 @@ async function emptied(route: Route): Promise<void> {
   const body = z.record(z.string(), z.unknown()).parse(await response.json())
   const isPage =
     ['next_cursor', 'series', 'rows', 'models'].some((name) => name in body) || Object.keys(body).length === 1
-  const members = Object.entries(body).map(([name, value]) => [name, Array.isArray(value) ? [] : value])
-  await route.fulfill({ response, json: isPage ? { ...Object.fromEntries(members), next_cursor: null } : body })
+  await route.fulfill({ response, json: isPage ? { ...withoutItems(body), next_cursor: null } : body })
+}
+
+const withoutItems = (body: object): object =>
+  Object.fromEntries(Object.entries(body).map(([name, value]) => [name, emptyOf(value)]))
+
+const emptyOf = (value: unknown): unknown => {
+  if (Array.isArray(value)) return []
+  return typeof value === 'object' && value !== null ? withoutItems(value) : value
 }
 
 const refusedAs = (status: number, code: string) => (route: Route) =>

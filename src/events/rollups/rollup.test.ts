@@ -7,8 +7,10 @@ import type { Visibility } from '../visibility.ts'
 import { foldRollups, stages } from './fold.ts'
 import { bucketOf, quantilesOf } from './latency-sketch.ts'
 import { pendingRollups } from './pending-rollups.ts'
+import { readRecent } from './recent.ts'
 import { keysAtMost, stepMilliseconds } from './rollup.ts'
 import { readSeries, type SeriesQuery } from './series.ts'
+import { readTotals, type TotalsQuery } from './totals.ts'
 
 let databases: TestDatabases
 beforeAll(async () => {
@@ -391,4 +393,79 @@ test('shows damaged rows as far as possible and keeps adding to them', async () 
     ['other-model', 2, false],
   ])
   expect((await series({})).totals[0]?.requests).toBe(3)
+})
+
+test('leaves out latencies where they are not asked for, and adds up the same', async () => {
+  await keep(Array.from({ length: 60 }, (_, index) => outcome({ model: `model-${index}`, ago: index * minute })))
+  const plain = await series({ by: 'model', withoutLatencies: true })
+  expect(plain.totals.every(({ latency_ms }) => latency_ms === null)).toBe(true)
+  const read = await series({ by: 'model' })
+  const sums = (of: typeof read) => of.totals.map(({ key, rest, requests, cost }) => ({ key, rest, requests, cost }))
+  expect(sums(plain)).toEqual(sums(read))
+  expect(read.totals[0]?.latency_ms).not.toBeNull()
+})
+
+const totalsOf = (query: Partial<TotalsQuery>, visibility = all) =>
+  readTotals(databases.ledger, {
+    query: { since: now - hour, until: now + 1, by: 'model', step: 'minute', order: 'cost', limit: 10, ...query },
+    visibility,
+  })
+
+test('adds up a time by one group, the dearest or the most frequent first, however many keys there are', async () => {
+  const cheap = Array.from({ length: 60 }, (_, index) => outcome({ model: `cheap-${index}`, cost: 0 }))
+  await keep([...cheap, outcome({ model: 'often', cost: 0.001 }), outcome({ model: 'often', cost: 0.001 })])
+  await keep([outcome({ model: 'dear', cost: 5 }), outcome({ model: 'before', ago: 2 * hour })])
+  expect((await totalsOf({ limit: 2 })).rows).toEqual([
+    { key: 'dear', requests: 1, cost: 5 },
+    { key: 'often', requests: 2, cost: 0.002 },
+  ])
+  expect((await totalsOf({ limit: 1, order: 'requests' })).rows).toMatchObject([{ key: 'often', requests: 2 }])
+  expect((await totalsOf({ limit: 100 })).rows).toHaveLength(62)
+})
+
+test('adds up every group over the same time, apart from tokens within hours', async () => {
+  await keep([outcome({ ago: 3 * hour }), outcome({ ago: 20 * minute }), outcome({ ago: 50 * minute }), outcome()])
+  const requests = async (query: Partial<TotalsQuery>) =>
+    (await totalsOf({ since: now - 30 * minute, ...query })).rows.map((row) => row.requests)
+  for (const by of ['verdict', 'model', 'team', 'reason'] as const) expect(await requests({ by })).toEqual([2])
+  const tokens = await totalsOf({ since: now - 30 * minute, by: 'token' })
+  expect(tokens).toMatchObject({ since: '2026-03-10T11:00:00.000Z', rows: [{ key: 'token-1', requests: 3 }] })
+  expect(await requests({ by: 'verdict', step: 'hour' })).toEqual([3])
+})
+
+test('says what requests came to in the last minutes, and what fails, of the teams that the caller sees', async () => {
+  const failed = { verdict: 'error', reason: 'provider.error', model: 'broken', provider: 'acme' } as const
+  await keep([
+    ...Array.from({ length: 6 }, () => outcome({ ...failed, ago: 20 * minute })),
+    outcome({ ...failed, team: 'team-b' }),
+    outcome({ team: 'team-b' }),
+    outcome({ team: null }),
+  ])
+  const recent = (visibility: Visibility) => readRecent(databases.ledger, { visibility, now })
+  const failing = { name: 'broken', requests: 7, failed: 7, since: '2026-03-10T11:40:00.000Z' }
+  expect(await recent(all)).toEqual({
+    minutes: 10,
+    outcomes: [
+      { verdict: 'allow', reason_code: 'ok', requests: 2 },
+      { verdict: 'error', reason_code: 'provider.error', requests: 1 },
+    ],
+    failing: [
+      { kind: 'provider', ...failing, name: 'acme' },
+      { kind: 'model', ...failing },
+    ],
+  })
+  expect(await recent({ teams: ['team-a'], ownTokens: [] })).toEqual({
+    minutes: 10,
+    outcomes: [],
+    failing: [{ kind: 'model', ...failing, requests: 6, failed: 6 }],
+  })
+})
+
+test('adds up a time of several days by whole days and by the hours around them', async () => {
+  await keep([0, 11, 12, 13, 36, 60, 61, 62].map((hours) => outcome({ ago: hours * hour })))
+  const requests = async (hours: number) =>
+    (await totalsOf({ since: now - hours * hour, by: 'token', step: 'hour' })).rows.map((row) => row.requests)
+  expect(await Promise.all([11, 12, 13, 59, 60, 61, 62, 100].map(requests))).toEqual(
+    [2, 3, 4, 5, 6, 7, 8, 8].map((count) => [count]),
+  )
 })

@@ -48,6 +48,8 @@ export interface SeriesQuery {
   verdict?: string | undefined
   /** Only requests that were answered. */
   answered?: boolean | undefined
+  /** Without latencies: their sketches are most of what reading many keys costs. */
+  withoutLatencies?: boolean | undefined
 }
 
 interface Series extends KeyedPoints {
@@ -66,7 +68,7 @@ export async function readSeries(
   { query, visibility, now }: { query: SeriesQuery; visibility: Visibility; now: number },
 ): Promise<Series> {
   if (query.until <= query.since) throw refusal('until', 'until must be after since')
-  const selected = select(query)
+  const selected = selectRows(query)
   const begun = query.step ?? finestStep(query, selected.kind, now)
   requireKept(begun, query, selected.kind, now)
   const find = (step: Step) => findKeys(ledger, { query, selected, visibility, step })
@@ -113,7 +115,8 @@ async function findKeys(
   const source = {
     ...selected,
     where: whereOf(window, selected, scopes),
-    whole: wholeOf(window, { selected, scopes, visibility }),
+    whole: query.withoutLatencies === true ? null : wholeOf(window, { selected, scopes, visibility }),
+    columns: query.withoutLatencies === true ? realValues : `${realValues}, ${sketches}`,
     every: selected.kind.startsWith('dimension:') ? await everyOf(ledger, window, visibility) : null,
   }
   return { step, since, source, ...(await keysAndPoints(ledger, source)) }
@@ -135,8 +138,10 @@ interface Selected {
   key: string | undefined
 }
 
+type Filtered = 'by' | 'model' | 'gateway_id' | 'token_id'
+
 /** The rows that answer: the kind is the dimension that `by` or a filter names. */
-function select({ by, model, gateway_id, token_id }: SeriesQuery): Selected {
+export function selectRows({ by, model, gateway_id, token_id }: Pick<SeriesQuery, Filtered>): Selected {
   const filters = [
     { kind: 'model', parameter: 'model', key: model },
     { kind: 'gateway', parameter: 'gateway_id', key: gateway_id },
@@ -167,7 +172,7 @@ function finestStep({ since, until }: SeriesQuery, kind: RollupKind, now: number
   return length <= 14 * 24 * hours ? 'hour' : 'day'
 }
 
-const keepsMinutes = (kind: RollupKind): boolean => kind !== 'token' && !kind.startsWith(dimensionPrefix)
+export const keepsMinutes = (kind: RollupKind): boolean => kind !== 'token' && !kind.startsWith(dimensionPrefix)
 
 function requireKept(step: Step, { since }: SeriesQuery, kind: RollupKind, now: number): void {
   if (step !== 'minute') return
@@ -177,7 +182,7 @@ function requireKept(step: Step, { since }: SeriesQuery, kind: RollupKind, now: 
 
 type Window = Omit<SeriesQuery, 'step'> & { step: Step }
 
-async function scopesOf(
+export async function scopesOf(
   ledger: Database,
   { team_id, since, until }: Window,
   { kind, column, key }: Selected,
@@ -196,7 +201,7 @@ async function scopesOf(
   return [...rows.map(({ scope }) => shownText(scope)), noTeam]
 }
 
-function whereOf(
+export function whereOf(
   { step, since, until, verdict, answered }: Window,
   { kind, key }: Selected,
   scopes: string[],
@@ -236,6 +241,8 @@ async function everyOf(ledger: Database, window: Window, visibility: Visibility)
 
 interface Source extends Selected {
   where: Statement
+  /** What is read of each row. */
+  columns: string
   whole: Statement | null
   /** Null for what is no dimension. */
   every: Statement | null
@@ -284,7 +291,7 @@ async function readPublicEvents(
   sums: SeriesSums,
 ): Promise<void> {
   const rows = await ledger.read<SumsRow>(
-    `select at, hex(${groupOf(source)}) as key, ${realValues}, ${sketches} from event_rollups
+    `select at, hex(${groupOf(source)}) as key, ${source.columns} from event_rollups
       where ${source.where.sql} and ${groupOf(source)} in ${amongKeys} order by at`,
     [...source.where.args, JSON.stringify(shown)],
   )

@@ -11,7 +11,10 @@ import type { Event, Verdict } from '../../../events/event.ts'
 import type { EventType } from '../../../events/event-types.ts'
 import type { MentionedName } from '../../../events/query/mentioned-names.ts'
 import type { UsageReport } from '../../../events/report/report-route.ts'
+import type { Recent } from '../../../events/rollups/recent.ts'
+import type { SummaryReply, TotalsReply } from '../../../events/rollups/series-route.ts'
 import type { SessionRecord as AgentSession } from '../../../events/sessions/read-sessions.ts'
+import type { gatewayWorkerSchema } from '../../../fleet/coordinator/routes/workers.ts'
 import type { waitingServerSchema } from '../../../mcp/offers/waiting-offers.ts'
 import type { ConnectionRecord } from '../../../mcp/personal/connection-record.ts'
 import type { ReviewedToken } from '../../../members/access-review/access-review-routes.ts'
@@ -51,6 +54,7 @@ export type {
   MentionedName,
   PolicyRecord,
   ProgramPreview,
+  Recent,
   ReconciliationReport,
   ReviewedToken,
   SignInWays,
@@ -64,6 +68,7 @@ export type {
 export type Escalation = z.infer<typeof escalationSchema>
 export type Firing = FiringRecord
 export type { RecordKindName }
+export type Worker = z.infer<typeof gatewayWorkerSchema>
 export type WaitingServer = z.infer<typeof waitingServerSchema>
 export interface ModelPrice {
   price: z.infer<typeof shownPriceSchema> | null
@@ -144,6 +149,11 @@ export interface Series {
   totals: (SeriesKey & Measures & { name: string | null })[]
 }
 
+/** What a time came to, all of it of the same moment. */
+export type Summary = SummaryReply
+/** The first few keys of such a time. */
+export type Totals = TotalsReply
+
 /** What people may let applications do. */
 export interface DelegableScope {
   scope: string
@@ -220,6 +230,9 @@ interface Routes {
     query: Paged & Record<string, string | number | null | undefined>
     reply: Page<'tokens', TokenRecord>
   }
+  'GET /v1/budgets': { query: Paged; reply: Page<'budgets', Budget> }
+  'GET /v1/alert-firings': { query: Paged & { state: 'open' }; reply: Page<'alert_firings', Firing> }
+  'GET /v1/gateway-workers': { query: Paged; reply: Page<'workers', Worker> }
   'GET /v1/budgets/{id}': { params: Id; reply: Budget }
   'GET /v1/budgets/{id}/usage': { params: Id; reply: BudgetUsage }
   'GET /v1/budgets/{id}/values': {
@@ -264,6 +277,12 @@ interface Routes {
     query: { since: string } & Record<string, string | number | null | undefined>
     reply: Series
   }
+  'GET /v1/events/summary': {
+    query: { since: string; until: string | null }
+    reply: Summary
+  }
+  'GET /v1/events/summary/tokens': { query: { since: string; until: string }; reply: Totals }
+  'GET /v1/events/recent': { reply: Recent }
   'GET /v1/escalations': {
     query: Paged & { status?: string | null; since?: string }
     reply: Page<'escalations', Escalation>

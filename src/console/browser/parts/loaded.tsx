@@ -25,12 +25,13 @@ const isFinal = ({ status }: Refusal): boolean => status === 400 || status === 4
 
 /**
  * Reads when the screen appears and whenever `key` changes; a read that is overtaken is given up. `everyMs` reads again
- * and again, while the page is looked at. Retries network errors and 5xx until they succeed; never retries 400 and 422.
+ * and again, while the page is looked at. While it is to `wait`, it reads nothing. Retries network errors and 5xx until
+ * they succeed; never retries 400 and 422.
  */
 export function useLoaded<Value>(
   key: string,
   load: (signal: AbortSignal) => Promise<Value>,
-  { everyMs = 0 }: { everyMs?: number } = {},
+  { everyMs = 0, wait = false }: { everyMs?: number; wait?: boolean } = {},
 ): Loaded<Value> {
   const [state, setState] = useState<{ key: string; value: Value | undefined; refusal: Refusal | null }>({
     key,
@@ -44,6 +45,7 @@ export function useLoaded<Value>(
   const reading = useRef(false)
   // With the first drawing, not after it: what is read decides how long the first screen takes.
   useLayoutEffect(() => {
+    if (wait) return
     const abort = new AbortController()
     setLoading(true)
     reading.current = true
@@ -62,7 +64,7 @@ export function useLoaded<Value>(
       },
     )
     return () => abort.abort()
-  }, [key, turn])
+  }, [key, turn, wait])
   const over = isSessionOver.value
   useEffect(() => {
     if (!over && state.refusal?.status === 401) setTurn((before) => before + 1)
@@ -70,13 +72,13 @@ export function useLoaded<Value>(
   const failed = state.key === key ? state.refusal : null
   const again = failed === null ? everyMs : mayRecover(failed) ? recoveryMs : isFinal(failed) ? 0 : everyMs
   useEffect(() => {
-    if (again === 0) return
+    if (again === 0 || wait) return
     const timer = setInterval(() => {
       // A read that takes longer is waited for.
       if (!document.hidden && !isSessionOver.peek() && !reading.current) setTurn((before) => before + 1)
     }, again)
     return () => clearInterval(timer)
-  }, [again])
+  }, [again, wait])
   return {
     value: state.value,
     refusal: state.refusal,

@@ -36,14 +36,27 @@ const Tested = ({ provider, name, close }: { provider: ListedRecord; name: strin
   </Dialog>
 )
 
-/** Tries a provider and says what works. */
-export function ProviderTrial({ id }: { id: string }) {
+/** Tries a provider and says what works; what failed can be tried again. `tested` is called after each test. */
+export function ProviderTrial({ id, tested }: { id: string; tested?: () => void }) {
   const path = `/v1/catalog/providers/${encodeURIComponent(id)}/test`
-  const found = useLoaded(`test ${id}`, (signal) => request<Trial>('POST', path, { body: {}, signal }))
+  const found = useLoaded(`test ${id}`, async (signal) => {
+    const trial = await request<Trial>('POST', path, { body: {}, signal })
+    tested?.()
+    return trial
+  })
   return (
     <Show of={found} rows={3}>
       {({ steps }) => (
-        <Facts facts={steps.map(({ step, ok, message }) => [`${humanize(step)} ${wordOf(ok)}`, message] as const)} />
+        <>
+          <Facts facts={steps.map(({ step, ok, message }) => [`${humanize(step)} ${wordOf(ok)}`, message] as const)} />
+          {steps.some(({ ok }) => ok === false) && (
+            <div class="row">
+              <button type="button" disabled={found.loading} onClick={found.reload}>
+                {found.loading ? 'Testing…' : 'Test again'}
+              </button>
+            </div>
+          )}
+        </>
       )}
     </Show>
   )

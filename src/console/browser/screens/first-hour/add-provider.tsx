@@ -8,7 +8,8 @@ import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { type Preset, presetNeeds, readPresets } from '../catalog/presets.ts'
 import { ProviderTrial } from '../catalog/provider-test.tsx'
 
-export function AddProvider({ added }: { added(): void }) {
+/** `changed` is called when a provider was added, and after each test of it. */
+export function AddProvider({ changed }: { changed(): void }) {
   const presets = useLoaded('presets', readPresets)
   const [made, setMade] = useState<{ id: string } | null>(null)
   return (
@@ -24,13 +25,18 @@ export function AddProvider({ added }: { added(): void }) {
               presets={known}
               made={(provider) => {
                 setMade(provider)
-                added()
+                changed()
               }}
             />
           )}
         </Show>
       ) : (
-        <ProviderTrial id={made.id} />
+        <>
+          <ProviderTrial id={made.id} tested={changed} />
+          <div class="row">
+            <a href={href('/catalog', { kind: 'providers', open: made.id })}>Change its key or address</a>
+          </div>
+        </>
       )}
     </>
   )

@@ -2,15 +2,16 @@
  * Leads through the first hour of an installation: a provider, a model, a token, the first request, a policy, a budget.
  * What is done is read from the records themselves, so the guide knows what was done elsewhere, and goes when all is.
  */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
 import { installation } from '../../installation.ts'
 import { Icon } from '../../parts/icon.tsx'
-import { useLoaded } from '../../parts/loaded.tsx'
+import { type Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Time } from '../../parts/small.tsx'
 import { hasPermission } from '../../session.ts'
+import type { FailedTest } from '../catalog/failed-tests.ts'
 import { recordsOf } from '../catalog/record-options.ts'
 import { AddProvider } from './add-provider.tsx'
 import { type FirstHourRecords, type StepName, stepNames, stepsTaken } from './steps.ts'
@@ -18,9 +19,11 @@ import { type FirstHourRecords, type StepName, stepNames, stepsTaken } from './s
 /** Where nothing is left to do, the page that is open does not ask again. */
 let over = false
 
-export function FirstHour() {
+type FailedTests = Loaded<readonly FailedTest[]>
+
+export function FirstHour({ failedTests }: { failedTests: FailedTests }) {
   if (over || !hasPermission('catalog:write')) return null
-  return <Guide />
+  return <Guide failedTests={failedTests} />
 }
 
 async function readRecords(signal: AbortSignal) {
@@ -43,21 +46,32 @@ async function newestRequest(signal: AbortSignal): Promise<FirstHourRecords['req
   return (await api('GET /v1/events', { query, signal })).events[0] ?? null
 }
 
-function Guide() {
+function Guide({ failedTests }: { failedTests: FailedTests }) {
   const records = useLoaded('first hour', readRecords)
-  const arrived = useLoaded('first request', newestRequest, { everyMs: over ? 0 : 3000 })
+  const [awaitsRequest, setAwaitsRequest] = useState(true)
+  const arrived = useLoaded('first request', newestRequest, { everyMs: over || !awaitsRequest ? 0 : 3000 })
+  useEffect(() => {
+    if (arrived.value != null) setAwaitsRequest(false)
+  }, [arrived.value])
   if (records.value === undefined || arrived.value === undefined) return null
-  const taken = stepsTaken({ ...records.value, request: arrived.value })
+  if (failedTests.value === undefined && failedTests.refusal === null) return null
+  // Where the tests cannot be read, the provider counts as one that was not tested.
+  const failed = failedTests.value?.map(({ id }) => id) ?? []
+  const taken = stepsTaken({ ...records.value, failedTests: failed, request: arrived.value })
   over = taken.size === stepNames.length
   if (over) return null
-  return <Steps taken={taken} arrived={arrived.value} tokens={records.value.tokens} again={records.reload} />
+  const again = () => {
+    records.reload()
+    failedTests.reload()
+  }
+  return <Steps taken={taken} arrived={arrived.value} tokens={records.value.tokens} again={again} />
 }
 
 interface StepsProps {
   taken: ReadonlySet<StepName>
   arrived: FirstHourRecords['request']
   tokens: readonly TokenRecord[]
-  /** Reads the records anew. */
+  /** Reads the records and the connection tests again. */
   again(): void
 }
 
@@ -122,7 +136,7 @@ function Steps({ taken, ...props }: StepsProps) {
 }
 
 function StepBody({ name, arrived, tokens, again }: Omit<StepsProps, 'taken'> & { name: StepName }) {
-  if (name === 'provider') return <AddProvider added={again} />
+  if (name === 'provider') return <AddProvider changed={again} />
   if (name === 'request') return <SendRequest arrived={arrived} tokens={tokens} />
   const [text, to, query, label] = links[name]
   return (

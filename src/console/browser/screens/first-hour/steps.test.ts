@@ -3,6 +3,7 @@ import { type FirstHourRecords, stepsTaken } from './steps.ts'
 
 const fresh: FirstHourRecords = {
   providers: [{ id: 'sim', kind: 'simulator', allow_unlisted_models: true }],
+  failedTests: [],
   models: [{ provider_id: 'sim' }],
   tokens: [{ roles: ['owner'] }],
   request: null,
@@ -19,6 +20,13 @@ test('takes a provider that serves unlisted models for a model', () => {
   expect([...stepsTaken({ ...fresh, providers: [openai] })]).toEqual(['provider', 'model'])
   const strict = { id: 'open', kind: 'openai', allow_unlisted_models: false }
   expect([...stepsTaken({ ...fresh, providers: [strict] })]).toEqual(['provider'])
+})
+
+test('does not count a provider whose last connection test failed', () => {
+  const provider = (id: string) => ({ id, kind: 'openai', allow_unlisted_models: false })
+  const failed = { ...fresh, providers: [provider('one')], failedTests: ['one'] }
+  expect([...stepsTaken(failed)]).toEqual([])
+  expect([...stepsTaken({ ...failed, providers: [provider('one'), provider('two')] })]).toEqual(['provider'])
 })
 
 test('counts each other step by its record', () => {

@@ -1,15 +1,14 @@
 /** Spend against budgets, with what each will have used at the end of its window. */
 import { href } from '../../address.ts'
+import type { Budget } from '../../api/routes.ts'
 import { ago, money } from '../../formats.ts'
-import { Show } from '../../parts/loaded.tsx'
+import { type Loaded, Show } from '../../parts/loaded.tsx'
 import { Table } from '../../parts/table.tsx'
 import { BudgetUse } from '../budgets/budget-use.tsx'
-import { useBudgets } from './status.tsx'
 
 const shownAtMost = 6
 
-export function BudgetsInUse() {
-  const budgets = useBudgets()
+export function BudgetsInUse({ of: budgets }: { of: Loaded<readonly Budget[]> }) {
   return (
     <section class="card stack">
       <h2>Budgets</h2>

@@ -1,9 +1,7 @@
 /** Every process of a gateway, and whether it serves. */
-import { request } from '../../api/request.ts'
-import { isObject } from '../../json-object.ts'
-import type { JsonObject } from '../../parts/forms/schema-form.tsx'
+import type { Worker } from '../../api/routes.ts'
 import { Icon } from '../../parts/icon.tsx'
-import { Show, useLoaded } from '../../parts/loaded.tsx'
+import { type Loaded, Show } from '../../parts/loaded.tsx'
 import { Id, Time } from '../../parts/small.tsx'
 import { Empty, Table } from '../../parts/table.tsx'
 
@@ -12,22 +10,14 @@ function workerStatus({
   connected,
   left_at,
   serves_until,
-}: JsonObject): [verdict: 'allow' | 'rate_limit' | 'deny', word: string] {
-  if (connected === true) return ['allow', 'Connected']
+}: Worker): [verdict: 'allow' | 'rate_limit' | 'deny', word: string] {
+  if (connected) return ['allow', 'Connected']
   if (left_at !== null) return ['rate_limit', 'Stopped']
-  const serves = typeof serves_until === 'string' && Date.parse(serves_until) > Date.now()
+  const serves = serves_until !== null && Date.parse(serves_until) > Date.now()
   return serves ? ['rate_limit', 'Silent'] : ['deny', 'Refusing']
 }
 
-export function Gateways() {
-  const found = useLoaded(
-    'workers',
-    async (signal) => {
-      const page = await request<JsonObject>('GET', '/v1/gateway-workers', { query: { limit: 100 }, signal })
-      return Array.isArray(page.workers) ? page.workers.filter(isObject) : []
-    },
-    { everyMs: 15_000 },
-  )
+export function Gateways({ of: found }: { of: Loaded<readonly Worker[]> }) {
   return (
     <section class="card stack">
       <h2>Gateways</h2>
@@ -36,10 +26,10 @@ export function Gateways() {
           <Table
             label="Gateways"
             rows={workers}
-            keyOf={({ worker }) => String(worker)}
+            keyOf={({ worker }) => worker}
             columns={[
-              { title: 'Gateway', cell: ({ gateway_name }) => String(gateway_name) },
-              { title: 'Worker', from: 'wide', cell: ({ worker }) => <Id id={String(worker)} what="Worker" short /> },
+              { title: 'Gateway', cell: ({ gateway_name }) => gateway_name },
+              { title: 'Worker', from: 'wide', cell: ({ worker }) => <Id id={worker} what="Worker" short /> },
               {
                 title: 'State',
                 cell: (worker) => {
@@ -55,18 +45,16 @@ export function Gateways() {
               {
                 title: 'Lag',
                 from: 'wide',
-                cell: ({ acknowledged_version, state_version }) =>
-                  Math.max(0, Number(state_version) - Number(acknowledged_version)),
+                cell: ({ acknowledged_version, state_version }) => Math.max(0, state_version - acknowledged_version),
               },
               {
                 title: 'Serves until',
                 from: 'wide',
-                cell: ({ serves_until }) => (serves_until === null ? '–' : <Time at={String(serves_until)} />),
+                cell: ({ serves_until }) => (serves_until === null ? '–' : <Time at={serves_until} />),
               },
               {
                 title: 'Last heartbeat',
-                cell: ({ last_heartbeat_at }) =>
-                  last_heartbeat_at === null ? '–' : <Time at={String(last_heartbeat_at)} />,
+                cell: ({ last_heartbeat_at }) => (last_heartbeat_at === null ? '–' : <Time at={last_heartbeat_at} />),
               },
             ]}
             empty={

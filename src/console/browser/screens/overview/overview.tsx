@@ -1,39 +1,37 @@
 /** Whether everything is all right, and then what a person on call looks at; each number leads to the events behind it. */
 import { href } from '../../address.ts'
-import type { Series, SeriesPoint } from '../../api/routes.ts'
+import { api, type Series, type SeriesPoint, type Summary, type Totals } from '../../api/routes.ts'
 import { milliseconds, money, number, shortNumber } from '../../formats.ts'
 import type { ChartSeries } from '../../parts/chart.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
-import type { Loaded } from '../../parts/loaded.tsx'
+import { type Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { hasPermission, opensToken } from '../../session.ts'
 import { FirstHour } from '../first-hour/first-hour.tsx'
-import { ChartPanel, useSeries, valuesAt } from '../traffic/series.tsx'
+import { ChartPanel, useSummary, valuesAt } from '../traffic/series.tsx'
 import { otherName, spendOf } from '../traffic/spend-lines.ts'
 import { refusedVerdicts, verdictLines } from '../traffic/verdict-lines.ts'
 import { BudgetsInUse } from './budgets-in-use.tsx'
 import { Gateways } from './gateways.tsx'
-import { Status } from './status.tsx'
+import { Status, useStatus } from './status.tsx'
 import { Reasons, Top } from './top.tsx'
 
-const answeredOnly = { answered: 'true' }
-
+/** The status is read first: nothing else that the control plane answers keeps it waiting. */
 export function Overview() {
-  const byVerdict = useSeries('verdict')
-  const answered = useSeries(null, answeredOnly)
-  const byModel = useSeries('model')
-  const byToken = useSeries('token')
-  const byTeam = useSeries('team')
-  const byReason = useSeries('reason')
+  const status = useStatus()
+  const wait = !status.isRead
+  const summary = useSummary(wait)
+  const shownSince = summary.value?.verdicts.since
+  const tokens = useTokens(summary)
   return (
     <>
       <PageHeader title="Overview" />
-      <FirstHour />
-      <Status />
-      <Figures answered={answered} byVerdict={byVerdict} />
+      {!wait && <FirstHour failedTests={status.parts.failedTests} />}
+      <Status of={status} />
+      <Figures of={summary} />
       <div class="charts">
         <ChartPanel
           title="Requests per minute by outcome"
-          of={byVerdict}
+          of={partOf(summary, 'verdicts')}
           draw={verdictLines}
           format={rate}
           stacked
@@ -41,19 +39,38 @@ export function Overview() {
         />
         <ChartPanel
           title="Latency of answered requests"
-          of={answered}
+          of={partOf(summary, 'answered')}
           draw={drawTimes}
           format={milliseconds}
           empty={noAnswer}
         />
-        <ChartPanel title="Spend by model" of={byModel} draw={drawSpend} format={money} stacked empty={nothing} />
-        <Top title="Top models" of={byModel} linkOf={(key) => href('/traffic', { model: key })} none="No model" />
-        {hasPermission('catalog:read') && <BudgetsInUse />}
-        <Top title="Top teams" of={byTeam} linkOf={() => href('/spend', { by: 'team' })} none="No team" />
-        <Top title="Top tokens" of={byToken} linkOf={tokenAddress} none="Without a token" />
-        <Reasons of={byReason} />
+        <ChartPanel
+          title="Spend by model"
+          of={partOf(summary, 'models')}
+          draw={drawSpend}
+          format={money}
+          stacked
+          empty={nothing}
+        />
+        <Top
+          title="Top models"
+          of={topOf(summary, 'models')}
+          shownSince={shownSince}
+          linkOf={(key) => href('/traffic', { model: key })}
+          none="No model"
+        />
+        {hasPermission('catalog:read') && <BudgetsInUse of={status.parts.budgets} />}
+        <Top
+          title="Top teams"
+          of={topOf(summary, 'teams')}
+          shownSince={shownSince}
+          linkOf={() => href('/spend', { by: 'team' })}
+          none="No team"
+        />
+        <Top title="Top tokens" of={tokens} shownSince={shownSince} linkOf={tokenAddress} none="Without a token" />
+        <Reasons of={summary} />
       </div>
-      {hasPermission('catalog:read') && <Gateways />}
+      {hasPermission('catalog:read') && <Gateways of={status.parts.workers} />}
     </>
   )
 }
@@ -62,42 +79,61 @@ export function Overview() {
 const tokenAddress = (id: string): string =>
   opensToken(null) ? href(`/tokens/${id}`) : href('/traffic', { token_id: id })
 
+/** The dearest tokens of the time of the summary. They are read apart, because they take longer than all the rest. */
+function useTokens({ value, refusal, reload }: Loaded<Summary>): Loaded<Totals> {
+  const query = { since: value?.verdicts.since ?? '', until: value?.until ?? '' }
+  const tokens = useLoaded(
+    `tokens ${query.since} ${query.until}`,
+    (signal) => api('GET /v1/events/summary/tokens', { query, signal }),
+    { wait: value === undefined },
+  )
+  return value === undefined ? { ...tokens, refusal, reload } : tokens
+}
+
+const topOf = (summary: Loaded<Summary>, part: 'models' | 'teams'): Loaded<Totals> => ({
+  ...summary,
+  value: summary.value?.top[part],
+  set: () => undefined,
+})
+
+const partOf = (summary: Loaded<Summary>, part: 'verdicts' | 'answered' | 'models'): Loaded<Series> => ({
+  ...summary,
+  value: summary.value?.[part],
+  set: () => undefined,
+})
+
 const nothing = 'No request in this time range. Requests appear here when they finish.'
 const noAnswer = 'No request was answered in this time range.'
 
 const rate = (value: number): string => shortNumber(Math.round(value * 100) / 100)
 
 /** A figure of what was read; a dash where it did not come, which is said below. */
-const figureOf = ({ value, refusal }: Loaded<Series>, read: (series: Series) => string): string =>
+const figureOf = ({ value, refusal }: Loaded<Summary>, read: (summary: Summary) => string): string =>
   value !== undefined ? read(value) : refusal === null ? '…' : '–'
 
 const slowerThan = (latency: number | undefined) =>
   latency === undefined ? {} : { min_latency_ms: String(Math.round(latency)) }
 
-function Figures({ answered, byVerdict }: { answered: Loaded<Series>; byVerdict: Loaded<Series> }) {
-  const times = answered.value?.totals[0]
-  const sum = (of: 'requests' | 'cost', keys?: readonly string[]) =>
-    byVerdict.value?.totals.reduce(
-      (total, each) => (keys === undefined || keys.includes(each.key ?? '') ? total + each[of] : total),
+function Figures({ of }: { of: Loaded<Summary> }) {
+  const times = of.value?.answered.totals[0]
+  const sum = (measure: 'requests' | 'cost', keys?: readonly string[]) => (summary: Summary) =>
+    summary.verdicts.totals.reduce(
+      (total, each) => (keys === undefined || keys.includes(each.key ?? '') ? total + each[measure] : total),
       0,
-    ) ?? 0
+    )
+  const count = (keys?: readonly string[]) => figureOf(of, (summary) => number(sum('requests', keys)(summary)))
   const figures = [
-    ['Requests', figureOf(byVerdict, () => number(sum('requests'))), '/traffic', {}],
-    [
-      'Refused',
-      figureOf(byVerdict, () => number(sum('requests', refusedVerdicts))),
-      '/traffic',
-      { verdict: refusedVerdicts.join() },
-    ],
-    ['Failed', figureOf(byVerdict, () => number(sum('requests', ['error']))), '/traffic', { verdict: 'error' }],
-    ['Spent', figureOf(byVerdict, () => money(sum('cost'))), '/spend', {}],
+    ['Requests', count(), '/traffic', {}],
+    ['Refused', count(refusedVerdicts), '/traffic', { verdict: refusedVerdicts.join() }],
+    ['Failed', count(['error']), '/traffic', { verdict: 'error' }],
+    ['Spent', figureOf(of, (summary) => money(sum('cost')(summary))), '/spend', {}],
     [
       'p95 latency',
-      figureOf(answered, () => milliseconds(times?.latency_ms?.p95)),
+      figureOf(of, () => milliseconds(times?.latency_ms?.p95)),
       '/traffic',
       slowerThan(times?.latency_ms?.p95),
     ],
-    ['p95 first token', figureOf(answered, () => milliseconds(times?.first_token_ms?.p95)), '/traffic', {}],
+    ['p95 first token', figureOf(of, () => milliseconds(times?.first_token_ms?.p95)), '/traffic', {}],
   ] as const
   return (
     <div class="cards figures">

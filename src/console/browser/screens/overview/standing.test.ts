@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import type { Budget, Firing, Series } from '../../api/routes.ts'
+import type { Budget, Firing, Recent } from '../../api/routes.ts'
 import type { Read } from './standing.ts'
 
 // A browser has them.
@@ -12,13 +12,15 @@ const nothing: Read = {
   firings: [],
   budgets: [],
   tokenAlerts: [],
+  hasMoreTokenAlerts: false,
   workers: [],
+  failedTests: [],
   servers: [],
   recent: null,
 }
-const words = (reason: string) => `of ${reason}`
+const owner = { wordsOf: (reason: string) => `of ${reason}`, now, mayChange: true }
 const told = (read: Partial<Read>) => {
-  const causes = causesOf({ ...nothing, ...read }, words, now)
+  const causes = causesOf({ ...nothing, ...read }, owner)
   return { standing: standingOf(causes), what: causes.map(({ what }) => what).join('\n') }
 }
 
@@ -35,15 +37,13 @@ const budget = (spent: number, forecast: number | null = null): Budget => ({
   ...{ version: 1, created_at: '2026-11-01T00:00:00.000Z' },
 })
 
-const series = (requests: Readonly<Record<string, number>>): Series => ({
-  ...{ since: '', until: '', step: 'minute', by: null, series: [] },
-  totals: Object.entries(requests).map(([key, count]) => ({
-    ...{ key, rest: false, name: null, requests: count, input_tokens: 0, output_tokens: 0, cost: 0 },
-    ...{ latency_ms: null, first_token_ms: null },
-  })),
-})
-const recent = (verdicts: Record<string, number>, reasons: Record<string, number>, errors: Record<string, number>) => ({
-  recent: { verdicts: series(verdicts), reasons: series(reasons), errors: series(errors) },
+/** Each outcome as verdict, reason and requests. */
+const recent = (...outcomes: readonly [string, string, number][]): { recent: Recent } => ({
+  recent: {
+    minutes: 10,
+    outcomes: outcomes.map(([verdict, reason_code, requests]) => ({ verdict, reason_code, requests })),
+    failing: [],
+  },
 })
 
 const worker = {
@@ -92,16 +92,57 @@ test('a gateway out of reach is refusing unless another of its processes is conn
 })
 
 test('half of the recent requests refused or failed is refusing, with the most frequent reason of each', () => {
-  const refused = told(recent({ allow: 5, deny: 4, error: 2 }, { ok: 5, spent: 4, down: 2 }, { down: 2 }))
+  const refused = told(recent(['allow', 'ok', 5], ['deny', 'spent', 4], ['error', 'down', 2]))
   expect(refused.standing).toBe('degraded')
   expect(refused.what).toContain('(2 of 11) failed, most of them because of down')
-  const outage = told(recent({ allow: 1, deny: 5, error: 1 }, { down: 9, spent: 5 }, { down: 9 }))
+  const outage = told(recent(['allow', 'ok', 1], ['deny', 'spent', 3], ['block', 'spent', 2], ['error', 'down', 1]))
   expect(outage.standing).toBe('refusing')
   expect(outage.what).toContain('(5 of 7) were refused, most of them because of spent')
 })
 
 test('fewer than five requests say nothing', () => {
-  expect(told(recent({ error: 4 }, { down: 4 }, { down: 4 })).standing).toBe('healthy')
+  expect(told(recent(['error', 'down', 4])).standing).toBe('healthy')
+})
+
+test('names a provider and a model that fail, since when, and leads to their failed requests', () => {
+  const since = '2026-11-23T11:40:00.000Z'
+  const failing: Recent['failing'] = [
+    { kind: 'provider', name: 'openai', requests: 40, failed: 18, since },
+    { kind: 'model', name: 'gpt-4o', requests: 20, failed: 18, since },
+  ]
+  const read = { ...nothing, recent: { minutes: 10, outcomes: [], failing } }
+  const causes = causesOf(read, owner)
+  expect(standingOf(causes)).toBe('degraded')
+  expect(causes).toMatchObject([
+    { what: 'The provider openai fails 45 % of its requests (18 of 40)', since },
+    {
+      what: 'The model gpt-4o fails 90 % of its requests (18 of 20)',
+      to: { path: '/traffic', query: { model: 'gpt-4o', verdict: 'error', range: '1h' } },
+      since,
+    },
+  ])
+})
+
+test('a provider whose last connection test failed makes an installation degraded', () => {
+  const failedTests = [{ id: 'p', name: 'openai', at: '2026-11-23T11:00:00.000Z' }]
+  expect(told({ failedTests })).toEqual({
+    standing: 'degraded',
+    what: 'The last connection test of the provider openai failed, and it has answered no request since',
+  })
+})
+
+test('offers to raise a budget only to those who may', () => {
+  const steps = (mayChange: boolean) =>
+    causesOf(
+      { ...nothing, budgets: [budget(100)], failedTests: [{ id: 'p', name: 'openai', at: '' }] },
+      { ...owner, mayChange },
+    ).map(({ todo }) => todo)
+  expect(steps(true)).toEqual(['Raise it, or wait', 'Test it again'])
+  expect(steps(false)).toEqual(['See who uses it', 'See the provider'])
+})
+
+test('says that there are more tokens than those it names', () => {
+  expect(told({ hasMoreTokenAlerts: true }).what).toBe('More tokens need attention than are named here')
 })
 
 test('what doctor found makes an installation degraded', () => {
@@ -111,7 +152,7 @@ test('what doctor found makes an installation degraded', () => {
 
 test('an MCP server that changed a tool is a cause by name, whose next step is to compare it', () => {
   const server = { id: 's', name: 'tickets', changed: 1, added: 0, names: ['create_ticket'], since: '' }
-  const [cause] = causesOf({ ...nothing, servers: [server] }, words, now)
+  const [cause] = causesOf({ ...nothing, servers: [server] }, owner)
   expect(cause).toMatchObject({
     level: 'degraded',
     what: 'The MCP server tickets has changed what it offers, and callers are not shown it: create_ticket',

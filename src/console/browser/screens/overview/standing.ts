@@ -3,38 +3,39 @@
  *
  * An installation is refusing where requests are refused that nobody meant to refuse: a budget is used up, a gateway
  * serves no more, or half of the recent requests end with a refusal or an error. It is degraded where something else is
- * wrong. Notices, such as a token that expires soon, are listed and change nothing.
+ * wrong, such as a provider or a model that fails. Notices, such as a token that expires soon, are listed and change
+ * nothing.
  */
-import type { Alert, Budget, Firing, FoundByDoctor, Series, WaitingServer } from '../../api/routes.ts'
+import type { Alert, Budget, Firing, FoundByDoctor, Recent, WaitingServer, Worker } from '../../api/routes.ts'
 import { ago, countNoun, money, number, percent } from '../../formats.ts'
+import type { FailedTest } from '../catalog/failed-tests.ts'
 import { alertCauses } from './alert-causes.ts'
 import type { Cause } from './cause.ts'
 
 export type Standing = 'healthy' | 'degraded' | 'refusing'
-
-/** A worker as `/v1/gateway-workers` lists it. */
-export interface Worker {
-  worker: string
-  gateway_id: string
-  gateway_name: string
-  connected: boolean
-  serves_until: string | null
-  left_at: string | null
-}
 
 export interface Read {
   findings: readonly FoundByDoctor[]
   firings: readonly Firing[]
   budgets: readonly Budget[]
   tokenAlerts: readonly Alert[]
-  workers: readonly Worker[]
+  /** Whether there are more than were read. */
+  hasMoreTokenAlerts: boolean
+  workers: readonly Pick<Worker, 'gateway_id' | 'gateway_name' | 'connected' | 'serves_until' | 'left_at'>[]
   /** MCP servers whose offers wait for approval. */
   servers: readonly WaitingServer[]
-  /** Of the last `recentMinutes`, by verdict, and by reason: of all requests and of those that failed. */
-  recent: { verdicts: Series; reasons: Series; errors: Series } | null
+  failedTests: readonly FailedTest[]
+  recent: Recent | null
 }
 
-export const recentMinutes = 10
+export interface Reader {
+  /** Says a reason code in words. */
+  wordsOf(reason: string): string
+  now: number
+  /** Whether the reader may change the catalog, which holds the budgets. */
+  mayChange: boolean
+}
+
 /** Below so many requests a share says nothing. */
 const fewestRequests = 5
 const refusingShare = 0.5
@@ -43,16 +44,20 @@ const nearShare = 0.8
 
 const order = ['refusing', 'degraded', 'notice'] as const
 
-/** The causes, the worst first. `wordsOf` says a reason code in words. */
-export function causesOf(read: Read, wordsOf: (reason: string) => string, now: number): Cause[] {
+/** The causes, the worst first. A next step is one that the reader may take. */
+export function causesOf(read: Read, reader: Reader): Cause[] {
+  const { wordsOf, now, mayChange } = reader
   return [
-    ...read.budgets.flatMap(ofBudget),
+    ...read.budgets.flatMap((budget) => ofBudget(budget, mayChange)),
     ...spikesOf(read.recent, wordsOf),
+    ...(read.recent?.failing.map(ofFailing) ?? []),
     ...read.workers.flatMap((worker) => ofWorker(worker, read.workers, now)),
+    ...read.failedTests.map((test) => ofTest(test, mayChange)),
     ...read.findings.map(ofFinding),
     ...read.servers.map(ofServer),
     ...alertCauses(read.firings, read.budgets),
     ...read.tokenAlerts.map((alert) => ofToken(alert, now)),
+    ...(read.hasMoreTokenAlerts ? [moreTokens] : []),
   ].toSorted((left, right) => order.indexOf(left.level) - order.indexOf(right.level))
 }
 
@@ -70,13 +75,15 @@ function ofValues({ id, name, per, values }: Budget): Cause[] {
   return [{ level: 'notice', what, todo: 'See which', to: { path: `/budgets/${id}` }, since: null }]
 }
 
-function ofBudget(budget: Budget): Cause[] {
+function ofBudget(budget: Budget, mayChange: boolean): Cause[] {
   const { id, name, current_spend: spent, max_budget: limit, forecast, window } = budget
   if (budget.per !== null) return ofValues(budget)
   const cause = { to: { path: `/budgets/${id}` }, since: null }
   const used = `${money(spent)} of ${money(limit)}`
-  if (spent >= limit)
-    return [{ ...cause, level: 'refusing', what: `The budget ${name} is used up: ${used}`, todo: 'Raise it, or wait' }]
+  if (spent >= limit) {
+    const todo = mayChange ? 'Raise it, or wait' : 'See who uses it'
+    return [{ ...cause, level: 'refusing', what: `The budget ${name} is used up: ${used}`, todo }]
+  }
   if (spent >= limit * nearShare)
     return [
       { ...cause, level: 'notice', what: `The budget ${name} is nearly used up: ${used}`, todo: 'See who uses it' },
@@ -88,29 +95,32 @@ function ofBudget(budget: Budget): Cause[] {
   return []
 }
 
-const sumOf = (series: Series, keys: readonly string[]): number =>
-  series.totals.reduce((sum, { key, requests }) => (key !== null && keys.includes(key) ? sum + requests : sum), 0)
+type Outcomes = Recent['outcomes']
+
+const sumOf = (outcomes: Outcomes): number => outcomes.reduce((sum, { requests }) => sum + requests, 0)
 
 const refusals = ['deny', 'block', 'rate_limit']
 
-function spikesOf(recent: Read['recent'], wordsOf: (reason: string) => string): Cause[] {
+function spikesOf(recent: Recent | null, wordsOf: Reader['wordsOf']): Cause[] {
   if (recent === null) return []
-  const { verdicts, reasons, errors } = recent
-  const all = verdicts.totals.reduce((sum, { requests }) => sum + requests, 0)
+  const { outcomes, minutes } = recent
+  const all = sumOf(outcomes)
   if (all < fewestRequests) return []
-  const [failed, refused] = [sumOf(verdicts, ['error']), sumOf(verdicts, refusals)]
+  const of = (verdicts: readonly string[]) => outcomes.filter(({ verdict }) => verdicts.includes(verdict))
+  const shareOf = (some: number) =>
+    `${percent(some / all)} of the requests of the last ${countNoun(minutes, 'minute')} (${number(some)} of ${number(all)})`
+  const [failures, refused] = [of(['error']), of(refusals)]
   const causes: Cause[] = []
-  if (failed / all >= errorShare) {
+  if (sumOf(failures) / all >= errorShare) {
     causes.push({
-      ...spike(`${shareOf(failed, all)} failed${mostly(errors, [], wordsOf)}`, 'error'),
-      level: failed / all >= refusingShare ? 'refusing' : 'degraded',
+      ...spike(`${shareOf(sumOf(failures))} failed${mostly(failures, wordsOf)}`, 'error'),
+      level: sumOf(failures) / all >= refusingShare ? 'refusing' : 'degraded',
       todo: 'See the failed requests',
     })
   }
-  if (refused / all >= refusingShare) {
-    // The reasons of failures are counted among all reasons.
-    const what = `${shareOf(refused, all)} were refused${mostly(reasons, keysOf(errors), wordsOf)}`
-    const most = refusals.toSorted((left, right) => sumOf(verdicts, [right]) - sumOf(verdicts, [left]))[0] ?? 'deny'
+  if (sumOf(refused) / all >= refusingShare) {
+    const what = `${shareOf(sumOf(refused))} were refused${mostly(refused, wordsOf)}`
+    const most = refusals.toSorted((left, right) => sumOf(of([right])) - sumOf(of([left])))[0] ?? 'deny'
     causes.push({ ...spike(what, most), level: 'refusing', todo: 'See the refused requests' })
   }
   return causes
@@ -122,21 +132,32 @@ const spike = (what: string, verdict: string) => ({
   since: null,
 })
 
-const shareOf = (some: number, all: number): string =>
-  `${percent(some / all)} of the requests of the last ${recentMinutes} minutes (${number(some)} of ${number(all)})`
-
-const keysOf = ({ totals }: Series): string[] => totals.flatMap(({ key }) => key ?? [])
-
 /** The most frequent reason, in words. */
-function mostly({ totals }: Series, without: readonly string[], wordsOf: (reason: string) => string): string {
-  const found = totals
-    .filter(({ key, rest }) => key !== null && key !== 'ok' && !rest && !without.includes(key))
-    .toSorted((left, right) => right.requests - left.requests)[0]
-  return found?.key == null ? '' : `, most of them because ${wordsOf(found.key)}`
+function mostly(outcomes: Outcomes, wordsOf: Reader['wordsOf']): string {
+  const [most] = [...Map.groupBy(outcomes, ({ reason_code }) => reason_code)].toSorted(
+    ([, left], [, right]) => sumOf(right) - sumOf(left),
+  )
+  return most === undefined ? '' : `, most of them because ${wordsOf(most[0])}`
 }
 
+const ofFailing = ({ kind, name, requests, failed, since }: Recent['failing'][number]): Cause => ({
+  level: 'degraded',
+  what: `The ${kind} ${name} fails ${percent(failed / requests)} of its requests (${number(failed)} of ${number(requests)})`,
+  todo: 'See the failed requests',
+  to: { path: '/traffic', query: { [kind]: name, verdict: 'error', range: '1h' } },
+  since,
+})
+
+const ofTest = ({ name, at }: FailedTest, mayChange: boolean): Cause => ({
+  level: 'degraded',
+  what: `The last connection test of the provider ${name} failed, and it has answered no request since`,
+  todo: mayChange ? 'Test it again' : 'See the provider',
+  to: { path: '/catalog', query: { kind: 'providers' } },
+  since: at,
+})
+
 /** A process that ended is no cause where another of its gateway is connected. */
-function ofWorker(worker: Worker, all: readonly Worker[], now: number): Cause[] {
+function ofWorker(worker: Read['workers'][number], all: Read['workers'], now: number): Cause[] {
   const { gateway_name: name, connected, left_at, serves_until } = worker
   const to = { path: '/catalog', query: { kind: 'gateways' } }
   if (connected || left_at !== null) return []
@@ -176,6 +197,14 @@ function ofToken({ condition, token_id, name, at }: Alert, now: number): Cause {
     to: { path: `/tokens/${token_id}` },
     since: isAhead ? null : at,
   }
+}
+
+const moreTokens: Cause = {
+  level: 'notice',
+  what: 'More tokens need attention than are named here',
+  todo: 'See all tokens',
+  to: { path: '/tokens' },
+  since: null,
 }
 
 /** What a token's own alerts say. */

@@ -1,91 +1,100 @@
 /** The first line of the overview: healthy, degraded or refusing, with each cause by name and its next step. */
 
+import { useEffect, useState } from 'preact/hooks'
 import { reasonWords } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
-import { request } from '../../api/request.ts'
-import { api, type Budget, type Firing } from '../../api/routes.ts'
+import { everyPage } from '../../api/every-page.ts'
+import { api, type Budget } from '../../api/routes.ts'
 import { countNoun, number, withTimes } from '../../formats.ts'
-import { useWaitingServers } from '../../parts/frame/waiting.tsx'
+import { readingOfServers } from '../../parts/frame/waiting.tsx'
 import { Icon } from '../../parts/icon.tsx'
-import { ErrorNote, Skeleton, useLoaded } from '../../parts/loaded.tsx'
+import { ErrorNote, type Loaded, Skeleton, useLoaded } from '../../parts/loaded.tsx'
 import { Time } from '../../parts/small.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { spentOf } from '../budgets/budget-use.tsx'
+import { readFailedTests } from '../catalog/read-failed-tests.ts'
 import type { Cause } from './cause.ts'
-import { causesOf, type Read, recentMinutes, type Standing, standingOf, type Worker } from './standing.ts'
+import { causesOf, type Standing, standingOf } from './standing.ts'
 
 const shownAtMost = 8
+const oftenMs = 15_000
+const seldomMs = 60_000
 
 /** Each part by itself: where one cannot be read, the others are still said. */
-function useRead() {
+function useParts() {
   const operates = hasPermission('catalog:read')
-  const everyMs = 15_000
-  const [budgets, servers] = [useBudgets(), useWaitingServers()]
-  const parts = {
-    findings: useLoaded(
-      'findings',
-      async (signal) => (operates ? (await api('GET /v1/findings', { signal })).findings : []),
-      { everyMs: 60_000 },
-    ),
-    firings: useLoaded('firings', (signal) => (operates ? readFirings(signal) : Promise.resolve([])), { everyMs }),
-    workers: useLoaded('status workers', (signal) => (operates ? readWorkers(signal) : Promise.resolve([])), {
-      everyMs,
-    }),
+  const seesTokens = hasPermission('tokens:read')
+  return {
+    recent: useLoaded('recent', (signal) => api('GET /v1/events/recent', { signal }), { everyMs: oftenMs }),
+    budgets: useOptional('budgets', operates, readBudgets, seldomMs),
+    firings: useOptional('firings', operates, readFirings, oftenMs),
+    workers: useOptional('workers', operates, readWorkers, oftenMs),
+    findings: useOptional('findings', operates, readFindings, seldomMs),
     tokenAlerts: useLoaded(
       'token alerts',
-      async (signal) =>
-        hasPermission('tokens:read') ? (await api('GET /v1/tokens/alerts', { query: {}, signal })).alerts : [],
-      { everyMs: 60_000 },
+      async (signal) => (seesTokens ? await api('GET /v1/tokens/alerts', { query: { limit: 100 }, signal }) : null),
+      { everyMs: seldomMs },
     ),
-    recent: useLoaded('recent', readRecent, { everyMs }),
+    failedTests: useOptional('failed tests', operates, readFailedTests, seldomMs),
+    servers: readingOfServers(),
   }
-  return { ...parts, budgets, servers }
 }
 
-/** The budgets that the caller sees, the fullest first. */
-export const useBudgets = () =>
-  useLoaded(
-    'budgets',
-    async (signal): Promise<Budget[]> => {
-      const found: Budget[] = []
-      let cursor: string | null = hasPermission('catalog:read') ? '' : null
-      while (cursor !== null) {
-        const query: Record<string, string | number | null> = { limit: 100, cursor: cursor || null }
-        const page: { budgets: Budget[]; next_cursor: string | null } = await request('GET', '/v1/budgets', {
-          query,
-          signal,
-        })
-        found.push(...page.budgets)
-        cursor = page.next_cursor
-      }
-      return found.toSorted((left, right) => shareOf(right) - shareOf(left))
-    },
-    { everyMs: 60_000 },
+/** Reads a list; without the permission it is empty. */
+const useOptional = <Item,>(
+  key: string,
+  permitted: boolean,
+  read: (signal: AbortSignal) => Promise<readonly Item[]>,
+  everyMs: number,
+): Loaded<readonly Item[]> => useLoaded(key, (signal) => (permitted ? read(signal) : Promise.resolve([])), { everyMs })
+
+/** The fullest first. */
+async function readBudgets(signal: AbortSignal): Promise<Budget[]> {
+  const found = await everyPage(
+    (query) => api('GET /v1/budgets', { query, signal }),
+    ({ budgets }) => budgets,
   )
+  return found.toSorted((left, right) => shareOf(right) - shareOf(left))
+}
 
 const shareOf = (budget: Budget): number => spentOf(budget) / budget.max_budget
 
-async function readFirings(signal: AbortSignal): Promise<Firing[]> {
-  const query = { state: 'open', limit: 100 }
-  return (await request<{ alert_firings: Firing[] }>('GET', '/v1/alert-firings', { query, signal })).alert_firings
+/** All that are open: the status must not say less than there is. */
+const readFirings = (signal: AbortSignal) =>
+  everyPage(
+    (query) => api('GET /v1/alert-firings', { query: { state: 'open', ...query }, signal }),
+    (page) => page.alert_firings,
+  )
+
+const readWorkers = (signal: AbortSignal) =>
+  everyPage(
+    (query) => api('GET /v1/gateway-workers', { query, signal }),
+    ({ workers }) => workers,
+  )
+
+const readFindings = async (signal: AbortSignal) => (await api('GET /v1/findings', { signal })).findings
+
+/** What else is shown waits so long at most for the status. */
+const othersWaitMs = 1000
+
+export interface ReadStatus {
+  parts: ReturnType<typeof useParts>
+  /** Whether every part was read or refused. */
+  isKnown: boolean
+  /** Whether the rest of the screen may ask the control plane. */
+  isRead: boolean
 }
 
-async function readWorkers(signal: AbortSignal): Promise<Worker[]> {
-  return (await request<{ workers: Worker[] }>('GET', '/v1/gateway-workers', { query: { limit: 100 }, signal })).workers
-}
-
-async function readRecent(signal: AbortSignal): Promise<Read['recent']> {
-  // Sums of the same instants, so that they agree.
-  const now = Date.now()
-  const since = new Date(now - recentMinutes * 60_000).toISOString()
-  const until = new Date(now).toISOString()
-  const [verdicts, reasons, errors] = await Promise.all([
-    api('GET /v1/events/series', { query: { since, until, by: 'verdict' }, signal }),
-    api('GET /v1/events/series', { query: { since, until, by: 'reason' }, signal }),
-    api('GET /v1/events/series', { query: { since, until, by: 'reason', verdict: 'error' }, signal }),
-  ])
-  return { verdicts, reasons, errors }
+export function useStatus(): ReadStatus {
+  const parts = useParts()
+  const isKnown = Object.values(parts).every(({ value, refusal }) => value !== undefined || refusal !== null)
+  const [isLate, setLate] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), othersWaitMs)
+    return () => clearTimeout(timer)
+  }, [])
+  return { parts, isKnown, isRead: isKnown || isLate }
 }
 
 const looks = {
@@ -100,26 +109,24 @@ const sentences: Readonly<Record<Standing, string>> = {
   refusing: 'Requests are being refused that should be served.',
 }
 
-export function Status() {
-  const read = useRead()
-  const parts = Object.values(read)
-  const failed = parts.filter(({ refusal }) => refusal !== null)
-  const known = parts.every(({ value, refusal }) => value !== undefined || refusal !== null)
+export function Status({ of: { parts, isKnown } }: { of: ReadStatus }) {
+  const failed = Object.values(parts).filter(({ refusal }) => refusal !== null)
   const causes = causesOf(
     {
-      findings: read.findings.value ?? [],
-      firings: read.firings.value ?? [],
-      budgets: read.budgets.value ?? [],
-      workers: read.workers.value ?? [],
-      servers: read.servers.value ?? [],
-      tokenAlerts: read.tokenAlerts.value ?? [],
-      recent: read.recent.value ?? null,
+      findings: parts.findings.value ?? [],
+      firings: parts.firings.value ?? [],
+      budgets: parts.budgets.value ?? [],
+      workers: parts.workers.value ?? [],
+      servers: parts.servers.value ?? [],
+      failedTests: parts.failedTests.value ?? [],
+      tokenAlerts: parts.tokenAlerts.value?.alerts ?? [],
+      hasMoreTokenAlerts: parts.tokenAlerts.value?.next_cursor != null,
+      recent: parts.recent.value ?? null,
     },
-    reasonWords,
-    Date.now(),
+    { wordsOf: reasonWords, now: Date.now(), mayChange: hasPermission('catalog:write') },
   )
   const [failure] = failed
-  if (!known) return <Skeleton rows={2} />
+  if (!isKnown) return <Skeleton rows={2} />
   return (
     <>
       {failure?.refusal != null && (

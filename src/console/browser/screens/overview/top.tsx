@@ -2,66 +2,73 @@
 
 import { reasonTitle } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
-import type { Series } from '../../api/routes.ts'
-import { money, number, shortId } from '../../formats.ts'
+import type { Summary, Totals } from '../../api/routes.ts'
+import { dateAndTime, money, number, shortId } from '../../formats.ts'
 import { type Loaded, Show } from '../../parts/loaded.tsx'
 import { Table } from '../../parts/table.tsx'
-import { otherName } from '../traffic/spend-lines.ts'
 
 const shownAtMost = 5
 const isId = (key: string): boolean => /^[0-9a-f-]{36}$/.test(key)
 
 interface TopProps {
   title: string
-  of: Loaded<Series>
+  of: Loaded<Totals>
+  /** Where the figures above begin. */
+  shownSince: string | undefined
   linkOf(key: string): string
   /** What stands where a request has no key. */
   none: string
 }
 
 /** The dearest first; what costs nothing, by its requests. */
-export const Top = ({ title, of, linkOf, none }: TopProps) => (
+export const Top = ({ title, of, shownSince, linkOf, none }: TopProps) => (
   <section class="card stack">
     <h2>{title}</h2>
     <Show of={of} rows={shownAtMost}>
-      {({ totals }) => (
-        <Table
-          label={title}
-          rows={totals
-            .toSorted((left, right) => right.cost - left.cost || right.requests - left.requests)
-            .slice(0, shownAtMost)}
-          keyOf={({ key, rest }) => `${rest} ${key}`}
-          linkOf={({ key, rest }) => (key === null || key === '' || rest ? undefined : linkOf(key))}
-          columns={[
-            { title: 'Name', cell: ({ key, rest, name }) => (rest ? otherName : (name ?? keyName(key, none))) },
-            { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
-            { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
-          ]}
-          empty={<p class="quiet">No request in this time range.</p>}
-        />
+      {(totals) => (
+        <>
+          <Table
+            label={title}
+            rows={totals.rows.slice(0, shownAtMost)}
+            keyOf={({ key }) => key}
+            linkOf={({ key }) => (key === '' ? undefined : linkOf(key))}
+            columns={[
+              { title: 'Name', cell: ({ key, name }) => name ?? keyName(key, none) },
+              { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
+              { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
+            ]}
+            empty={<p class="quiet">No request in this time range.</p>}
+          />
+          <Since totals={totals} shown={shownSince} />
+        </>
       )}
     </Show>
   </section>
 )
 
-const keyName = (key: string | null, none: string): string =>
-  key === null || key === '' ? none : isId(key) ? shortId(key) : key
+/** Says so where the sums of a table begin before the figures above it. */
+const Since = ({ totals, shown }: { totals: Totals; shown: string | undefined }) =>
+  totals.rows.length === 0 || totals.since === shown ? null : (
+    <p class="small quiet">Since {dateAndTime(totals.since)}, because tokens are counted by the hour.</p>
+  )
+
+const keyName = (key: string, none: string): string => (key === '' ? none : isId(key) ? shortId(key) : key)
 
 const reasonsAtMost = 6
 
 /** Why requests were refused, changed or failed, in words with the code beside them. */
-export const Reasons = ({ of }: { of: Loaded<Series> }) => (
+export const Reasons = ({ of }: { of: Loaded<Summary> }) => (
   <section class="card stack">
     <h2>Why requests were refused or changed</h2>
     <Show of={of} rows={5}>
-      {({ totals }) => (
+      {({ top: { reasons } }) => (
         <Table
           label="Reasons"
-          rows={totals.filter(({ key, rest }) => key !== null && key !== 'ok' && !rest).slice(0, reasonsAtMost)}
-          keyOf={({ key }) => key ?? ''}
+          rows={reasons.rows.filter(({ key }) => key !== 'ok').slice(0, reasonsAtMost)}
+          keyOf={({ key }) => key}
           linkOf={({ key }) => href('/traffic', { reason_code: key })}
           columns={[
-            { title: 'Because', cell: ({ key }) => reasonTitle(key ?? '') },
+            { title: 'Because', cell: ({ key }) => reasonTitle(key) },
             { title: 'Code', from: 'wide', cell: ({ key }) => <code>{key}</code> },
             { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
           ]}

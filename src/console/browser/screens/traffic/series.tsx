@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo } from 'preact/hooks'
-import { api, type Series, type SeriesBy, type SeriesPoint } from '../../api/routes.ts'
+import { api, type Series, type SeriesBy, type SeriesPoint, type Summary } from '../../api/routes.ts'
 import { Chart, type ChartSeries, chartLibrary } from '../../parts/chart.tsx'
 import { type Loaded, Show, useLoaded } from '../../parts/loaded.tsx'
 import { chooseInstants, timeRange } from '../../time-range.ts'
@@ -12,12 +12,27 @@ const liveMilliseconds = 15_000
 /** The sums of the time range, by one dimension or all together. */
 export function useSeries(by: SeriesBy | null, filters: Readonly<Record<string, string>> = {}): Loaded<Series> {
   const { since, until } = timeRange()
-  // Comes beside the sums that it is to draw; where it does not, whoever draws asks for it again.
-  useEffect(() => void chartLibrary().catch(() => undefined), [])
+  useChartLibrary()
   const query = { since, until, by, ...filters }
   return useLoaded(JSON.stringify(query), (signal) => api('GET /v1/events/series', { query, signal }), {
     everyMs: until === null ? liveMilliseconds : 0,
   })
+}
+
+/** All that the overview shows of the time range, of one moment; nothing is read while it is to `wait`. */
+export function useSummary(wait: boolean): Loaded<Summary> {
+  const { since, until } = timeRange()
+  useChartLibrary()
+  const query = { since, until }
+  return useLoaded(JSON.stringify(query), (signal) => api('GET /v1/events/summary', { query, signal }), {
+    everyMs: until === null ? liveMilliseconds : 0,
+    wait,
+  })
+}
+
+/** It comes beside the sums that it is to draw; where it does not come, the chart asks for it again. */
+function useChartLibrary(): void {
+  useEffect(() => void chartLibrary().catch(() => undefined), [])
 }
 
 const stepSeconds = { minute: 60, hour: 3600, day: 86_400 } as const
