@@ -5,6 +5,7 @@ import type { Event } from '../../../api/routes.ts'
 import { eventWords } from '../../../event-words.ts'
 import { fullTime, money } from '../../../formats.ts'
 import { isObject } from '../../../json-object.ts'
+import { findingWords } from '../../finding-words.ts'
 import { detail, type PolicyResult, policyResults } from './event-details.ts'
 
 /** The first line of an exchange's story. */
@@ -60,7 +61,7 @@ const stages: Readonly<Record<string, string>> = {
 
 function policySentence({ kind, stage, reason_code, targets }: PolicyResult, name: string | null): string {
   const policy = name === null ? `a policy of the kind ${kind}` : `the policy “${name}”`
-  const places = targets.length === 0 ? '' : ` (${targets.join('; ')})`
+  const places = targets.length === 0 ? '' : ` (${targets.map((target) => findingWords(target)).join('; ')})`
   const why = knownReason(reason_code) ?? `its reason is “${reason_code}”`
   return `${policy} matched ${stages[stage] ?? stage}${places}: ${why}`
 }

@@ -10,6 +10,7 @@ import { userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
 import { hasPermission } from '../../../session.ts'
 import { dimensionTitle, valueFilter } from '../../dimensions.ts'
+import { findingWords } from '../../finding-words.ts'
 import { Cost } from './cost.tsx'
 import { detail, numberDetail, type PolicyResult } from './event-details.ts'
 import { useNames } from './exchange-names.ts'
@@ -100,7 +101,9 @@ const Decision = ({ step, result, nameOf }: { step: Step; result: PolicyResult; 
       />
       {result.mode === 'monitor' && <span class="tag">monitor: not applied</span>}
     </div>
-    {result.targets.length > 0 && <p class="small">{userText(result.targets.join(', '))}</p>}
+    {result.targets.length > 0 && (
+      <p class="small">Found {userText(result.targets.map((target) => findingWords(target)).join(', '))}</p>
+    )}
   </>
 )
 
