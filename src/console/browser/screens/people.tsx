@@ -3,14 +3,14 @@ import { useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../address.ts'
 import { request } from '../api/request.ts'
 import { humanize } from '../formats.ts'
-import { OneOf } from '../parts/forms/choice.tsx'
+import { type Finder, OneOf, type Options } from '../parts/forms/choice.tsx'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { Confirm, useAction } from '../parts/frame/dialog.tsx'
 import { PageHeader } from '../parts/frame/frame.tsx'
 import { Tabs } from '../parts/frame/tabs.tsx'
 import { showToast } from '../parts/frame/toast.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { ErrorNote, Skeleton, useLoaded } from '../parts/loaded.tsx'
+import { ErrorNote, Show, useLoaded } from '../parts/loaded.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
 import { hasPermission } from '../session.ts'
@@ -18,7 +18,7 @@ import { AccessReview } from './access-review.tsx'
 import { everyRecord, recordChoices } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { Invite } from './invite.tsx'
-import { teamName, useTeamOptions, useTeams } from './team-names.ts'
+import { teamName, useTeams } from './team-names.ts'
 
 const Teams = ({ ids }: { ids: unknown }) => {
   const known = useTeams()
@@ -129,8 +129,16 @@ export function People() {
 }
 
 function Members() {
-  const teams = useTeamOptions()
-  if (teams === null) return <Skeleton rows={8} />
+  const found = useLoaded('teams', () => recordChoices('/v1/teams', 'id'))
+  return (
+    <Show of={found} rows={8}>
+      {(teams) => <MembersOfOne teams={teams} />}
+    </Show>
+  )
+}
+
+/** The members of the team that is chosen, or else of the first. */
+function MembersOfOne({ teams }: { teams: Options | Finder }) {
   const [first] = 'search' in teams ? [] : teams
   const team = queryValue('team') ?? first?.[0] ?? null
   if (team === null && !('search' in teams)) return <NoTeam />
