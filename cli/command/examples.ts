@@ -61,9 +61,9 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'escalation unclaim': ['01990000-0000-7000-8000-000000000001'],
   'escalation resolve': [
     '01990000-0000-7000-8000-000000000001 --allow --note "Checked with legal" --grant-once 15m',
-    '01990000-0000-7000-8000-000000000001 --block',
+    '01990000-0000-7000-8000-000000000001 --block --undo-seconds 10',
   ],
-
+  'escalation undo': ['01990000-0000-7000-8000-000000000001'],
   export: ['', '--only providers,models,budgets'],
   'import litellm': ['config.yaml'],
   'import portkey': ['config.json --model gpt-4o'],

@@ -72,11 +72,14 @@ export async function showRecord(
   await terminal.write(columns(lines))
 }
 
-/** The members of a record, those of objects within it as `bindings.team_id`; nothing for what is empty. */
+/**
+ * The members of a record, those of objects within it as `bindings.team_id`; nothing for what is empty. Objects of a list
+ * that hold objects themselves have a line for each member: `effective_prices.0.source`.
+ */
 function linesOf(record: object, within: string): [name: string, text: string][] {
   return Object.entries(record).flatMap(([name, value]): [string, string][] => {
     const path = `${within}${name}`
-    if (isObject(value)) return linesOf(value, `${path}.`)
+    if (isObject(value) || (Array.isArray(value) && value.some(holdsObjects))) return linesOf(value, `${path}.`)
     const text = plain(value)
     return text === '' ? [] : [[path, text]]
   })
@@ -84,6 +87,10 @@ function linesOf(record: object, within: string): [name: string, text: string][]
 
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const holdsObjects = (value: unknown): boolean =>
+  isObject(value) &&
+  Object.values(value).some((member) => isObject(member) || (Array.isArray(member) && member.some(isObject)))
 
 /** A value as text without JSON: a list as its entries, an object as its members that have a value. */
 function plain(value: unknown): string {

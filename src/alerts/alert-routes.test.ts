@@ -349,3 +349,18 @@ test('those who may only read change nothing, and a token of a team sees nothing
     expect((await plane.call('GET', path, { token: made.json.token_value })).status).toBe(403)
   }
 })
+
+test('what a deleted alert has found still says what the alert and its channel were called', async () => {
+  const channel = await asAdmin('POST', '/v1/alert-channels', { name: 'Gone room', kind: 'slack', url: slack.url })
+  const alert = await asAdmin('POST', '/v1/alerts', {
+    ...{ name: 'Gone watch', condition: 'sink_lag', thresholds: [60], channel_ids: [channel.json.id] },
+  })
+  lag = 100
+  await evaluateAlerts(dependencies)
+  lag = 0
+  expect((await asAdmin('DELETE', `/v1/alerts/${alert.json.id}`)).status).toBe(200)
+  expect((await asAdmin('DELETE', `/v1/alert-channels/${channel.json.id}`)).status).toBe(200)
+  const { alert_firings: firings } = (await asAdmin('GET', `/v1/alert-firings?alert_id=${alert.json.id}`)).json
+  expect(firings).toMatchObject([{ alert: 'Gone watch', alert_deleted: true }])
+  for (const notice of firings[0].notices) expect(notice).toMatchObject({ channel: 'Gone room', channel_deleted: true })
+})

@@ -17,6 +17,7 @@ import { checkAlert } from './check-alert.ts'
 import { conditionRow } from './conditions/condition-table.ts'
 import { measures } from './conditions/measure.ts'
 import { Round } from './conditions/round.ts'
+import { namesOfDeleted } from './deleted-names.ts'
 import { knownChannels } from './delivery/stored-channel.ts'
 import type { AlertDependencies } from './dependencies.ts'
 import { endAll, reachedBy } from './evaluate.ts'
@@ -257,16 +258,24 @@ async function history(
       [...new Set(rows.map(({ alertId }) => alertId))].map(async (id) => [id, await findAlert(ledger, id)] as const),
     ),
   )
+  const referred = [...rows.map(({ alertId }) => alertId), ...deliveries.map(({ channelId }) => channelId)]
+  const gone = await namesOfDeleted(
+    ledger,
+    new Set(referred.filter((id) => alerts.get(id) == null && !channelName.has(id))),
+  )
   return rows.map((row) => {
     const alert = alerts.get(row.alertId) ?? null
     return {
-      ...{ id: row.id, alert_id: row.alertId, alert: alert?.name ?? null, condition: alert?.condition ?? null },
+      ...{ id: row.id, alert_id: row.alertId, alert: alert?.name ?? gone.get(row.alertId) ?? null },
+      ...{ alert_deleted: alert === null, condition: alert?.condition ?? null },
       ...{ subject: row.subject, value: row.value, threshold: row.threshold, severity: row.severity, about: row.about },
       ...{ fired_at: timestamp(row.firedAt), resolved_at: row.resolvedAt === null ? null : timestamp(row.resolvedAt) },
       notices: deliveries
         .filter(({ firingId }) => firingId === row.id)
         .map(({ id, channelId, kind, state, attempts, error, sentAt }) => ({
-          ...{ id, channel_id: channelId, channel: channelName.get(channelId) ?? null, kind, state, attempts, error },
+          ...{ id, channel_id: channelId, kind, state, attempts, error },
+          channel: channelName.get(channelId) ?? gone.get(channelId) ?? null,
+          channel_deleted: !channelName.has(channelId),
           sent_at: sentAt === null ? null : timestamp(sentAt),
         })),
     }

@@ -5,7 +5,8 @@ const instant = z.iso.datetime()
 export const firingSchema = z.object({
   id: z.uuid(),
   alert_id: z.uuid(),
-  alert: z.string().nullable().describe('Its name; null where it was deleted'),
+  alert: z.string().nullable().describe('Its name; null where it was deleted and the event of that is not kept'),
+  alert_deleted: z.boolean(),
   condition: z.string().nullable(),
   subject: z.string().describe('What it is about'),
   value: z.number().describe('When it fired, in the unit of the condition'),
@@ -18,7 +19,8 @@ export const firingSchema = z.object({
     z.object({
       id: z.uuid().describe('The idempotency key that the receiver got'),
       channel_id: z.uuid(),
-      channel: z.string().nullable(),
+      channel: z.string().nullable().describe('Its name, as for the alert'),
+      channel_deleted: z.boolean(),
       kind: z.enum(['fired', 'resolved']),
       state: z.enum(['pending', 'sent', 'failed']),
       attempts: z.number().int(),

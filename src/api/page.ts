@@ -13,6 +13,14 @@ export const pageLimit = z
   .default(100)
   .meta({ type: 'integer', minimum: 1, maximum: 100 })
 
+/** What lists of named records can be limited to (`isNamed` of store/query.ts). */
+export const nameFilter = z
+  .string()
+  .min(1)
+  .max(200)
+  .optional()
+  .describe('Only those with this in their name, or with these 8 or more characters in their id')
+
 export const pageQuery = {
   limit: pageLimit,
   cursor: z.string().max(500).optional(),

@@ -370,6 +370,44 @@ test('refuses a model with unknown references or families that its provider does
   }
 })
 
+test('a model shows what each of its targets costs, and whose price that is', async () => {
+  const listed = await makeProvider()
+  const own = await makeProvider({ default_price: { input_per_million: 3, output_per_million: 9 } })
+  const unknown = await makeProvider()
+  const targets = [
+    { provider: listed.name, upstream_model: 'gpt-4o-mini' },
+    { provider: own.name, upstream_model: 'not-in-the-table' },
+    { provider: unknown.name, upstream_model: 'not-in-the-table' },
+    { provider: unknown.name, upstream_model: 'dear', price: { input_per_million: 50, output_per_million: 60 } },
+  ]
+  const made = (await call('POST', models, { id: 'priced', targets })).json
+  const dated = { source: expect.stringMatching(/^genai-prices /), date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/) }
+  const table = { input_per_million: 0.15, output_per_million: 0.6, cached_input_per_million: 0.075 }
+  expect(made.price).toBeNull()
+  expect(made.effective_prices).toEqual([
+    { provider: listed.name, upstream_model: 'gpt-4o-mini', price: expect.objectContaining(table), ...dated },
+    {
+      ...{ provider: own.name, upstream_model: 'not-in-the-table', source: 'provider', date: null },
+      price: { input_per_million: 3, output_per_million: 9 },
+    },
+    { provider: unknown.name, upstream_model: 'not-in-the-table', price: null, source: null, date: null },
+    {
+      ...{ provider: unknown.name, upstream_model: 'dear', source: 'operator', date: null },
+      price: { input_per_million: 50, output_per_million: 60 },
+    },
+  ])
+  const price = {
+    input_per_million: 1,
+    output_per_million: 2,
+    tiers: [{ from_input_tokens: 100, input_per_million: 2, output_per_million: 4 }],
+  }
+  const changed = (await call('PATCH', `${models}/priced`, { price })).json
+  expect(changed.effective_prices.map((each: { price: unknown }) => each.price)).toEqual([
+    ...[price, price, price],
+    { input_per_million: 50, output_per_million: 60 },
+  ])
+})
+
 test('two models may fall back to each other', async () => {
   const one = await makeModel()
   const other = await makeModel({ fallbacks: [one.id] })

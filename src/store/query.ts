@@ -9,7 +9,7 @@
  * run with `sql.placeholder` costs no more than SQL text (decisions/0009-queries-by-a-builder.md). A module with SQL
  * text says why in its header, after `SQL text:`.
  */
-import { type SQL, sql } from 'drizzle-orm'
+import { or, type SQL, sql } from 'drizzle-orm'
 import {
   type AnySQLiteColumn,
   SQLiteAsyncDialect,
@@ -117,3 +117,15 @@ const values = (params: readonly unknown[]): Statement['args'] =>
     if (typeof value === 'string' || typeof value === 'number' || value === null) return value
     throw new TypeError(`No ${typeof value} can be a value of a statement`)
   })
+
+const partOfId = /^[0-9a-f-]{8,36}$/i
+
+/** The condition that one of the names has the text, in letters of any size, or the id has it, from 8 characters on. */
+export function isNamed(
+  text: string | undefined,
+  { id, names }: { id: AnySQLiteColumn; names: readonly AnySQLiteColumn[] },
+): SQL | undefined {
+  if (text === undefined) return undefined
+  const columns = partOfId.test(text) ? [...names, id] : names
+  return or(...columns.map((column) => sql`instr(lower(${column}), lower(${text})) > 0`))
+}

@@ -7,11 +7,11 @@ import { and, desc, eq, lt, type SQL, sql } from 'drizzle-orm'
 import type { AnySQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import { readCursor, writeCursor } from '../api/cursor.ts'
-import { pageLimit } from '../api/page.ts'
+import { nameFilter, pageLimit } from '../api/page.ts'
 import { keyClasses } from '../identity/key-class.ts'
 import type { Principal } from '../identity/principal.ts'
 import type { Database } from '../store/open.ts'
-import { query } from '../store/query.ts'
+import { isNamed, query } from '../store/query.ts'
 import { tokens } from '../store/schema/ledger/tokens.ts'
 import { purposes } from './governed-token.ts'
 import type { DepletionView } from './limits/depletion.ts'
@@ -26,7 +26,7 @@ export const listTokensQuery = z.strictObject({
   key_class: z.enum(keyClasses).optional(),
   team_id: z.uuid().optional(),
   gateway_id: z.uuid().optional(),
-  name: z.string().min(1).max(200).optional().describe('Part of the name, small or capital letters alike'),
+  name: nameFilter,
   limit: pageLimit,
   cursor: z.string().max(1000).optional(),
 })
@@ -72,7 +72,7 @@ function conditionsOf(filters: Filters, now: number, depletion: DepletionView): 
     minor(tokens.keyClass, key_class),
     given(tokens.teamId, team_id),
     given(tokens.gatewayId, gateway_id),
-    name === undefined ? undefined : sql`instr(lower(${tokens.name}), lower(${name})) > 0`,
+    isNamed(name, { id: tokens.id, names: [tokens.name] }),
     status === undefined ? undefined : statusCondition(status, now, depletion),
   ]
 }

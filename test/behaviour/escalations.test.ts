@@ -192,6 +192,18 @@ test('the command line lists and decides escalations', async () => {
   expect(JSON.parse(decided.stdout)).toMatchObject({ id, status: 'resolved', resolution: 'block' })
 })
 
+test('the command line undoes a decision before it takes effect, and refuses one that has', async () => {
+  const id = await escalated('transfer and undo from the terminal')
+  await arrived(id)
+  const decided = await operate(gatehouse, 'escalation', 'resolve', id, '--block', '--undo-seconds', '60', '--json')
+  expect(JSON.parse(decided.stdout)).toMatchObject({ id, status: 'deciding', resolution: 'block' })
+  const undone = await operate(gatehouse, 'escalation', 'undo', id, '--json')
+  expect(JSON.parse(undone.stdout)).toMatchObject({ id, status: 'queued', resolution: null })
+  const again = await operate(gatehouse, 'escalation', 'undo', id)
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('There is no decision to undo')])
+  expect((await operate(gatehouse, 'escalation', 'resolve', id, '--block', '--undo-seconds', 'soon')).code).toBe(2)
+})
+
 test('an approval lets nothing through while it can be undone, and once after that', async () => {
   const id = await escalated('transfer and undo')
   await arrived(id)

@@ -171,6 +171,16 @@ test('a model shows its price and the source of it', async () => {
   })
 })
 
+test('the price of a model is that of its first target', async () => {
+  const targets = [{ provider: 'openai', price: { input_per_million: 7, output_per_million: 8 } }]
+  await api(gatehouse, '/v1/catalog/models', { body: { id: 'priced-at-its-target', targets } })
+  const { body } = await api(gatehouse, '/v1/catalog/models/priced-at-its-target/price')
+  expect(body).toMatchObject({ price: { source: 'operator', date: null, tiers: [{ input_per_million: 7 }] } })
+  const shown = await operate(gatehouse, 'model', 'get', 'priced-at-its-target')
+  expect(shown.stdout).toMatch(/^effective_prices\.0\.price\.input_per_million +7$/m)
+  expect(shown.stdout).toMatch(/^effective_prices\.0\.source +operator$/m)
+})
+
 test('the command line manages limits', async () => {
   const made = await operate(gatehouse, 'budget', 'create', '--name', 'Research', '--max-budget', '12.5', '--json')
   expect(made.code).toBe(0)

@@ -20,7 +20,7 @@ test('says what a preset needs, and how each provider is', async () => {
   })
   expect(await seriousInBothThemes(page, 'catalog-health', 'main')).toEqual([])
   await opened.within('/catalog?kind=providers&open=new')
-  await page.getByLabel('Preset (optional)').selectOption('azure')
+  await page.getByLabel('Preset', { exact: true }).selectOption('azure')
   await page.getByText('Azure OpenAI: Needs a key').waitFor()
   await page.getByText('https://NAME.openai.azure.com').waitFor()
   expect(await seriousInBothThemes(page, 'catalog-preset', 'dialog')).toEqual([])
@@ -45,6 +45,56 @@ test('shows who answers for a model', async () => {
   await row.getByText('second/several').waitFor()
   await row.getByText('Weighted').waitFor()
   expect(await seriousInBothThemes(page, 'catalog-models', 'main')).toEqual([])
+})
+
+test('says what a model costs at each target, and whose price it is', async () => {
+  const { gatehouse } = await sharedConsole()
+  const price = { input_per_million: 7, output_per_million: 8, cached_input_per_million: 0.7 }
+  const base_url = 'http://127.0.0.1:9/v1'
+  await make('/v1/catalog/providers', { name: 'plain', kind: 'openai', base_url })
+  await make('/v1/catalog/providers', { name: 'usual', kind: 'openai', base_url, default_price: price })
+  const targets = [
+    { provider: 'plain', upstream_model: 'gpt-4o-mini' },
+    { provider: 'plain', upstream_model: 'unheard-of' },
+    { provider: 'usual', upstream_model: 'unheard-of' },
+  ]
+  const made = await api(gatehouse, '/v1/catalog/models', { body: { id: 'priced', targets } })
+  expect(made.status).toBe(201)
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/catalog?kind=models')
+  const row = page.getByRole('row', { name: /priced/ })
+  for (const text of [
+    '$0.15 / $0.60',
+    /price table of \d{4}/,
+    'Unknown',
+    '$7.00 / $8.00',
+    'the default of its provider',
+  ]) {
+    await row.getByText(text).waitFor()
+  }
+  await row.getByRole('link', { name: 'priced' }).click()
+  const costs = page.getByRole('dialog').getByLabel('What it costs now')
+  await costs.getByText('Tokens with a budget are refused here').waitFor()
+  await costs.getByText('$0.70').waitFor()
+  expect(await seriousInBothThemes(page, 'catalog-price', 'dialog')).toEqual([])
+})
+
+test('a form marks what it needs and says what the mark means, where it needs anything', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/alerts?kind=alerts&open=new')
+  const form = page.getByRole('dialog').locator('form')
+  await form.getByLabel('Thresholds').fill('50, 80')
+  await form.getByText('Fields marked with * are required').waitFor()
+  const marks = await page.evaluate(
+    '[...document.querySelectorAll("dialog label")].filter((one) => getComputedStyle(one, "::after").content.includes("*")).map((one) => one.textContent)',
+  )
+  expect(marks).toEqual(['Name', 'Condition'])
+  await form.getByLabel('Name').fill('two steps')
+  await form.getByLabel('Condition').selectOption('budget_share')
+  await form.getByRole('button', { name: 'Add' }).click()
+  await page.getByRole('cell', { name: '50, 80 %' }).waitFor()
 })
 
 test('puts an MCP server under quarantine and takes it out again, by keyboard', async () => {

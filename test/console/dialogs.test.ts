@@ -127,7 +127,7 @@ test('a provider is added by a preset and tested, and axe finds nothing in the d
   const { page } = dialogs
   await dialogs.press('Add provider')
   const form = page.getByRole('dialog')
-  await form.getByLabel('Preset (optional)').selectOption('ollama')
+  await form.getByLabel('Preset', { exact: true }).selectOption('ollama')
   await form.getByLabel('Name', { exact: true }).fill('local-models')
   await form.getByLabel('Base url').fill('http://127.0.0.1:1')
   await form.getByRole('button', { name: 'Add', exact: true }).click()

@@ -197,7 +197,7 @@ test('only fields that offer records wait for these records and say so', async (
   })
   await opened.to('/catalog?kind=models&open=new')
   const dialog = page.getByRole('dialog')
-  const [provider, add] = [dialog.getByLabel('Provider id'), dialog.locator('button[type=submit]')]
+  const [provider, add] = [dialog.getByLabel('Provider', { exact: true }), dialog.locator('button[type=submit]')]
   await provider.waitFor()
   expect([await provider.isDisabled(), await provider.textContent()]).toEqual([true, 'Loading…'])
   expect(await add.isDisabled()).toBe(true)
@@ -231,7 +231,7 @@ test('a field whose records cannot be loaded says why and accepts typed ids', as
   await page.unroute(providers)
   await dialog.getByRole('button', { name: 'Try again' }).click()
   await dialog.getByRole('alert').waitFor({ state: 'detached' })
-  await dialog.getByRole('combobox', { name: 'Provider id' }).waitFor()
+  await dialog.getByRole('combobox', { name: 'Provider', exact: true }).waitFor()
   expect(await dialog.getByLabel('Upstream model').inputValue()).toBe('kept')
   expect(await dialog.locator('button[type=submit]').isEnabled()).toBe(true)
 })

@@ -89,7 +89,7 @@ async function openInbox({ page }: OpenPage, { looksAgain = true, equal = false,
       }
     },
     shows: (text: string) => pane.getByText(text, { exact: true }).waitFor(),
-    heading: () => pane.getByRole('heading').first().textContent(),
+    reason: () => pane.locator('code').first().textContent(),
     leaves: (reason: string) => page.locator('tbody').getByText(reason).waitFor({ state: 'detached' }),
     undo: page.getByRole('button', { name: 'Undo' }),
   }
@@ -104,8 +104,8 @@ test('a decision applies to the request that was open when its note was begun, w
   await page.keyboard.press('n')
   await page.keyboard.type('it was looked at')
   inbox.gain(waiting(crypto.randomUUID(), 'came.later'))
-  await page.getByRole('link', { name: 'came.later' }).waitFor()
-  expect([await inbox.heading(), await page.getByLabel('Note').inputValue()]).toEqual(['the.first', 'it was looked at'])
+  await page.locator('tbody').getByText('came.later').waitFor()
+  expect([await inbox.reason(), await page.getByLabel('Note').inputValue()]).toEqual(['the.first', 'it was looked at'])
   await page.keyboard.press('Control+Enter')
   await inbox.undo.waitFor()
   const body = { resolution: 'allow', note: 'it was looked at', grant_once_seconds: 900, undo_seconds: 10 }
@@ -127,7 +127,7 @@ test('a key pressed after a decision acts on no other request, and j continues',
   await inbox.leaves('the.second')
   await page.keyboard.press('a')
   await inbox.shows('Allowed')
-  expect(await inbox.heading()).toBe('the.second')
+  expect(await inbox.reason()).toBe('the.second')
   await page.keyboard.press('j')
   await inbox.shows('the.third')
   await page.keyboard.press('b')
@@ -147,7 +147,7 @@ test('a decision is undone by a key while it has not taken effect', async () => 
   await page.keyboard.press('b')
   await inbox.shows('Blocking')
   await page.keyboard.press('u')
-  await inbox.shows('Queued')
+  await inbox.shows('Waiting')
   await inbox.undo.waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Allow', exact: true }).waitFor()
 })
@@ -163,7 +163,7 @@ test('a decision that is undone leaves its note and its choice to be sent again'
   await page.getByRole('button', { name: 'Allow', exact: true }).click()
   await inbox.shows('Allowing')
   await inbox.undo.click()
-  await inbox.shows('Queued')
+  await inbox.shows('Waiting')
   expect(await page.getByLabel('Note').inputValue()).toBe('it was looked at')
   expect(await page.getByLabel('may it be sent again').inputValue()).toBe('3600')
 })
@@ -188,6 +188,27 @@ test('rows show by which text requests of the same reason differ, at 390 pixels 
   await opened.to('/escalations')
   await page.locator('tbody').getByText('asks: pay invoice 1').waitFor()
   await page.locator('tbody').getByText('asks: pay invoice 3').waitFor()
+})
+
+test('at 390 pixels the request takes the place of the list, and no key decides about one that is not shown', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  const inbox = await openInbox(opened)
+  await opened.to('/escalations')
+  await page.locator('tbody').getByText('asks: pay invoice 2').waitFor()
+  expect(await page.getByLabel('The request').isVisible()).toBe(false)
+  await page.keyboard.press('a')
+  await inbox.shows('the.first')
+  expect(inbox.decided).toEqual([])
+  expect(await page.locator('tbody').first().isVisible()).toBe(false)
+  const top = (await page.getByLabel('The request').boundingBox())?.y ?? 0
+  expect(top).toBeLessThan(300)
+  await page.getByRole('link', { name: 'All requests' }).click()
+  await page.locator('tbody').getByText('asks: pay invoice 2').click()
+  await inbox.shows('the.second')
+  await page.keyboard.press('b')
+  await inbox.shows('Blocking')
+  expect(inbox.decided).toEqual([{ reason: 'the.second', body: { resolution: 'block', undo_seconds: 10 } }])
 })
 
 test('equal requests are one row, and one decision is about all of them', async () => {
@@ -237,7 +258,7 @@ test('a request that somebody else decides stays open as decided, and one of ano
   inbox.lose('the.second')
   await inbox.leaves('the.second')
   await inbox.shows('Blocked')
-  expect(await inbox.heading()).toBe('the.second')
+  expect(await inbox.reason()).toBe('the.second')
   await page.getByRole('button', { name: 'Next request' }).click()
   await inbox.shows('the.third')
   inbox.lose('the.third')

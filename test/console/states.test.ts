@@ -101,7 +101,7 @@ const nothing: Readonly<Record<string, string>> = {
   '/people?kind=teams': 'No teams yet',
   '/people?kind=members': 'No team yet',
   '/settings': 'No session',
-  '/search?q=looked': 'Nothing found',
+  '/search?q=looked': 'Nothing matches',
 }
 
 test('a screen without records says what will appear there', async () => {

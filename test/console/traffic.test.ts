@@ -162,6 +162,10 @@ test('a view is saved under a name, opened again and forgotten', async () => {
     .first()
     .waitFor()
   await page.getByRole('button', { name: 'Views' }).click()
+  await dialog.getByRole('button', { name: 'Copy the address of Refused today' }).click()
+  const copied = String(await page.evaluate('navigator.clipboard.readText()'))
+  expect(new URL(copied).searchParams.get('verdict')).toBe('deny,block,rate_limit')
+  expect(new URL(copied).pathname).toBe(new URL(page.url()).pathname)
   await dialog.getByRole('button', { name: 'Forget Refused today' }).click()
   await dialog.getByText('No view is saved').waitFor()
 })
@@ -232,6 +236,29 @@ test('says once that a filter of the address is refused, and clears it', async (
   expect(new URL(page.url()).searchParams.has('verdict')).toBe(false)
 })
 
+test('finds a token and a request by the first characters of their ids', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { id, token_value: token } = await createToken(gatehouse, { name: 'sought by a part' })
+  await (await chat(gatehouse, { token, model: 'simulator/echo', requestId: 'sought-by-a-part' })).text()
+  const [outcome] = await eventsOfRequest(gatehouse, 'sought-by-a-part')
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/search?q=${id.slice(0, 23)}`)
+  await page.getByRole('heading', { name: 'sought by a part' }).waitFor()
+  await opened.to(`/search?q=…${id.slice(-8)}`)
+  await page.getByRole('heading', { name: 'sought by a part' }).waitFor()
+  const exchange = String(outcome?.exchange_id)
+  await opened.to(`/search?q=${exchange.slice(0, 8)}`)
+  await page
+    .locator(`.hits a[href*="${exchange}"]`)
+    .or(page.getByRole('heading', { name: 'simulator/echo' }))
+    .first()
+    .waitFor()
+  await opened.to(`/search?q=${exchange.slice(0, 23)}`)
+  await page.getByRole('heading', { name: 'simulator/echo' }).waitFor()
+  expect(page.url()).toContain(exchange)
+})
+
 test('asks once which record has an id, and the browser notes no failed request', async () => {
   const { gatehouse } = await sharedConsole()
   const { id } = await createToken(gatehouse, { name: 'sought by id' })
@@ -244,6 +271,6 @@ test('asks once which record has an id, and the browser notes no failed request'
   await opened.to(`/search?q=${id}`)
   await page.getByRole('heading', { name: 'sought by id' }).waitFor()
   await opened.to(`/search?q=${crypto.randomUUID()}`)
-  await page.getByText('Nothing found').waitFor()
+  await page.getByText('Nothing matches').waitFor()
   expect(failed).toEqual([])
 })

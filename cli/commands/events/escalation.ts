@@ -1,10 +1,10 @@
-/** `escalation list|get|claim|unclaim|resolve`: requests that wait for a person. */
+/** `escalation list|get|claim|unclaim|resolve|undo`: requests that wait for a person. */
 import { defineCommand } from 'citty'
 import { z } from 'zod'
 import { Failure } from '../../../src/failure.ts'
 import { recordFlags, sendRecord } from '../../command/record.ts'
 import { getOf, idArgument, listOf, recordPath } from '../../command/resource-commands.ts'
-import { readDuration } from '../../command/values.ts'
+import { readCount, readDuration } from '../../command/values.ts'
 import type { Terminal } from '../../terminal/terminal.ts'
 
 const escalations = {
@@ -31,10 +31,11 @@ export const escalationCommands = (terminal: Terminal) =>
       claim: async () => act('claim', 'Claim an escalation, so that others see who works on it', terminal),
       unclaim: async () => act('unclaim', 'Put an escalation back into the queue', terminal),
       resolve: async () => resolve(terminal),
+      undo: async () => act('undo', 'Undo your own decision before it takes effect', terminal),
     },
   })
 
-const act = (name: 'claim' | 'unclaim', about: string, terminal: Terminal) =>
+const act = (name: 'claim' | 'unclaim' | 'undo', about: string, terminal: Terminal) =>
   defineCommand({
     meta: { description: about },
     args: { ...idArgument, ...recordFlags },
@@ -56,6 +57,11 @@ const resolve = (terminal: Terminal) =>
         description: 'With --allow: how long the same token may send the same request, once',
         valueHint: '15m',
       },
+      'undo-seconds': {
+        type: 'string',
+        description: 'How many seconds the decision can be undone, at most 60; it takes effect only afterwards',
+        valueHint: 'N',
+      },
       ...recordFlags,
     },
     async run({ args }) {
@@ -66,10 +72,12 @@ const resolve = (terminal: Terminal) =>
           message: '--grant-once goes with --allow: only what is allowed can be sent again',
         })
       }
+      const undoSeconds = args['undo-seconds']
       const body = {
         resolution: args.allow ? 'allow' : 'block',
         ...(args.note === undefined ? {} : { note: args.note }),
         ...(grant === undefined ? {} : { grant_once_seconds: readDuration('--grant-once', grant) }),
+        ...(undoSeconds === undefined ? {} : { undo_seconds: readCount('--undo-seconds', undoSeconds) }),
       }
       await sendRecord({ method: 'POST', path: `${recordPath(escalations, args.id)}/resolve`, body }, args, terminal)
     },

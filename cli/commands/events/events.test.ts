@@ -120,6 +120,7 @@ test('tail sends its filters and prints the page in its order', async () => {
     ...{ 'event-type': 'decision', 'gateway-id': 'g', until: '2026-02-01T00:00:00Z', 'request-id': 'r' },
     ...{
       'exchange-id': 'x',
+      'exchange-prefix': '01990000',
       'session-id': 's',
       token: 'Build',
       'token-id': 't',

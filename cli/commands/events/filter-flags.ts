@@ -13,6 +13,11 @@ export const filterFlags = {
   verdict: { type: 'string', description: 'Only events with this verdict' },
   'request-id': { type: 'string', description: 'Only events of requests with this x-request-id' },
   'exchange-id': { type: 'string', description: 'Only events of this request', valueHint: 'UUID' },
+  'exchange-prefix': {
+    type: 'string',
+    description: 'Only events of requests whose exchange id begins so',
+    valueHint: 'HEX',
+  },
   'session-id': { type: 'string', description: 'Only events of this session' },
   client: { type: 'string', description: 'Only events of this known client, such as claude-code' },
   token: { type: 'string', description: 'Only events of this token', valueHint: 'NAME|UUID' },

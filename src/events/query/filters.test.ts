@@ -223,3 +223,19 @@ test('a page that finds little in a second ends early, with a cursor that goes o
     expect(pages).toBeGreaterThan(5)
   }
 })
+
+test('finds requests by how their exchange id begins', async () => {
+  const [first, other] = ['01900000-aaaa-7000-8000-000000000001', '01900001-aaaa-7000-8000-000000000002'] as const
+  const at = new Date(now - 1000).toISOString()
+  const event_attribution = { ...noAttribution, team_id: 't' }
+  await record(
+    [first, other].map((id) => testEvent({ exchange_id: id, event_id: id, timestamp: at, event_attribution })),
+  )
+  const found = async (exchange_prefix: string) => {
+    const asked = { filters: { exchange_prefix }, teams: ['t'], limit: 10, order: 'newest' } as const
+    return (await readPages(asked, undefined, async () => undefined)).seen
+  }
+  expect(await found('01900000')).toEqual([first])
+  expect(await found('01900001-aa')).toEqual([other])
+  expect(await found('0190000f')).toEqual([])
+})

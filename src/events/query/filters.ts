@@ -27,6 +27,11 @@ export const eventFilters = {
   until: untilSchema.optional().describe('RFC 3339, exclusive'),
   request_id: words().describe("The caller's label, which may repeat"),
   exchange_id: z.uuid().optional().describe("The gateway's own id of one request"),
+  exchange_prefix: z
+    .string()
+    .regex(/^[0-9a-f]{8}[0-9a-f-]{0,28}$/, 'Write at least the first 8 characters of an exchange id')
+    .optional()
+    .describe('How an exchange id begins, at least 8 characters; bound the time too, because no index has it'),
   session_id: words(500).describe('Of a conversation of an agent, or of requests that name one'),
   client: words().describe('The known client that sent it, such as claude-code'),
   token_id: z.uuid().optional(),
@@ -117,7 +122,7 @@ export function conditionsOfAll(visibility: Visibility): EventConditions | 'noth
 
 /** The conditions that the log has no index for, and the ids, whose index is not exact. */
 function exactMatch(filters: EventFilters): (event: Event) => boolean {
-  const { request_id, exchange_id, session_id, limit_id } = filters
+  const { request_id, exchange_id, exchange_prefix: prefix, session_id, limit_id } = filters
   const [dimension, value] = splitOnce(filters.dimension)
   const text = filters.reason_text?.toLowerCase()
   const cost = filters.min_cost === undefined ? undefined : Number(filters.min_cost)
@@ -125,6 +130,7 @@ function exactMatch(filters: EventFilters): (event: Event) => boolean {
   return (event) =>
     (request_id === undefined || event.request_id === request_id) &&
     (exchange_id === undefined || event.exchange_id === exchange_id) &&
+    (prefix === undefined || event.exchange_id?.startsWith(prefix) === true) &&
     (session_id === undefined || event.event_attribution.session_id === session_id) &&
     (dimension === undefined || valueOfDimension(event, dimension) === value) &&
     (limit_id === undefined || refusedBy(event) === limit_id) &&

@@ -1,7 +1,7 @@
 /** The queries of people. */
 import { and, eq, gt, ne, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../store/open.ts'
-import { guard, hasRow, insert, isOneOf, query, statement, update } from '../../store/query.ts'
+import { guard, hasRow, insert, isNamed, isOneOf, query, statement, update } from '../../store/query.ts'
 import { memberships, users } from '../../store/schema/ledger/people.ts'
 import type { Statement } from '../../store/statement.ts'
 import { endSessionsOf } from '../sessions/session.ts'
@@ -19,7 +19,14 @@ export const findUserByEmail = async (ledger: Database, email: string): Promise<
 /** A page of people in the order they were added, after the id `start`. */
 export const listUsers = (
   ledger: Database,
-  { role, status, visible, start, count }: UserFilters & { visible: SQL | undefined; start: string; count: number },
+  {
+    name,
+    role,
+    status,
+    visible,
+    start,
+    count,
+  }: UserFilters & { visible: SQL | undefined; start: string; count: number },
 ): Promise<UserRow[]> =>
   query(ledger)
     .select()
@@ -29,6 +36,7 @@ export const listUsers = (
         gt(users.id, start),
         role === undefined ? undefined : eq(users.role, role),
         status === undefined ? undefined : eq(users.status, status),
+        isNamed(name, { id: users.id, names: [users.name, users.email] }),
         visible,
       ),
     )
@@ -36,6 +44,8 @@ export const listUsers = (
     .limit(count)
 
 interface UserFilters {
+  /** In the name or the e-mail address. */
+  name: string | undefined
   role: UserRole | undefined
   status: UserStatus | undefined
 }

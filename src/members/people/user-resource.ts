@@ -1,5 +1,7 @@
 /** People as records, and how their e-mail address is written. */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { idParams, resource, secret } from '../../api/resource.ts'
 import { nameText, noSecret } from '../../identity/free-text.ts'
 
@@ -72,6 +74,9 @@ export const userChanges = z.strictObject({
 })
 
 const userFilters = z.strictObject({
+  name: nameFilter.describe(
+    'Only people with this in their name, their e-mail address or, 8 or more characters, their id',
+  ),
   role: z.enum(userRoles).describe('Only people of this role').optional(),
   status: z.enum(userStatuses).describe('Only people in this state').optional(),
 })

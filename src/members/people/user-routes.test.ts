@@ -244,3 +244,13 @@ test('changes an e-mail address, keeps it out of events, and refuses one that so
   expect(event?.details).toMatchObject({ changes: { email: 'replaced' } })
   expect(JSON.stringify(event)).not.toContain('after@')
 })
+
+test('finds people by a part of their name or of their e-mail address', async () => {
+  const made = await add({ name: 'Zelda Quill', email: 'zq@sought.example.com' })
+  for (const name of ['quill', 'ZQ@SOUGHT', made.json.id.slice(0, 23)]) {
+    const { users } = (
+      await plane.call('GET', `/v1/users?name=${encodeURIComponent(name)}`, { token: plane.adminToken })
+    ).json
+    expect(users.map(({ id }: { id: string }) => id)).toEqual([made.json.id])
+  }
+})

@@ -27,8 +27,8 @@ import { type User, type userChanges, userResource } from './user-resource.ts'
 export const userRoutes = (dependencies: MemberDependencies) => {
   const { ledger, recorder, clock, newId, delegations } = dependencies
   return resourceRoutes(userResource, {
-    list({ role, status, ...page }, { principal }) {
-      const filters = { role, status }
+    list({ name, role, status, ...page }, { principal }) {
+      const filters = { name, role, status }
       return recordPage(page, {
         filters,
         read: (start, count) => listUsers(ledger, { ...filters, visible: visibleUsers(principal), start, count }),

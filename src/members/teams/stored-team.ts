@@ -1,7 +1,7 @@
 /** The queries of teams and of who is in them. */
 import { and, eq, getTableColumns, gt, isNull, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../store/open.ts'
-import { guard, hasRow, insert, query, remove, statement, update } from '../../store/query.ts'
+import { guard, hasRow, insert, isNamed, query, remove, statement, update } from '../../store/query.ts'
 import { memberships, teams, users } from '../../store/schema/ledger/people.ts'
 import { scimGroups } from '../../store/schema/ledger/scim.ts'
 import { tokens } from '../../store/schema/ledger/tokens.ts'
@@ -19,12 +19,12 @@ export const findTeam = async (ledger: Database, id: string): Promise<TeamRow | 
 /** A page of teams in the order they were made, after the id `start`. */
 export const listTeams = (
   ledger: Database,
-  { visible, start, count }: { visible: SQL | undefined; start: string; count: number },
+  { name, visible, start, count }: { name: string | undefined; visible: SQL | undefined; start: string; count: number },
 ): Promise<TeamRow[]> =>
   query(ledger)
     .select(columns)
     .from(teams)
-    .where(and(gt(teams.id, start), visible))
+    .where(and(gt(teams.id, start), isNamed(name, { id: teams.id, names: [teams.name] }), visible))
     .orderBy(teams.id)
     .limit(count)
 

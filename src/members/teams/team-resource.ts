@@ -1,5 +1,7 @@
 /** Teams as records. */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { idParams, resource } from '../../api/resource.ts'
 import { displayName } from '../people/user-resource.ts'
 
@@ -33,5 +35,6 @@ export const teamResource = resource({
   record: teamSchema,
   create: teamBody,
   update: teamBody,
+  filters: z.strictObject({ name: nameFilter }),
   columns: ['id', 'name', 'member_count', 'created_at'],
 })

@@ -118,3 +118,16 @@ test('leaving a team revokes the tokens that are bound to both, also when repeat
   expect((await call('DELETE', `${members}/${person}`)).status).toBe(404)
   expect(await statusOf(again)).toBe('revoked')
 })
+
+test('finds teams by a part of their name in letters of any size, or of their id, page by page', async () => {
+  const ids = [await makeTeam('Sought First'), await makeTeam('sought second'), await makeTeam('another')]
+  const named = async (query: string) => (await call('GET', `/v1/teams?${query}`)).json
+  const found = await named('name=SOUGHT&limit=1')
+  expect(found.teams.map(({ id }: { id: string }) => id)).toEqual([ids[0]])
+  const next = await named(`name=SOUGHT&limit=1&cursor=${found.next_cursor}`)
+  expect([next.teams.map(({ id }: { id: string }) => id), next.next_cursor]).toEqual([[ids[1]], null])
+  const [last] = ids.slice(-1)
+  expect((await named(`name=${last?.slice(-12)}`)).teams).toMatchObject([{ id: last }])
+  expect((await named(`name=${last?.slice(-7)}`)).teams).toEqual([])
+  expect((await call('GET', '/v1/teams?name=')).json.error.param).toBe('name')
+})

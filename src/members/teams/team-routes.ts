@@ -13,10 +13,10 @@ import { teamResource } from './team-resource.ts'
 export const teamRoutes = (dependencies: MemberDependencies) => {
   const { ledger, recorder, clock, newId } = dependencies
   return resourceRoutes(teamResource, {
-    list: (query, { principal }) =>
-      recordPage(query, {
-        filters: { list: 'teams' },
-        read: (start, count) => listTeams(ledger, { visible: visibleTeams(principal), start, count }),
+    list: ({ name, ...page }, { principal }) =>
+      recordPage(page, {
+        filters: { list: 'teams', name },
+        read: (start, count) => listTeams(ledger, { name, visible: visibleTeams(principal), start, count }),
         show: (rows) => rows.map(teamRecord),
       }),
     async get(id, { principal }) {

@@ -125,3 +125,25 @@ test('replays a policy whose condition has parentheses at the end of a part', as
   const { results } = await replay(every, undefined, { ...policy, when })
   expect(results.map(({ condition }) => condition.map(({ part }) => part))).toEqual([[when]])
 })
+
+test('leaves undecided what a policy of the kind found, because it is taken out before a text is recorded', async () => {
+  const filter: StoredPolicy = {
+    ...{ ...policy, kind: 'term-filter', when: null },
+    config: { terms: ['falcon'], action: 'block' },
+  }
+  const found = (kind: string, verdict: string) => ({
+    policy_results: [{ policy_id: 'p', kind, stage: 'pre_request', mode: 'enforce', verdict }],
+  })
+  const recorded = (request: string, results: object) => ({
+    ...outcome(request),
+    details: { ...outcome(request).details, ...results },
+    prompt_redacted: 'user: all about [TERM]',
+  })
+  await record([
+    recorded('found', found('term-filter', 'block')),
+    recorded('allowed', found('term-filter', 'allow')),
+    recorded('found by another kind', found('pii', 'redact')),
+  ])
+  const said = await replay(every, undefined, filter)
+  expect(said).toMatchObject({ matched: 3, undecided: 1, verdicts: { allow: 2 }, unreplayed: { text_not_recorded: 1 } })
+})

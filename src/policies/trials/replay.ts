@@ -14,6 +14,7 @@ import { visibilityFilter } from '../../events/query/visibility-filter.ts'
 import type { Visibility } from '../../events/visibility.ts'
 import type { RequestFacts } from '../../languages/dialect.ts'
 import { families, type ModelFamily, modelFamilies, routeOf } from '../../languages/families.ts'
+import { objectsOf } from '../../languages/reading/json-value.ts'
 import type { TextSlot } from '../../languages/reading/texts/text-slot.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Database } from '../../store/open.ts'
@@ -233,8 +234,17 @@ async function ask(
   const [said] = outcome.evaluations
   if (said === undefined) return null
   if (said.decision.reasonCode === brokenReason) return 'broken'
+  if (said.decision.verdict === 'allow' && wasTakenOut(active, event)) return 'text_not_recorded'
   return { ...said.decision, context }
 }
+
+/** Whether a policy of this kind found texts in the request: they were taken out before it was recorded. */
+const wasTakenOut = ({ kind, compiled }: ActivePolicy, { details }: Event): boolean =>
+  !(compiled instanceof Error) &&
+  compiled.form === 'text' &&
+  objectsOf(details?.policy_results).some(
+    (result) => result.kind === kind && result.stage === 'pre_request' && result.verdict !== 'allow',
+  )
 
 /** Null where a policy would change what the event does not hold. */
 async function runRecorded(run: StageRun): Promise<StageOutcome | null> {

@@ -1,10 +1,12 @@
 /** Models as records: which provider answers for one, under which name, at what price, and what is tried after it. */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { refersTo, resource } from '../../api/resource.ts'
 import { modelFamilies } from '../../languages/families.ts'
 import { translationManners } from '../../languages/translation-language.ts'
 import { validModelName } from '../model-name.ts'
-import { priceRecordSchema } from '../prices/price-record.ts'
+import { priceDate, priceRecordSchema, priceSource } from '../prices/price-record.ts'
 import { targetLimit, targetStrategies } from './target-strategy.ts'
 
 const fallbackLimit = 8
@@ -123,14 +125,27 @@ function distinct(values: readonly string[]): boolean {
 
 export const modelFilters = z.strictObject({
   provider_id: fields.provider_id.describe('Only models of this provider').optional(),
+  name: nameFilter.describe('Only models with this in their id'),
 })
+
+export const effectivePriceSchema = z.object({
+  provider: z.string(),
+  upstream_model: z.string(),
+  price: priceRecordSchema
+    .nullable()
+    .describe('Null where nobody states a price: requests of tokens with a budget are refused there'),
+  source: priceSource.nullable(),
+  date: priceDate,
+})
+export type EffectivePrice = z.infer<typeof effectivePriceSchema>
 
 export const modelSchema = z.object({
   id: z.string(),
   provider_id: z.string(),
   upstream_model: z.string(),
   families: z.array(z.enum(modelFamilies)).nullable(),
-  price: priceRecordSchema.nullable(),
+  price: priceRecordSchema.nullable().describe('What was given; null where the table or the provider says it'),
+  effective_prices: z.array(effectivePriceSchema).describe('What each target costs now, in the order of the targets'),
   max_output_tokens: z.number().int().nullable(),
   fallbacks: z.array(z.string()),
   translation: z.enum(translationManners),

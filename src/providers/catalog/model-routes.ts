@@ -6,9 +6,10 @@ import { type PageQuery, recordPage } from '../../api/page.ts'
 import { type RecordCall, resourceRoutes } from '../../api/resource-routes.ts'
 import { Failure } from '../../failure.ts'
 import { timestamp } from '../../lib/clock.ts'
-import { hasRow, insert, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
+import { hasRow, insert, isNamed, newStateVersion, query, remove, statement, update } from '../../store/query.ts'
 import { models, providers } from '../../store/schema/state/catalog.ts'
 import { providerKinds } from '../kinds/index.ts'
+import { PriceBook } from '../prices/price-book.ts'
 import { priceRecordSchema } from '../prices/price-record.ts'
 import { serves } from '../provider.ts'
 import {
@@ -22,6 +23,7 @@ import {
   missing,
   wrong,
 } from './catalog-change.ts'
+import { effectivePrices, type PricedProvider } from './effective-prices.ts'
 import {
   type createModelBody,
   type modelFilters,
@@ -44,8 +46,9 @@ type StoredFields = Omit<ModelFields, 'targets' | 'strategy'> & {
   strategy?: string | null | undefined
 }
 
+const { id, name, kind, baseUrl, defaultPrice } = providers
 const readProviders = ({ state }: Pick<CatalogDependencies, 'state'>) =>
-  query(state).select({ id: providers.id, name: providers.name }).from(providers).where(eq(providers.deleted, 0))
+  query(state).select({ id, name, kind, baseUrl, defaultPrice }).from(providers).where(eq(providers.deleted, 0))
 
 /** Finds the providers that the targets name. Throws `invalid_parameter` for one that is not there. */
 async function withTargets(deps: CatalogDependencies, { targets, ...rest }: ModelFields): Promise<StoredFields> {
@@ -59,8 +62,13 @@ async function withTargets(deps: CatalogDependencies, { targets, ...rest }: Mode
   return { ...rest, targets: stored }
 }
 
-export const modelRoutes = (deps: CatalogDependencies) =>
-  resourceRoutes(modelResource, {
+interface ModelDependencies extends CatalogDependencies {
+  prices: PriceBook
+}
+
+export function modelRoutes(catalog: CatalogDependencies) {
+  const deps = { ...catalog, prices: new PriceBook() }
+  return resourceRoutes(modelResource, {
     list: (query) => listModels(deps, query),
     get: (id) => shownModel(deps, id),
     create: (body, call) => createModel(deps, call, body),
@@ -68,8 +76,9 @@ export const modelRoutes = (deps: CatalogDependencies) =>
       await updateModel(deps, call, changeable(call, await requireModel(deps, id)), body),
     remove: async (id, call) => await deleteModel(deps, call, changeable(call, await requireModel(deps, id))),
   })
+}
 
-async function createModel(deps: CatalogDependencies, call: RecordCall, body: z.infer<typeof createModelBody>) {
+async function createModel(deps: ModelDependencies, call: RecordCall, body: z.infer<typeof createModelBody>) {
   const { id, ...given } = { ...body, ...firstTarget(await withTargets(deps, body), null) }
   const present = isThere(models, id)
   if (await holds(deps.state, present)) {
@@ -97,26 +106,33 @@ async function createModel(deps: CatalogDependencies, call: RecordCall, body: z.
   return await shownModel(deps, id)
 }
 
-function listModels(deps: CatalogDependencies, { provider_id, ...page }: PageQuery & z.infer<typeof modelFilters>) {
+function listModels(deps: ModelDependencies, { provider_id, name, ...page }: PageQuery & z.infer<typeof modelFilters>) {
   const ofProvider = provider_id === undefined ? undefined : answersAt(provider_id)
   return recordPage(page, {
-    filters: { list: 'models', provider_id },
+    filters: { list: 'models', provider_id, name },
     id: modelId,
     read: (after, count) =>
       query(deps.state)
         .select()
         .from(models)
-        .where(and(eq(models.deleted, 0), gt(models.id, after), ofProvider))
+        .where(
+          and(
+            eq(models.deleted, 0),
+            gt(models.id, after),
+            ofProvider,
+            isNamed(name, { id: models.id, names: [models.id] }),
+          ),
+        )
         .orderBy(models.id)
         .limit(count),
     show: async (rows) => {
-      const known = await readProviders(deps)
-      return rows.map((row) => modelRecord(row, known))
+      const shown = await showing(deps)
+      return rows.map((row) => modelRecord(row, shown))
     },
   })
 }
 
-async function updateModel(deps: CatalogDependencies, call: RecordCall, before: ModelRow, body: ModelFields) {
+async function updateModel(deps: ModelDependencies, call: RecordCall, before: ModelRow, body: ModelFields) {
   const { id } = before
   const changed = { ...body, ...firstTarget(await withTargets(deps, body), before) }
   const after = {
@@ -185,7 +201,7 @@ const fallingBack = (id: string): SQL | undefined =>
     sql`exists (select 1 from json_each(${models.fallbacks}) where value = ${id})`,
   )
 
-async function deleteModel(deps: CatalogDependencies, call: RecordCall, before: ModelRow) {
+async function deleteModel(deps: ModelDependencies, call: RecordCall, before: ModelRow) {
   const { id, providerId } = before
   const other = await query(deps.state).select({ id: models.id }).from(models).where(fallingBack(id)).get()
   if (other !== undefined) throw new Failure('conflict', { message: `The model ${other.id} falls back to it` })
@@ -195,7 +211,7 @@ async function deleteModel(deps: CatalogDependencies, call: RecordCall, before: 
     guard: and(atVersion(models, before), not(hasRow(models, fallingBack(id)))),
     state: [statement(update(models).set({ deleted: 1, version: newStateVersion }).where(eq(models.id, id)))],
   })
-  return modelRecord(before, await readProviders(deps))
+  return modelRecord(before, await showing(deps))
 }
 
 /** Throws `invalid_parameter` for a reference to what is not there; gives what must still hold when it is written. */
@@ -282,8 +298,20 @@ async function requireModel({ state }: Pick<CatalogDependencies, 'state'>, id: s
   return row
 }
 
-const shownModel = async (deps: CatalogDependencies, id: string): Promise<ModelRecord> =>
-  modelRecord(await requireModel(deps, id), await readProviders(deps))
+const shownModel = async (deps: ModelDependencies, id: string): Promise<ModelRecord> =>
+  modelRecord(await requireModel(deps, id), await showing(deps))
+
+/** What a record is shown with: who may answer, and what that costs. */
+interface Showing {
+  known: readonly PricedProvider[]
+  prices: PriceBook
+  now: number
+}
+
+async function showing({ state, prices, clock }: ModelDependencies): Promise<Showing> {
+  const [known] = await Promise.all([readProviders({ state }), prices.load()])
+  return { known, prices, now: clock.now() }
+}
 
 const familiesOf = ({ families }: ModelRow): ModelRecord['families'] =>
   modelSchema.shape.families.parse(families === null ? null : JSON.parse(families))
@@ -293,12 +321,13 @@ const targetsOf = (row: ModelRow): StoredTarget[] =>
     ? [{ provider_id: row.providerId, upstream_model: row.upstreamModel ?? row.id, weight: 1, tier: 1 }]
     : z.array(storedTargetSchema).parse(JSON.parse(row.targets))
 
-const modelRecord = (row: ModelRow, known: readonly { id: string; name: string }[]): ModelRecord => ({
+const modelRecord = (row: ModelRow, { known, prices, now }: Showing): ModelRecord => ({
   id: row.id,
   provider_id: row.providerId,
   upstream_model: row.upstreamModel ?? row.id,
   families: familiesOf(row),
   price: row.price === null ? null : priceRecordSchema.parse(JSON.parse(row.price)),
+  effective_prices: effectivePrices(prices, { id: row.id, price: row.price, targets: targetsOf(row) }, known, now),
   max_output_tokens: row.maxOutputTokens,
   fallbacks: modelSchema.shape.fallbacks.parse(JSON.parse(row.fallbacks ?? '[]')),
   translation: row.translation === 'strict' ? 'strict' : 'lenient',

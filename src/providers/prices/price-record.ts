@@ -37,6 +37,8 @@ export const priceRecordSchema = z.strictObject({
   per_thousand_requests: dollars.optional().describe('What requests cost beside their tokens'),
 })
 
+export type PriceRecord = z.infer<typeof priceRecordSchema>
+
 function ascending(tiers: readonly { from_input_tokens: number }[]): boolean {
   return tiers.every(
     (tier, index) => index === 0 || tier.from_input_tokens > (tiers[index - 1]?.from_input_tokens ?? 0),
@@ -79,10 +81,17 @@ function compileTier(tier: z.infer<typeof tierSchema>): PriceTier {
   }
 }
 
+export const priceSource = z
+  .string()
+  .describe("operator: the model's record; provider: its default; else the embedded table with its version and date")
+
+export const priceDate = z.string().nullable().describe('The date of the embedded table; null for any other price')
+
 /** A price for display: every rate written out, with its source. */
 export const shownPriceSchema = z.object({
   currency: z.literal('USD'),
-  source: z.string().describe('operator, provider, or the embedded table with its version and date'),
+  source: priceSource,
+  date: priceDate,
   tiers: z.array(
     z.object({
       from_input_tokens: z.number().int(),
@@ -106,6 +115,7 @@ export const shownPriceSchema = z.object({
 export const showPrice = (price: Price): z.infer<typeof shownPriceSchema> => ({
   currency: 'USD',
   source: price.source,
+  date: price.date ?? null,
   tiers: price.tiers.map((tier) => ({
     from_input_tokens: tier.fromInputTokens,
     input_per_million: millionOfPico(tier.input),
@@ -123,3 +133,35 @@ export const showPrice = (price: Price): z.infer<typeof shownPriceSchema> => ({
   per_thousand_tool_uses: fromNano(price.toolUse * 1000),
   per_thousand_requests: fromNano(price.request * 1000),
 })
+
+/** A price in the form that an operator writes. A rate that equals the one it would default to is left out. */
+export function priceRecordOf({ tiers, ...price }: Price): PriceRecord {
+  const [first = freeTier, ...further] = tiers
+  return {
+    ...ratesOf(first),
+    ...(further.length > 0 && {
+      tiers: further.map((tier) => ({ from_input_tokens: tier.fromInputTokens, ...ratesOf(tier) })),
+    }),
+    ...(price.audioHour !== null && { audio_per_hour: fromNano(price.audioHour) }),
+    ...(price.character !== null && { per_million_characters: millionOfPico(price.character) }),
+    ...(price.image !== undefined && { per_image: fromNano(price.image) }),
+    ...(price.toolUse > 0 && { per_thousand_tool_uses: fromNano(price.toolUse * 1000) }),
+    ...(price.request > 0 && { per_thousand_requests: fromNano(price.request * 1000) }),
+  }
+}
+
+const freeTier = compileTier({ from_input_tokens: 0, input_per_million: 0, output_per_million: 0 })
+
+function ratesOf(tier: PriceTier) {
+  const { input, output, reasoning, cachedInput, cacheWrite, cacheWriteHour, audioInput, audioOutput } = tier
+  return {
+    input_per_million: millionOfPico(input),
+    output_per_million: millionOfPico(output),
+    ...(reasoning !== output && { reasoning_per_million: millionOfPico(reasoning) }),
+    ...(cachedInput !== input && { cached_input_per_million: millionOfPico(cachedInput) }),
+    ...(cacheWrite !== input && { cache_write_per_million: millionOfPico(cacheWrite) }),
+    ...(cacheWriteHour !== cacheWrite && { cache_write_hour_per_million: millionOfPico(cacheWriteHour) }),
+    ...(audioInput !== input && { audio_input_per_million: millionOfPico(audioInput) }),
+    ...(audioOutput !== output && { audio_output_per_million: millionOfPico(audioOutput) }),
+  }
+}

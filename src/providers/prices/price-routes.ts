@@ -8,6 +8,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Reader } from '../../store/open.ts'
 import { query } from '../../store/query.ts'
 import { models, providers } from '../../store/schema/state/catalog.ts'
+import { pricedProvider } from '../catalog/effective-prices.ts'
 import { namedProviders } from '../presets/model-prefix.ts'
 import { PriceBook, type PricedModel } from './price-book.ts'
 import { compilePriceText, shownPriceSchema, showPrice } from './price-record.ts'
@@ -37,18 +38,20 @@ const modelTerms = {
   upstreamModel: models.upstreamModel,
   price: models.price,
   maxOutputTokens: models.maxOutputTokens,
-}
-
-interface ProviderTerms {
-  id: string
-  kind: string
-  baseUrl: string | null
-  defaultPrice: string | null
+  targets: models.targets,
 }
 
 type Terms = NonNullable<Awaited<ReturnType<typeof readTerms>>>
 
-/** The catalog's entry for a model; for an unlisted one, the provider that would serve it. */
+const targetsSchema = z.tuple([z.looseObject({ price: z.unknown().optional() })], z.unknown()).nullable()
+
+/** The price that the first target has of its own, or else the model's. */
+function priceOfFirst({ price, targets }: { price: string | null; targets: string | null }): string | null {
+  const own = targetsSchema.parse(JSON.parse(targets ?? 'null'))?.[0].price
+  return own === undefined ? price : JSON.stringify(own)
+}
+
+/** The catalog's entry for a model, as its first target; for an unlisted one, the provider that would serve it. */
 async function readTerms(state: Reader, id: string, prices: PriceBook, now: number) {
   const listed = await query(state)
     .select({ ...providerTerms, ...modelTerms })
@@ -56,7 +59,7 @@ async function readTerms(state: Reader, id: string, prices: PriceBook, now: numb
     .innerJoin(providers, eq(providers.id, models.providerId))
     .where(and(eq(models.id, id), eq(models.deleted, 0), eq(providers.deleted, 0)))
     .get()
-  if (listed !== undefined) return listed
+  if (listed !== undefined) return { ...listed, price: priceOfFirst(listed) }
   const serving = await query(state)
     .select(providerTerms)
     .from(providers)
@@ -66,7 +69,8 @@ async function readTerms(state: Reader, id: string, prices: PriceBook, now: numb
   const [model, among] = [named?.model ?? id, named?.providers ?? serving]
   await prices.load()
   const chosen =
-    among.find((provider) => prices.lists({ upstreamModel: model, provider: priced(provider) }, now)) ?? among[0]
+    among.find((provider) => prices.lists({ upstreamModel: model, provider: pricedProvider(provider) }, now)) ??
+    among[0]
   return chosen && { ...chosen, upstreamModel: model, price: null, maxOutputTokens: null }
 }
 
@@ -92,17 +96,10 @@ export function priceRoutes({ state, clock }: PriceDependencies) {
   )
 }
 
-const priced = ({ id, kind, baseUrl, defaultPrice }: ProviderTerms): PricedModel['provider'] => ({
-  id,
-  kind,
-  baseUrl,
-  defaultPrice: compilePriceText(defaultPrice, 'provider'),
-})
-
 function shownTerms(prices: PriceBook, id: string, row: Terms, now: number): z.infer<typeof shownTermsSchema> {
   const model: PricedModel = {
     upstreamModel: row.upstreamModel ?? id,
-    provider: priced(row),
+    provider: pricedProvider(row),
     listed: { price: compilePriceText(row.price, 'operator'), maxOutputTokens: row.maxOutputTokens },
   }
   const { price, contextWindow, maxOutputTokens } = prices.terms(model, now)

@@ -103,6 +103,7 @@ function priceOf(prices: ModelPrice): Price {
     toolUse: Math.ceil(toNano(rateAt(prices.web_searches_kcount, 0) ?? 0) / 1000),
     request: Math.ceil(toNano(rateAt(prices.requests_kcount, 0) ?? 0) / 1000),
     source,
+    date: tableDate,
   }
 }
 

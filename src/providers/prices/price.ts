@@ -45,6 +45,8 @@ export interface Price {
   serviceTiers?: ServiceTiers
   /** Where it comes from: `operator`, `provider`, or the embedded table, its version and its date. */
   source: string
+  /** The date of the embedded table; absent for a price that an operator wrote. */
+  date?: string
 }
 
 /** Picodollars a unit from dollars a million units, rounded up where that is no whole number. */

@@ -1,5 +1,7 @@
 /** Access policies as records: which models and providers the tokens that name one may use, and how fast. */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { identified, limitName, per, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
@@ -50,5 +52,6 @@ export const accessPolicyResource = resource({
   }),
   create: z.strictObject({ name: limitName, ...fields, scope: scope.default('token'), per }),
   update: z.strictObject({ name: limitName.optional(), ...changed.shape }),
+  filters: z.strictObject({ name: nameFilter }),
   columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute', 'scope', 'per', 'models', 'providers'],
 })

@@ -1,5 +1,7 @@
 /** Budgets as records: what may be spent in a window, and by whom. */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { idParams, onlyWhere, refersToKind, resource } from '../../api/resource.ts'
 import { recordLists } from '../../api/together/record-paths.ts'
 import { isWholeNano, largestAmount } from '../../lib/money.ts'
@@ -115,6 +117,7 @@ export const budgetResource = resource({
   record,
   create: z.strictObject({ name: limitName, ...fields, per }),
   update: z.strictObject({ name: limitName.optional(), max_budget: amount.optional() }),
+  filters: z.strictObject({ name: nameFilter }),
   updated: record.extend({ usage }),
   columns: ['id', 'name', 'max_budget', 'window', 'scope', 'per', 'values'],
   flags: {

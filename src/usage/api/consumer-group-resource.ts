@@ -1,5 +1,7 @@
 /** Consumer groups as records: teams, people and tokens that share a rate. */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { idParams, refersTo, resource } from '../../api/resource.ts'
 import { identified, limitName, per, rateFields, rateRecord, versioned } from './limit-fields.ts'
 
@@ -39,6 +41,7 @@ export const consumerGroupResource = resource({
   }),
   create: z.strictObject({ name: limitName, ...rateFields, members: membersSchema, per }),
   update: z.strictObject({ name: limitName.optional(), ...changed.shape }),
+  filters: z.strictObject({ name: nameFilter }),
   columns: ['id', 'name', 'requests_per_minute', 'tokens_per_minute'],
   flags: {
     members: { default: {} },

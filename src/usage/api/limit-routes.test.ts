@@ -283,3 +283,10 @@ test('declares a dimension, refuses what cannot be one, and keeps it while a lim
   ])
   expect((await call('PATCH', `/v1/budgets/${perFeature.json.id}`, { per: null })).status).toBe(422)
 })
+
+test('finds budgets by a part of their name', async () => {
+  const { json } = await call('POST', '/v1/budgets', budget({ name: 'Growth of the Shop' }))
+  const found = await call('GET', '/v1/budgets?name=growth%20of')
+  expect(found.json.budgets.map(({ id }: { id: string }) => id)).toEqual([json.id])
+  expect((await call('GET', '/v1/budgets?name=nobody')).json.budgets).toEqual([])
+})

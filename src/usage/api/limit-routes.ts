@@ -73,14 +73,14 @@ interface Named {
 }
 
 const limitHandlers = <Fields, Shown>(deps: LimitDependencies, kind: LimitKind<Fields, Shown>) => ({
-  async list(page: PageQuery, { principal }: RecordCall) {
+  async list({ name, ...page }: PageQuery & Named, { principal }: RecordCall) {
     const { state, ledger } = deps
     const sight = await limitVisibilityOf(ledger, principal)
     const only = sight === null ? null : await kind.seen(await readLimits(state, kind, null), sight, ledger)
     const seenIds = only?.map(({ id }) => String(id)) ?? null
     return await recordPage(page, {
-      filters: { list: kind.kind },
-      read: (after, count) => readNames(ledger, kind, { after, ids: seenIds, count }),
+      filters: { list: kind.kind, name },
+      read: (after, count) => readNames(ledger, kind, { name, after, ids: seenIds, count }),
       async show(names) {
         const ids = names.map(({ id }) => id)
         const rows = only ?? (await readLimits(state, kind, ids))

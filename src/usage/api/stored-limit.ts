@@ -5,6 +5,7 @@ import type { Reader } from '../../store/open.ts'
 import {
   hasRow,
   insert,
+  isNamed,
   isOneOf,
   newStateVersion,
   query,
@@ -30,13 +31,23 @@ export const readLimits = (state: Reader, { table }: StoredKind, ids: readonly s
 export const readNames = (
   ledger: Reader,
   { kind }: StoredKind,
-  { after, ids, count }: { after: string; ids: readonly string[] | null; count: number },
+  {
+    name,
+    after,
+    ids,
+    count,
+  }: { name?: string | undefined; after: string; ids: readonly string[] | null; count: number },
 ): Promise<NameRow[]> =>
   query(ledger)
     .select()
     .from(limitNames)
     .where(
-      and(eq(limitNames.kind, kind), gt(limitNames.id, after), ids === null ? undefined : isOneOf(limitNames.id, ids)),
+      and(
+        eq(limitNames.kind, kind),
+        gt(limitNames.id, after),
+        ids === null ? undefined : isOneOf(limitNames.id, ids),
+        isNamed(name, { id: limitNames.id, names: [limitNames.name] }),
+      ),
     )
     .orderBy(limitNames.id)
     .limit(count)

@@ -1,5 +1,7 @@
 /** Dimensions of attribution as records (usage/README.md, Attribution). */
+
 import { z } from 'zod'
+import { nameFilter } from '../../api/page.ts'
 import { idParams, resource } from '../../api/resource.ts'
 import { identified, versioned } from '../api/limit-fields.ts'
 import { longestRawValue, longestValue, sourceKinds } from './dimension.ts'
@@ -82,6 +84,7 @@ export const dimensionResource = resource({
     required: required.default(false),
   }),
   update: z.strictObject(dimensionFields.shape),
+  filters: z.strictObject({ name: nameFilter }),
   columns: ['id', 'name', 'source', 'values', 'max_values', 'required'],
   flags: {
     'source.kind': { name: 'source' },

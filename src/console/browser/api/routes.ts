@@ -322,6 +322,7 @@ interface Routes {
   }
   'GET /v1/users': { query: Paged; reply: Page<'users', User> }
   'GET /v1/teams': { query: Paged; reply: Page<'teams', Team> }
+  'GET /v1/teams/{id}': { params: Id; reply: Team }
   'GET /v1/teams/{id}/members': { params: Id; query: Paged; reply: Page<'members', User> }
 }
 

@@ -105,18 +105,22 @@ export function Show<Value>({
   rows?: number
   children: (value: Value) => ComponentChildren
 }) {
+  // A read that is on its way is not begun again, however often the button is pressed.
+  const retry = () => {
+    if (!of.loading) of.reload()
+  }
   if (of.value !== undefined) {
     return (
       <>
         {of.refusal !== null && (
-          <ErrorNote refusal={of.refusal} retry={of.reload} kept="The data shown is from the last successful load." />
+          <ErrorNote refusal={of.refusal} retry={retry} kept="The data shown is from the last successful load." />
         )}
         {children(of.value)}
       </>
     )
   }
   if (of.refusal === null) return <Skeleton rows={rows} />
-  return <ErrorNote refusal={of.refusal} retry={of.reload} />
+  return <ErrorNote refusal={of.refusal} retry={retry} />
 }
 
 export const Skeleton = ({ rows }: { rows: number }) => (

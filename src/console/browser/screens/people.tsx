@@ -1,12 +1,9 @@
 /** People, teams, and who is in which. */
 import { useState } from 'preact/hooks'
-import { href, queryValue } from '../address.ts'
-import { everyPage } from '../api/every-page.ts'
+import { href, queryValue, setQuery } from '../address.ts'
 import { request } from '../api/request.ts'
-import { api, type Team } from '../api/routes.ts'
 import { humanize } from '../formats.ts'
-import { OneOf } from '../parts/forms/choice.tsx'
-import { Filters } from '../parts/forms/filters.tsx'
+import { type Finder, OneOf, type Options } from '../parts/forms/choice.tsx'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { Confirm, useAction } from '../parts/frame/dialog.tsx'
 import { PageHeader } from '../parts/frame/frame.tsx'
@@ -16,10 +13,9 @@ import { Icon } from '../parts/icon.tsx'
 import { ErrorNote, Show, useLoaded } from '../parts/loaded.tsx'
 import { Time } from '../parts/small.tsx'
 import { Empty, TableCard } from '../parts/table.tsx'
-import { showInvisible } from '../parts/user-text.tsx'
 import { hasPermission } from '../session.ts'
 import { AccessReview } from './access-review.tsx'
-import { everyRecord, recordOptions } from './catalog/record-options.ts'
+import { everyRecord, recordChoices } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { Invite } from './invite.tsx'
 import { teamName, useTeams } from './team-names.ts'
@@ -133,19 +129,32 @@ export function People() {
 }
 
 function Members() {
-  const found = useLoaded('teams', (signal) =>
-    everyPage(
-      (query) => api('GET /v1/teams', { query, signal }),
-      (page) => page.teams,
-    ),
-  )
+  const found = useLoaded('teams', () => recordChoices('/v1/teams', 'id'))
   return (
     <Show of={found} rows={8}>
-      {(known) => {
-        const team = queryValue('team') ?? known[0]?.id
-        return team === undefined ? <NoTeam /> : <MembersOf team={team} known={known} />
-      }}
+      {(teams) => <MembersOfOne teams={teams} />}
     </Show>
+  )
+}
+
+/** The members of the team that is chosen, or else of the first. */
+function MembersOfOne({ teams }: { teams: Options | Finder }) {
+  const [first] = 'search' in teams ? [] : teams
+  const team = queryValue('team') ?? first?.[0] ?? null
+  if (team === null && !('search' in teams)) return <NoTeam />
+  return (
+    <section class="stack">
+      <div class="card form">
+        <OneOf
+          label="Team"
+          options={teams}
+          value={team ?? ''}
+          set={(chosen) => setQuery({ team: chosen === '' ? null : chosen })}
+          required
+        />
+      </div>
+      {team !== null && <MembersOf key={team} team={team} />}
+    </section>
   )
 }
 
@@ -161,19 +170,11 @@ const NoTeam = () => (
   </div>
 )
 
-function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
+function MembersOf({ team }: { team: string }) {
   const found = useLoaded(`members ${team}`, (signal) => everyRecord(`/v1/teams/${team}/members`, signal))
   const [leaving, setLeaving] = useState<JsonObject | null>(null)
   return (
-    <section class="stack">
-      <Filters
-        filters={[
-          {
-            ...{ name: 'team', label: 'Team', usual: known[0]?.id ?? '' },
-            options: known.map(({ id, name }) => [id, showInvisible(name)] as const),
-          },
-        ]}
-      />
+    <>
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       <TableCard
         label="Members"
@@ -216,13 +217,13 @@ function MembersOf({ team, known }: { team: string; known: readonly Team[] }) {
         </Confirm>
       )}
       {hasPermission('members:write') && <AddMember team={team} added={found.reload} />}
-    </section>
+    </>
   )
 }
 
 function AddMember({ team, added }: { team: string; added(): void }) {
   const [user, setUser] = useState('')
-  const people = useLoaded('users', () => recordOptions('/v1/users', 'id'))
+  const people = useLoaded('users', () => recordChoices('/v1/users', 'id'))
   const { busy, refusal, form } = useAction(
     () => request('POST', `/v1/teams/${team}/members`, { body: { user_id: user } }),
     () => {

@@ -9,6 +9,7 @@ import { Empty } from '../parts/table.tsx'
 import { userText } from '../parts/user-text.tsx'
 import type { Screen } from '../screen.ts'
 import { hasPermission } from '../session.ts'
+import { partOfId, timeOfPrefix } from './part-of-id.ts'
 import { readChain } from './policies/policies.tsx'
 import { type Hit, recordsOfId, recordsWith } from './searched-records.ts'
 
@@ -47,7 +48,22 @@ const byRequest = (id: string, signal: AbortSignal): Promise<Hit[]> =>
     })),
   )
 
-function byWords(words: string, screens: readonly Screen[], signal: AbortSignal): Promise<Hit[]> {
+/** Requests whose id begins so. */
+async function byPrefix(prefix: string, signal: AbortSignal): Promise<Hit[]> {
+  const time = timeOfPrefix(prefix, Date.now())
+  if (time === null) return []
+  const query = { ...time, exchange_prefix: prefix, event_type: 'gateway.request.outcome', limit: most }
+  const { events } = await api('GET /v1/events', { query, signal })
+  return events.map(({ exchange_id, event_id }) => ({
+    to: href(`/traffic/${exchange_id ?? event_id}`),
+    title: exchange_id ?? event_id,
+    what: 'Request',
+  }))
+}
+
+function byWords(given: string, screens: readonly Screen[], signal: AbortSignal): Promise<Hit[]> {
+  const id = partOfId(given)
+  const words = id ?? given
   const fits = (name: string) => name.toLowerCase().includes(words.toLowerCase())
   const places = screens
     .filter(
@@ -65,15 +81,17 @@ function byWords(words: string, screens: readonly Screen[], signal: AbortSignal)
           : [{ to: href('/tokens', { name: words }), title: 'All tokens with this name', what: 'Tokens' }]),
       ],
     ),
-    policiesNamed(fits, signal),
+    policiesNamed(words, signal),
     ...recordsWith(words, signal),
     byRequest(words, signal),
+    ...(id === null ? [] : [byPrefix(id, signal)]),
   ])
 }
 
-async function policiesNamed(fits: (name: string) => boolean, signal: AbortSignal): Promise<Hit[]> {
+async function policiesNamed(words: string, signal: AbortSignal): Promise<Hit[]> {
   if (!hasPermission('policies:read')) return []
-  const named = (await readChain(signal)).filter(({ name }) => fits(name))
+  const fits = (name: string) => name.toLowerCase().includes(words.toLowerCase())
+  const named = (await readChain(signal)).filter(({ id, name }) => fits(name) || (partOfId(words) !== null && fits(id)))
   return named.map(({ id, name }) => ({ to: href(`/policies/${id}`), title: name, what: 'Policy' }))
 }
 
@@ -87,7 +105,8 @@ export function Search({ screens }: { screens: readonly Screen[] }) {
     hits: words === '' ? [] : await (isId(words) ? byId(words, signal) : byWords(words, screens, signal)),
   }))
   // What was found for other words is shown until these are answered, and leads nowhere by itself.
-  const only = isId(words) && found.value?.words === words ? onlyOf(found.value.hits) : undefined
+  const only =
+    (isId(words) || partOfId(words) !== null) && found.value?.words === words ? onlyOf(found.value.hits) : undefined
   useEffect(() => {
     if (only !== undefined) navigate(only, { replace: true })
   }, [only])
@@ -98,10 +117,11 @@ export function Search({ screens }: { screens: readonly Screen[] }) {
         <Show of={found} rows={4}>
           {({ hits }) =>
             hits.length === 0 ? (
-              <Empty title="Nothing found">
+              <Empty title={words === '' ? 'Type what you look for' : `Nothing matches “${words}”`}>
                 <p>
-                  Search takes the id of any record, a request id of the last 30 days, or part of the name of a screen,
-                  token, policy, team, person, model, provider, MCP server, gateway, budget, group or application.
+                  Search takes the id of any record or its first 8 characters, a request id of the last 30 days, or part
+                  of the name of a screen, token, policy, team, person, model, provider, MCP server, gateway, budget,
+                  group or application.
                 </p>
               </Empty>
             ) : (

@@ -4,7 +4,7 @@ import { href } from '../address.ts'
 import { api, type RecordKindName } from '../api/routes.ts'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
 import { hasPermission } from '../session.ts'
-import { everyRecord } from './catalog/record-options.ts'
+import { everyRecord, isSearched, recordsNamed } from './catalog/record-options.ts'
 
 export interface Hit {
   to: string
@@ -64,15 +64,22 @@ const readable = (): Searched[] => searched.filter(({ read }) => hasPermission(r
 /** One read for each kind that the caller may read: the records whose name, e-mail address or id has the words. */
 export const recordsWith = (words: string, signal: AbortSignal): Promise<Hit[]>[] =>
   readable().map(async (place) => {
-    const sought = words.toLowerCase()
-    const fitting = (await everyRecord(place.path, signal)).filter((record) =>
-      namesOf(record, place).some((name) => name.toLowerCase().includes(sought)),
-    )
-    const hits = fitting.slice(0, mostOfKind).map((record) => hitOf(place, record))
-    if (fitting.length <= mostOfKind) return hits
+    const { records, more } = await recordsOfKind(place, words, signal)
+    const hits = records.map((record) => hitOf(place, record))
+    if (!more) return hits
     const to = href(place.screen, { kind: place.kind })
-    return [...hits, { to, title: `${fitting.length - mostOfKind} more in the list`, what: place.what }]
+    return [...hits, { to, title: 'More in the list', what: place.what }]
   })
+
+/** Those that have the words: long lists are searched by the API, short ones are read. */
+async function recordsOfKind(place: Searched, words: string, signal: AbortSignal) {
+  if (isSearched(place.path)) return await recordsNamed(place.path, words, { limit: mostOfKind, signal })
+  const sought = words.toLowerCase()
+  const fitting = (await everyRecord(place.path, signal)).filter((record) =>
+    namesOf(record, place).some((name) => name.toLowerCase().includes(sought)),
+  )
+  return { records: fitting.slice(0, mostOfKind), more: fitting.length > mostOfKind }
+}
 
 /** What a record is called, and where it is shown. */
 const shown: Readonly<Record<RecordKindName, readonly [what: string, to: (id: string) => string]>> = {

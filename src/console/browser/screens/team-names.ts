@@ -1,55 +1,69 @@
-/** The names of teams, read once for all that shows them. Without permission, shows whether a team is the person's. */
+/**
+ * The names of teams for all that shows them: those of the first page are read at once, and any other when its name is
+ * first shown. Without permission, shows whether a team is the person's.
+ */
 import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { everyPage } from '../api/every-page.ts'
-import { api, type Team } from '../api/routes.ts'
+import { api } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
+import type { Finder, Options } from '../parts/forms/choice.tsx'
 import { useLoaded } from '../parts/loaded.tsx'
 import { hasPermission } from '../session.ts'
+import { recordChoices } from './catalog/record-options.ts'
 import { withoutName } from './record-name.tsx'
 
-const teams = signal<readonly Team[] | null>(null)
-let asked: Promise<void> | null = null
+export type TeamNames = ReadonlyMap<string, string>
 
-/** The teams there are; null until they are known. */
-export function useTeams(): readonly Team[] | null {
+const names = signal<TeamNames | null>(null)
+const asked = new Set<string>()
+let reading: Promise<void> | null = null
+
+/** The names that are known; null until the first page was read. */
+export function useTeams(): TeamNames | null {
   useEffect(() => {
     if (hasPermission('members:read')) void readTeams()
   }, [])
-  return teams.value
+  return names.value
 }
 
-export async function readTeams({ again = false } = {}): Promise<void> {
-  if (again) asked = null
-  asked ??= everyPage(
-    (query) => api('GET /v1/teams', { query }),
-    (page) => page.teams,
-  ).then(
-    (found) => {
-      teams.value = found
-    },
+const know = (found: readonly (readonly [id: string, name: string])[]): void => {
+  names.value = new Map([...(names.peek() ?? []), ...found])
+}
+
+async function readTeams(): Promise<void> {
+  reading ??= api('GET /v1/teams', { query: { limit: 100 } }).then(
+    ({ teams }) => know(teams.map(({ id, name }) => [id, name])),
     () => {
       // Names are a help and nothing more: ids are shown instead, and the next screen asks again.
-      asked = null
+      reading = null
     },
   )
-  await asked
+  await reading
+}
+
+/** Asks once for the name of a team that is not on the first page. */
+function readTeam(id: string): void {
+  if (asked.has(id)) return
+  asked.add(id)
+  api('GET /v1/teams/{id}', { params: { id } }).then(
+    ({ name }) => know([[id, name]]),
+    // It was deleted, or is another's: its id is shown.
+    () => know([[id, shortId(id)]]),
+  )
 }
 
 /** The teams as what can be chosen; null while they are on their way. */
-export function useTeamOptions(): (readonly [id: string, name: string])[] | null {
-  const reading = useLoaded('team names', async () => {
-    if (hasPermission('members:read')) await readTeams()
-  })
-  if (teams.value === null && reading.loading) return null
-  return (teams.value ?? []).map(({ id, name }) => [id, name] as const)
+export function useTeamOptions(): Options | Finder | null {
+  const found = useLoaded('team choices', async () =>
+    hasPermission('members:read') ? await recordChoices('/v1/teams', 'id') : [],
+  )
+  return found.value ?? (found.loading ? null : [])
 }
 
-export const teamName = (known: readonly Team[] | null, id: string | null | undefined): string =>
-  id == null
-    ? '–'
-    : hasPermission('members:read')
-      ? known === null
-        ? '…'
-        : (known.find((team) => team.id === id)?.name ?? shortId(id))
-      : withoutName('teams', id)
+export function teamName(known: TeamNames | null, id: string | null | undefined): string {
+  if (id == null) return '–'
+  if (!hasPermission('members:read')) return withoutName('teams', id)
+  const name = known?.get(id)
+  if (name === undefined && known !== null) readTeam(id)
+  return name ?? '…'
+}

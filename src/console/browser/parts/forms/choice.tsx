@@ -80,6 +80,10 @@ function FoundOne(props: OneProps & { options: Options | Finder }) {
     setTyped(meant === undefined && next !== '' ? next : null)
     set(meant?.[0] ?? '')
   }
+  useEffect(() => {
+    // A whole name may be typed before the search that offers it has answered.
+    if (typed !== null && shown?.some(([, name]) => name === typed)) take(typed)
+  }, [shown?.map(([one]) => one).join()])
   return (
     <Around id={id} {...props}>
       <input
@@ -107,11 +111,12 @@ function FoundOne(props: OneProps & { options: Options | Finder }) {
 
 interface ManyProps extends ChoiceProps {
   chosen: readonly string[]
+  required?: boolean
   set(chosen: string[]): void
 }
 
 /** Some of several. Of a long list, it shows what is chosen and the first whose names have the text that is sought. */
-export function ManyOf({ label, hint, fault, options: given, chosen, set }: ManyProps) {
+export function ManyOf({ label, hint, fault, options: given, chosen, set, required }: ManyProps) {
   const [sought, setSought] = useState('')
   const options = useOptions(given, sought, chosen)
   const finds = given !== null && 'search' in given
@@ -125,7 +130,7 @@ export function ManyOf({ label, hint, fault, options: given, chosen, set }: Many
   const hidden = fitting.length - shown.length
   return (
     <fieldset class="field">
-      <legend>{label}</legend>
+      <legend class={required === true ? 'required' : ''}>{label}</legend>
       {long && (
         <input
           type="search"

@@ -29,6 +29,9 @@ export const Around = ({ id, label, hint, fault, children }: Common & { id: stri
   </div>
 )
 
+/** What the mark beside the labels of a form means; without it, a form has no marks. */
+export const RequiredNote = () => <p class="small quiet required-note">Fields marked with * are required.</p>
+
 /** For the first field of a page that is nothing but its form. */
 const focused = (element: HTMLElement | null): void => element?.focus()
 

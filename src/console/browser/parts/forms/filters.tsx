@@ -1,8 +1,10 @@
 /** Filters as chips; each is a member of the address's query. */
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { queryValue, setQuery } from '../../address.ts'
 import { humanize } from '../../formats.ts'
 import { Icon } from '../icon.tsx'
+import { useLoaded } from '../loaded.tsx'
+import type { Finder, Options } from './choice.tsx'
 import { Suggestions } from './field.tsx'
 
 export interface Filter {
@@ -15,6 +17,8 @@ export interface Filter {
   suggest?: (typed: string) => Promise<readonly string[]>
   /** Suggestions are asked for again with each letter, since there are too many to read at once. */
   searched?: boolean
+  /** Finds records by their names, of which the address has the id; for lists that are too long for `options`. */
+  finder?: Finder | undefined
   /** What holds where the address says nothing, instead of any. */
   usual?: string
 }
@@ -28,9 +32,13 @@ interface Props {
 export const Filters = ({ filters, drops = [] }: Props) => (
   // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out as a row in every browser
   <div class="filters" role="group" aria-label="Filters">
-    {filters.map((filter) => (
-      <Chip key={filter.name} {...filter} drops={drops} />
-    ))}
+    {filters.map(({ finder, ...filter }) =>
+      finder === undefined ? (
+        <Chip key={filter.name} {...filter} drops={drops} />
+      ) : (
+        <FoundChip key={filter.name} {...filter} finder={finder} drops={drops} />
+      ),
+    )}
   </div>
 )
 
@@ -42,7 +50,7 @@ function Chip({
   drops,
   suggest,
   searched = false,
-}: Filter & { drops: readonly string[] }) {
+}: Omit<Filter, 'finder'> & { drops: readonly string[] }) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
   /** What is typed and not taken yet: the screen may be drawn anew meanwhile, for newer rows. */
@@ -86,6 +94,70 @@ function Chip({
         </select>
       )}
       {suggest !== undefined && <Suggestions id={`${id}-list`} of={offered} />}
+      {value !== '' && (
+        <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => set(null)}>
+          <Icon name="close" />
+        </button>
+      )}
+    </span>
+  )
+}
+
+const searchMs = 10_000
+
+interface FoundProps extends Pick<Filter, 'name' | 'label'> {
+  finder: Finder
+  drops: readonly string[]
+}
+
+/** A record by its name: the browser offers those whose names have what is typed. */
+function FoundChip({ name, label, finder, drops }: FoundProps) {
+  const value = queryValue(name) ?? ''
+  const id = `filter-${name}`
+  const [typed, setTyped] = useState<string | null>(null)
+  const [offered, setOffered] = useState<Options>([])
+  const chosen = useLoaded(`${name} ${value}`, async (signal) =>
+    value === '' ? [] : await finder.named([value], signal),
+  )
+  const shown = [...(chosen.value ?? []), ...offered].find(([one]) => one === value)?.[1] ?? ''
+  const set = (record: string | null) => {
+    setTyped(null)
+    setQuery({ ...Object.fromEntries(drops.map((dropped) => [dropped, null])), [name]: record })
+  }
+  const latest = useRef('')
+  const idOf = (text: string, among: Options) => among.find(([, called]) => called === text)?.[0]
+  const offer = async (text: string): Promise<void> => {
+    const found = await finder.search(text, AbortSignal.timeout(searchMs)).catch(() => [])
+    if (latest.current !== text) return
+    setOffered(found)
+    // A whole name may be typed before the search that offers it has answered.
+    const meant = text === '' ? undefined : idOf(text, found)
+    if (meant !== undefined) set(meant)
+  }
+  const type = (text: string) => {
+    latest.current = text
+    const meant = idOf(text, offered)
+    if (meant !== undefined) return set(meant)
+    if (text === '') set(null)
+    else setTyped(text)
+    void offer(text)
+  }
+  return (
+    <span class={`chip ${value === '' ? '' : 'on'}`}>
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        value={typed ?? shown}
+        placeholder="any"
+        list={`${id}-list`}
+        onFocus={() => {
+          latest.current = ''
+          void offer('')
+        }}
+        onInput={({ currentTarget: { value: text } }) => type(text)}
+        onBlur={() => setTyped(null)}
+      />
+      <Suggestions id={`${id}-list`} of={offered.map(([, called]) => called)} />
       {value !== '' && (
         <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => set(null)}>
           <Icon name="close" />

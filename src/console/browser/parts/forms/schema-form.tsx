@@ -10,11 +10,11 @@ import { type JsonSchema, type RecordList, recordsNamedBy } from '../../api/desc
 import type { Refusal } from '../../api/request.ts'
 import { humanize } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
-import { linesOf } from '../../lines.ts'
 import { explained } from '../small.tsx'
 import { type Finder, ManyOf, OneOf, type Options } from './choice.tsx'
 import { CheckField, SelectField, TextArea, TextField } from './field.tsx'
 import { fieldLabel } from './field-label.ts'
+import { JsonField, LinesField, NumbersField, PairsField } from './typed-values.tsx'
 
 export type JsonObject = { [name: string]: unknown }
 /**
@@ -118,14 +118,24 @@ function SchemaField({ beside, ...given }: FieldProps) {
   const required = given.required || byKind !== undefined
   const value = beside[name]
   const props = { ...given, required, value, options: choices?.[records === undefined ? name : choicesKey(records)] }
-  const title = byKind === undefined ? fieldLabel(name) : humanize(String(beside[byKind]))
-  const label = required || schema.type === 'boolean' ? title : `${title} (optional)`
+  const label =
+    byKind === undefined
+      ? labelOf(name, records !== undefined && props.options !== undefined)
+      : humanize(String(beside[byKind]))
   const hint = byKind === undefined ? hintOf(schema) : undefined
   const common = { label, hint, fault: faultAt(refusal, path) }
   const { options } = props
   if (options !== undefined && props.several?.includes(name)) {
     const words = textOf(value).split(' ').filter(Boolean)
-    return <ManyOf {...common} options={options} chosen={words} set={(next) => set(next.join(' ') || undefined)} />
+    return (
+      <ManyOf
+        {...common}
+        required={required}
+        options={options}
+        chosen={words}
+        set={(next) => set(next.join(' ') || undefined)}
+      />
+    )
   }
   if (options !== undefined && schema.type === 'string') {
     return (
@@ -162,6 +172,10 @@ function SchemaField({ beside, ...given }: FieldProps) {
   if (schema.type === 'string') return <StringField {...props} schema={schema} common={common} />
   return <JsonField {...props} common={common} />
 }
+
+/** Of a record that is chosen by its name, the label says nothing of ids: `provider_id` is `Provider`. */
+const labelOf = (name: string, isChosen: boolean): string =>
+  fieldLabel(isChosen ? name.replace(/_id(s?)$/, '$1') : name)
 
 function hintOf({ description, default: given, type }: JsonSchema): string | undefined {
   const plain = given !== undefined && given !== null && typeof given !== 'object' && type !== 'boolean'
@@ -223,6 +237,7 @@ function ArrayField(props: WithCommon) {
     return (
       <ManyOf
         {...common}
+        required={props.required}
         options={options}
         chosen={list.map(String)}
         set={(next) => set(next.length === 0 ? undefined : next)}
@@ -230,28 +245,18 @@ function ArrayField(props: WithCommon) {
     )
   }
   if (items.type === 'string') return <LinesField {...props} />
+  if (items.type === 'number' || items.type === 'integer') return <NumbersField {...props} />
   if (items.type === 'object' && items.properties !== undefined) return <ListField {...props} />
   return <JsonField {...props} />
 }
 
-function LinesField({ value, set, common, required }: WithCommon) {
-  const [text, setText] = useState(Array.isArray(value) ? value.join('\n') : '')
-  const take = (next: string) => {
-    setText(next)
-    const lines = linesOf(next)
-    set(lines.length === 0 ? undefined : lines)
-  }
-  const hint = [common.hint, 'One per line'].filter(Boolean).join('. ')
-  return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
-}
-
 /** Objects one below the other, such as patterns with their names. */
-function ListField({ path, schema, value, set, common, ...shared }: WithCommon) {
+function ListField({ path, schema, value, set, common, required, ...shared }: WithCommon) {
   const list: JsonObject[] = Array.isArray(value) ? value.filter(isObject) : []
   const take = (next: JsonObject[]) => set(next.length === 0 ? undefined : next)
   return (
     <fieldset class="group">
-      <legend>{common.label}</legend>
+      <legend class={required ? 'required' : ''}>{common.label}</legend>
       {common.hint !== undefined && <div class="small quiet">{explained(common.hint)}</div>}
       {list.map((item, index) => (
         <div class="group" key={index}>
@@ -289,7 +294,7 @@ function ObjectField(props: WithCommon) {
   const present = required || schema.default !== undefined || isObject(value)
   return (
     <fieldset class="group">
-      <legend>{common.label}</legend>
+      <legend class={required ? 'required' : ''}>{common.label}</legend>
       {common.hint !== undefined && <div class="small quiet">{explained(common.hint)}</div>}
       {!required && schema.default === undefined && (
         <CheckField label="Set it" value={present} set={(on) => set(on ? {} : undefined)} />
@@ -307,43 +312,4 @@ function ObjectField(props: WithCommon) {
       )}
     </fieldset>
   )
-}
-
-/** A map of texts, one `name: value` a line. */
-function PairsField({ value, set, common, required }: WithCommon) {
-  const [text, setText] = useState(
-    isObject(value)
-      ? Object.entries(value)
-          .map(([name, one]) => `${name}: ${String(one)}`)
-          .join('\n')
-      : '',
-  )
-  const take = (next: string) => {
-    setText(next)
-    const pairs = linesOf(next).map((line) => {
-      const [name = '', ...rest] = line.split(':')
-      return [name.trim(), rest.join(':').trim()] as const
-    })
-    set(pairs.length === 0 ? undefined : Object.fromEntries(pairs))
-  }
-  const hint = [common.hint, 'One per line, as name: value'].filter(Boolean).join('. ')
-  return <TextArea {...common} hint={hint} value={text} set={take} mono required={required} />
-}
-
-function JsonField({ value, set, common, required }: WithCommon) {
-  const [text, setText] = useState(value === undefined ? '' : JSON.stringify(value, null, 2))
-  const [unreadable, setUnreadable] = useState(false)
-  const take = (next: string) => {
-    setText(next)
-    try {
-      set(next.trim() === '' ? undefined : JSON.parse(next))
-      setUnreadable(false)
-    } catch {
-      // Half-typed JSON is none yet: the last that could be read stands.
-      setUnreadable(true)
-    }
-  }
-  const hint = [common.hint, 'As JSON'].filter(Boolean).join('. ')
-  const fault = unreadable ? 'This is not valid JSON' : common.fault
-  return <TextArea {...common} hint={hint} fault={fault} value={text} set={take} rows={4} mono required={required} />
 }

@@ -154,7 +154,11 @@ function Found() {
               </span>
             ),
           },
-          { title: 'Alert', cell: ({ alert }) => alert ?? 'A deleted alert', from: 'wide' },
+          {
+            title: 'Alert',
+            cell: ({ alert, alert_deleted }) => nameOf(alert, alert_deleted, 'A deleted alert'),
+            from: 'wide',
+          },
           { title: 'About', cell: ({ about }) => showInvisible(withTimes(about)) },
           { title: 'Since', cell: ({ fired_at }) => <Time at={fired_at} />, nowrap: true },
           {
@@ -178,10 +182,18 @@ function Found() {
   )
 }
 
+const nameOf = (name: string | null, isDeleted: boolean, otherwise: string): string =>
+  name === null ? otherwise : isDeleted ? `${name} (deleted)` : name
+
 const stateWords = { sent: '', pending: ' (waits)', failed: ' (failed)' } as const
 
 /** Each channel once, with the last that happened to it. */
 function toldTo(notices: Firing['notices']): string {
-  const last = new Map(notices.map(({ channel, state }) => [channel ?? 'a deleted channel', stateWords[state]]))
+  const last = new Map(
+    notices.map(({ channel, channel_deleted, state }) => [
+      nameOf(channel, channel_deleted, 'a deleted channel'),
+      stateWords[state],
+    ]),
+  )
   return last.size === 0 ? 'Here only' : [...last].map(([channel, word]) => `${channel}${word}`).join(', ')
 }

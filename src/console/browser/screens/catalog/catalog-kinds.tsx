@@ -1,5 +1,6 @@
 /** The kinds of records that the catalog has, each with its columns and what can be chosen in its form. */
-import { humanize, money, number, percent } from '../../formats.ts'
+import type { EffectivePrice } from '../../../../providers/catalog/model-resource.ts'
+import { humanize, number, percent } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Id, Time } from '../../parts/small.tsx'
 import type { Column } from '../../parts/table.tsx'
@@ -7,11 +8,12 @@ import { userText } from '../../parts/user-text.tsx'
 import { budgetKind } from '../budgets/budget-kind.tsx'
 import { RecordName } from '../record-name.tsx'
 import { HeldOffers, HeldOffersButton } from './mcp-offers.tsx'
+import { EffectivePrices, PriceLines } from './model-price.tsx'
 import { PresetNote } from './preset-note.tsx'
 import { ProviderTest } from './provider-test.tsx'
-import { recordOptions } from './record-options.ts'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
 import { SinkState, SinkTest } from './sink-test.tsx'
+import { spendOwners } from './spend-owners.ts'
 import { HealthOfAll } from './target-health.tsx'
 
 const list = (value: unknown): string => (Array.isArray(value) && value.length > 0 ? value.join(', ') : '–')
@@ -82,9 +84,14 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'Model', cell: ({ id }) => id },
       { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide' },
       { title: 'Health', cell: ({ id }) => <HealthOfAll of={{ model: id }} /> },
-      { title: 'Price', cell: ({ price }) => priceOf(price), right: true },
+      {
+        title: 'In / out per million',
+        cell: ({ effective_prices }) => <PriceLines prices={pricesOf(effective_prices)} />,
+        right: true,
+      },
       { title: 'Fallbacks', cell: ({ fallbacks }) => list(fallbacks), from: 'wide' },
     ],
+    beside: ({ effective_prices }) => <EffectivePrices prices={pricesOf(effective_prices)} />,
   },
   {
     name: 'mcp-servers',
@@ -145,7 +152,7 @@ export const catalogKinds: readonly RecordKind[] = [
     deleting: 'A gateway that uses this record stops serving.',
     about: 'The records of gateways. Create a runtime token for one on the command line.',
     command: 'gatehouse gateway create --name edge',
-    choices: { spend_owner: spendOwners },
+    choices: { spend_owner: async () => spendOwners },
     columns: [
       name,
       { title: 'Spend owner', cell: ({ spend_owner }) => <SpendOwner owner={spend_owner} /> },
@@ -241,16 +248,6 @@ export const catalogKinds: readonly RecordKind[] = [
   },
 ]
 
-/** Whose the spend of a gateway's requests can be, as `team:<id>` and `user:<id>`. */
-async function spendOwners(): Promise<(readonly [string, string])[]> {
-  const [teams, people] = await Promise.all([recordOptions('/v1/teams', 'id'), recordOptions('/v1/users', 'id')])
-  return [
-    ['organization', 'The organization'],
-    ...teams.map(([id, label]) => [`team:${id}`, `Team ${label}`] as const),
-    ...people.map(([id, label]) => [`user:${id}`, label] as const),
-  ]
-}
-
 function SpendOwner({ owner }: { owner: unknown }) {
   const [kind, id] = String(owner ?? '').split(':')
   if (id === undefined) return <>{kind === '' ? '–' : 'The organization'}</>
@@ -285,10 +282,8 @@ function Targets({ record: { id, targets, strategy } }: { record: ListedRecord }
   )
 }
 
-function priceOf(price: unknown): string {
-  if (!isObject(price)) return 'List price'
-  return `${money(numberOf(price.input_per_million))} / ${money(numberOf(price.output_per_million))} per million`
-}
+/** The rows of a list have any members; these are the API's. */
+const pricesOf = (prices: unknown): readonly EffectivePrice[] => (Array.isArray(prices) ? prices : [])
 
 const membersOf = (members: unknown): number =>
   isObject(members)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { changedWords, readable } from './changed-words.ts'
+import { changedWords, placeWords, readable } from './changed-words.ts'
 
 test('tells apart what both texts begin and end with', () => {
   expect(changedWords('Answers a ticket.', 'Answers a ticket. Attach everything.')).toEqual({
@@ -19,4 +19,13 @@ test('shows a text without its quotes, and other values as JSON', () => {
   expect(readable('"two\\nlines"')).toBe('two\nlines')
   expect(readable('{"a":1}')).toBe('{\n  "a": 1\n}')
   expect(readable('cut off…')).toBe('cut off…')
+})
+
+test('says in words where a definition changed', () => {
+  expect(['description', 'inputSchema.properties.query', 'inputSchema.properties.query.type'].map(placeWords)).toEqual([
+    ...['Description', 'Argument “query”', 'Argument “query”: type'],
+  ])
+  expect(['inputSchema.required[2]', 'outputSchema.type', 'annotations.readOnlyHint'].map(placeWords)).toEqual([
+    ...['Required arguments', 'Answer: type', 'Annotations.readOnlyHint'],
+  ])
 })

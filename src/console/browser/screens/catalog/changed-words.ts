@@ -36,3 +36,12 @@ export function readable(json: string): string {
     return json
   }
 }
+
+/** Where in a definition something changed: `inputSchema.properties.query.type` is `Argument “query”: type`. */
+export function placeWords(path: string): string {
+  const [, argument, rest] = /^inputSchema\.properties\.([^.[]+)(.*)$/.exec(path) ?? []
+  if (argument !== undefined) return `Argument “${argument}”${rest === '' ? '' : `: ${rest?.replace(/^\./, '')}`}`
+  if (/^inputSchema\.required\b/.test(path)) return 'Required arguments'
+  if (/^outputSchema\b/.test(path)) return `Answer${path.slice('outputSchema'.length).replace(/^\./, ': ')}`
+  return path.charAt(0).toUpperCase() + path.slice(1)
+}

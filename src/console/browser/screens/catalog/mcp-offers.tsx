@@ -16,7 +16,7 @@ import { Time } from '../../parts/small.tsx'
 import { showInvisible, UserText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { RecordName } from '../record-name.tsx'
-import { changedWords, readable } from './changed-words.ts'
+import { changedWords, placeWords, readable } from './changed-words.ts'
 import { type ListedRecord, text } from './records.tsx'
 
 type Offer = z.infer<typeof offerSchema>
@@ -235,7 +235,7 @@ function Changes({ of }: { of: NonNullable<Offer['changes']> }) {
         {of.map(({ path: place, before, after }) => (
           <div key={place}>
             <dt>
-              <UserText>{place}</UserText>
+              <UserText>{placeWords(place)}</UserText>
             </dt>
             <dd>
               <Difference before={before} after={after} />

@@ -38,7 +38,7 @@ export function useChoices(
     (list) =>
       [
         choicesKey(list),
-        async () => (list.path === '/v1/tokens' ? tokens : recordOptions(list.path, list.by)),
+        async () => (list.path === '/v1/tokens' ? tokens : recordChoices(list.path, list.by)),
       ] as const,
   )
   const readers = { ...others, ...Object.fromEntries(lists) }
@@ -83,11 +83,66 @@ export const recordsOf = (page: JsonObject): JsonObject[] =>
 export const everyRecord = (path: string, signal?: AbortSignal): Promise<JsonObject[]> =>
   everyPage((query) => request<JsonObject & { next_cursor: string | null }>('GET', path, { query, signal }), recordsOf)
 
-/** The records of a route as what can be chosen. Of those with the same name, each shows its id too. */
-export async function recordOptions(path: string, by: 'id' | 'name' | 'email'): Promise<(readonly [string, string])[]> {
-  const records = (await everyRecord(path)).map((row) => ({
+type By = 'id' | 'name' | 'email'
+
+/** Lists that the API searches by name: they may be long. */
+const searched: ReadonlySet<string> = new Set([
+  ...['/v1/teams', '/v1/users', '/v1/catalog/models', '/v1/budgets', '/v1/consumer-groups'],
+  ...['/v1/access-policies', '/v1/attribution-dimensions', '/v1/tokens'],
+])
+
+export const isSearched = (path: string): boolean => searched.has(path)
+
+/** The records of a searched list whose names have the text, so many at most as `limit` says. */
+export async function recordsNamed(
+  path: string,
+  text: string,
+  { limit, signal }: { limit: number; signal?: AbortSignal | undefined },
+): Promise<{ records: JsonObject[]; more: boolean }> {
+  const query = { limit, name: text === '' ? undefined : text.slice(0, 200) }
+  const page = await request<JsonObject & { next_cursor: string | null }>('GET', path, { query, signal })
+  return { records: recordsOf(page), more: page.next_cursor !== null }
+}
+
+const mostRead = 100
+
+/** The records of a route as what can be chosen: all of them, or of more than a page those that a search finds. */
+export async function recordChoices(path: string, by: By): Promise<Options | Finder> {
+  if (!isSearched(path)) return recordOptions(path, by)
+  const { records, more } = await recordsNamed(path, '', { limit: mostRead })
+  return more ? finderOf(path, by) : optionsOf(records, by)
+}
+
+/** Finds records of a searched list by their names. */
+export const finderOf = (path: string, by: By): Finder => ({
+  async search(text, signal) {
+    return optionsOf((await recordsNamed(path, text, { limit: mostRead, signal })).records, by)
+  },
+  named: (values, signal) =>
+    Promise.all(
+      values.map((value) =>
+        by === 'id'
+          ? request<JsonObject>('GET', `${path}/${encodeURIComponent(value)}`, { signal }).then(
+              (record) => [value, labelOf(record)] as const,
+              () => [value, shortId(value)] as const,
+            )
+          : ([value, value] as const),
+      ),
+    ),
+})
+
+/** Every record of a route as what can be chosen, for lists that are short. */
+export const recordOptions = async (path: string, by: By): Promise<(readonly [string, string])[]> =>
+  optionsOf(await everyRecord(path), by)
+
+const labelOf = (row: JsonObject): string =>
+  typeof row.email === 'string' ? `${row.name}, ${row.email}` : String(row.name ?? row.id)
+
+/** Of records with the same name, each shows its id too. */
+function optionsOf(rows: readonly JsonObject[], by: By): (readonly [string, string])[] {
+  const records = rows.map((row) => ({
     value: String(row[by]),
-    label: typeof row.email === 'string' ? `${row.name}, ${row.email}` : String(row.name ?? row.id),
+    label: labelOf(row),
   }))
   const times = new Map<string, number>()
   for (const { label } of records) times.set(label, (times.get(label) ?? 0) + 1)

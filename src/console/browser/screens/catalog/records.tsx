@@ -9,6 +9,7 @@ import { address, href, queryValue, setQuery } from '../../address.ts'
 import { bodySchema, description, type JsonSchema } from '../../api/description.ts'
 import { request } from '../../api/request.ts'
 import { Conflict } from '../../parts/forms/conflict.tsx'
+import { RequiredNote } from '../../parts/forms/field.tsx'
 import { type Choices, type JsonObject, SchemaFields } from '../../parts/forms/schema-form.tsx'
 import { Confirm, Dialog, useAction } from '../../parts/frame/dialog.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
@@ -18,6 +19,7 @@ import { Command } from '../../parts/small.tsx'
 import { type Column, Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { onlyChanges } from './only-changes.ts'
+import { RecordFacts } from './record-facts.tsx'
 import { type Readers, recordsOf, useChoices } from './record-options.ts'
 
 export type ListedRecord = JsonObject & { id: string; version?: number }
@@ -48,6 +50,8 @@ export interface RecordKind {
   command: string
   /** What is said below the fields of a new one, by what they hold. */
   note?(value: JsonObject): ComponentChildren
+  /** What is said of one above its form. */
+  beside?(record: ListedRecord): ComponentChildren
   /** What can be done with one from the list; `again` reads the list anew. */
   action?(record: ListedRecord, again: () => void): ComponentChildren
   /** A further dialog that the address opens. */
@@ -173,9 +177,10 @@ export function Editor({ kind, record, close, deleted }: EditorProps) {
   const title = record === null ? `Add ${kind.one}` : kind.nameOf(record)
   return (
     <Dialog title={title} broad close={close}>
+      {record !== null && kind.beside?.(record)}
       {readOnly && record !== null ? (
         <>
-          <pre class="card">{JSON.stringify(record, null, 2)}</pre>
+          <RecordFacts record={record} />
           <div class="row end">
             <button type="button" onClick={close}>
               Close
@@ -291,6 +296,7 @@ function RecordForm({ kind, record, schema, choices, typed, whole, rest, close, 
   )
   return (
     <form class="form" ref={element} {...form}>
+      <RequiredNote />
       <SchemaFields
         schema={schema}
         without={kind.fixed ?? []}

@@ -49,6 +49,10 @@ const HealthBadge = ({ health: { rank, word } }: { health: Health }) => {
   )
 }
 
+/** `openai/gpt-5`; a model whose name begins with its provider is not given it twice. */
+const targetName = ({ provider, model }: Target): string =>
+  model.startsWith(`${provider}/`) ? model : `${provider}/${model}`
+
 /** How a provider or a model is: as the worst of its targets. */
 export function HealthOfAll({ of }: { of: Partial<Pick<Target, 'provider' | 'model'>> }) {
   const targets = known.value.filter(
@@ -58,12 +62,11 @@ export function HealthOfAll({ of }: { of: Partial<Pick<Target, 'provider' | 'mod
     .map((target) => ({ target, health: healthOf(target) }))
     .toSorted((one, other) => other.health.rank - one.health.rank || other.target.error_ratio - one.target.error_ratio)
   if (worst === undefined) return <span class="quiet">Not called yet</span>
-  const { provider, model } = worst.target
   return (
     <>
       <HealthBadge health={worst.health} />
       {worst.health.rank > 0 && targets.length > 1 && (
-        <span class="small quiet"> {userText(`${provider}/${model}`)}</span>
+        <span class="small quiet"> {userText(targetName(worst.target))}</span>
       )}
     </>
   )
@@ -103,7 +106,7 @@ export function TargetsInUse() {
 }
 
 const columns: readonly Column<Target>[] = [
-  { title: 'Target', cell: ({ provider, model }) => `${provider}/${model}` },
+  { title: 'Target', cell: (target) => targetName(target) },
   { title: 'Calls', cell: ({ calls }) => number(calls), right: true },
   { title: 'Errors', cell: ({ error_ratio }) => percent(error_ratio), right: true },
   { title: 'p50', cell: ({ first_byte_p50_ms: p50 }) => milliseconds(p50), right: true },

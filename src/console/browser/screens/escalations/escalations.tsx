@@ -4,7 +4,8 @@
  * Only who reads it moves on to another request. One that leaves the list, because it was decided, claimed or too late,
  * stays beside it as what has become of it: a key that comes upon that acts on no other.
  */
-import { useMemo, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { reasonTitle } from '../../../../reason-words.ts'
 import { href, queryValue, setQuery } from '../../address.ts'
 import { api, type Escalation } from '../../api/routes.ts'
 import { countNoun } from '../../formats.ts'
@@ -60,6 +61,11 @@ export function Escalations() {
     countWaiting()
   }
   const pane = useRef<HTMLElement>(null)
+  const read = queryValue('id')
+  useLayoutEffect(() => {
+    // Where there is no room for both, the request takes the place of the list.
+    if (read !== null && matchMedia('(max-width: 720px)').matches) scrollTo(0, 0)
+  }, [read])
   const decided = useRef<Decision>('allow')
   const decision = useAction(
     () => decideAll(equal.filter(mayDecide), decided.current, draft),
@@ -71,6 +77,11 @@ export function Escalations() {
   )
   const decide = (what: Decision): void => {
     if (chosen === undefined || !mayDecide(chosen)) return
+    // Nobody decides about what they do not see: where there is room for the list alone, a key opens the request.
+    if (pane.current?.offsetParent === null) {
+      move(chosen)
+      return
+    }
     decided.current = what
     decision.run()
   }
@@ -128,14 +139,14 @@ export function Escalations() {
             name: 'status',
             label: 'Status',
             usual: 'open',
-            options: [['open', 'Waiting'], 'queued', 'claimed', 'resolved', 'expired', ['every', 'Every']],
+            options: statusOptions,
           },
         ]}
       />
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
       {own.length > 0 && <Undo decisions={own} busy={undo.busy} undo={undo.run} />}
       {undo.refusal !== null && <ErrorNote refusal={undo.refusal} />}
-      <div class="inbox">
+      <div class={`inbox ${queryValue('id') === null ? '' : 'opened'}`}>
         <TableCard
           label="Escalations"
           rows={found.value === undefined && found.refusal !== null ? null : found.value && groups}
@@ -146,7 +157,7 @@ export function Escalations() {
           }
           selected={equal[0]?.id ?? null}
           columns={[
-            { title: 'Reason', cell: Row },
+            { title: 'Request', cell: Row },
             { title: 'Status', cell: ({ first }) => <State escalation={first} />, nowrap: true },
             { title: 'Waiting since', cell: ({ all }) => <Time at={all.at(-1)?.queued_at} />, nowrap: true },
           ]}
@@ -154,6 +165,12 @@ export function Escalations() {
         />
         {chosen !== undefined && (
           <section class="card stack pane" aria-label="The request" ref={pane}>
+            <a
+              class="to-list"
+              href={href('/escalations', { status: queryValue('status'), cursor: queryValue('cursor') })}
+            >
+              All requests
+            </a>
             <Request key={chosen.id} escalation={chosen} equal={equal} />
             {why === null && (
               <Decide
@@ -189,17 +206,26 @@ export function Escalations() {
   )
 }
 
+const statusOptions = [
+  ['open', 'Open'],
+  ['queued', 'Waiting'],
+  ['claimed', 'Under review'],
+  ['resolved', 'Decided'],
+  'expired',
+  ['every', 'Every'],
+] as const
+
 const hasWaited = (status: string): boolean => status === 'open' || status === 'queued'
 
-/** Why it waits; below, who asked and the text or arguments by which requests differ, what is asked for, how many ask it. */
+/** The policy that stopped it; below, who asked and the text or arguments by which requests differ, what is asked for, how many ask it. */
 const Row = ({ first, all }: Group) => (
   <>
-    {userText(first.reason_code)}
+    {userText(first.policy.name ?? reasonTitle(first.reason_code))}
     <div class="small quiet wrap">
       {userText(first.user_name ?? first.token.name ?? first.token.id)}: {userText(summaryOf(first))}
     </div>
     <div class="small quiet wrap">
-      {userText(askedFor(first))}
+      {userText(askedFor(first))}, <code>{userText(first.reason_code)}</code>
       {all.length > 1 && `, ${countNoun(all.length, 'equal request')}`}
     </div>
   </>

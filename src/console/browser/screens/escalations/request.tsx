@@ -1,6 +1,6 @@
 /** One request that waits for a person: who asked for what, why it was stopped, and who is looking at it. */
 
-import { knownReason } from '../../../../reason-words.ts'
+import { knownReason, reasonTitle } from '../../../../reason-words.ts'
 import { href } from '../../address.ts'
 import { api, type Escalation } from '../../api/routes.ts'
 import { ago, countNoun, fullTime, humanize } from '../../formats.ts'
@@ -10,6 +10,7 @@ import { useLoaded } from '../../parts/loaded.tsx'
 import { explained, Facts, Id, Time } from '../../parts/small.tsx'
 import { showInvisible, UserText, userText } from '../../parts/user-text.tsx'
 import { hasPermission, isCaller } from '../../session.ts'
+import { findingWords } from '../finding-words.ts'
 import { conditionWords } from './condition-words.ts'
 import { isOpen } from './queue.ts'
 
@@ -25,7 +26,7 @@ function stateWords({ status, resolution, claimed_by, claimed_by_name: name }: E
   if (status === 'deciding') return resolution === 'allow' ? 'Allowing' : 'Blocking'
   if (resolution !== null) return resolution === 'allow' ? 'Allowed' : 'Blocked'
   if (status === 'claimed') return isCaller(claimed_by) ? 'You review it' : `${name ?? 'Somebody'} reviews it`
-  return humanize(status)
+  return status === 'queued' ? 'Waiting' : humanize(status)
 }
 
 export function State({ escalation }: { escalation: Escalation }) {
@@ -61,9 +62,12 @@ export function Request({ escalation, equal }: { escalation: Escalation; equal: 
   return (
     <>
       <div class="row between">
-        <h2 class="wrap">{escalation.reason_code}</h2>
+        <h2 class="wrap">{userText(escalation.policy.name ?? reasonTitle(escalation.reason_code))}</h2>
         <State escalation={escalation} />
       </div>
+      <p class="small quiet">
+        Reason code <code>{userText(escalation.reason_code)}</code>
+      </p>
       <p>
         {escalation.user_name !== null && (
           <>
@@ -154,9 +158,7 @@ function Why({ escalation: { policy, reason_code, request } }: { escalation: Esc
       {request.targets.length > 0 && (
         <ul class="stack close">
           {request.targets.map((target) => (
-            <li key={target}>
-              Found in <code>{userText(target)}</code>
-            </li>
+            <li key={target}>Found {userText(findingWords(target, changed ? undefined : now?.config))}</li>
           ))}
         </ul>
       )}
@@ -188,6 +190,10 @@ function indented(json: string): string {
   }
 }
 
+/** An answer is kept only where it was held back whole and the policy keeps texts. */
+const answerNotKept =
+  'The text of the answer was not kept: a policy stopped it while it streamed, or does not keep the text of requests that wait.'
+
 function Captured({ escalation: { policy, request } }: { escalation: Escalation }) {
   const { prompt_redacted: text, answer_redacted: answer } = request
   const found = useLoaded(`policy ${policy.id}`, async (signal) =>
@@ -212,6 +218,7 @@ function Captured({ escalation: { policy, request } }: { escalation: Escalation 
             <pre class="card">{showInvisible(answer)}</pre>
           </>
         )}
+        {answer === null && request.sent && <p class="small quiet">{answerNotKept}</p>}
         <p class="small quiet">
           Personal data and secrets were removed before it was stored. At most 2 KiB of a request and 1 KiB of an answer
           are kept.
@@ -221,7 +228,7 @@ function Captured({ escalation: { policy, request } }: { escalation: Escalation 
   }
   return (
     <p class="small quiet">
-      The text of the request was not captured.
+      The text of the request was not captured. {request.sent && answerNotKept}
       {offers && (
         <>
           {' '}

@@ -168,7 +168,7 @@ test('an MCP server that changed a tool is a cause by name, whose next step is t
 const firing = (fields: Partial<Firing>): Firing => ({
   ...{ id: 'f', alert_id: 'a', alert: 'Many refusals', condition: 'refusals', subject: 'organization', value: 53 },
   ...{ threshold: 20, severity: 'warning', about: '53 of 100: 53 tokens.expired', fired_at: '', resolved_at: null },
-  ...{ notices: [], ...fields },
+  ...{ alert_deleted: false, notices: [], ...fields },
 })
 
 test('says of an alert which threshold was reached, without the figures and codes of when it fired', () => {

@@ -8,8 +8,10 @@ import type { JsonObject } from '../../parts/forms/schema-form.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import { VerdictBadge } from '../../parts/verdict.tsx'
+import { findingWords } from '../finding-words.ts'
 import { bodyOf } from './policy-body.ts'
 import { Recorded } from './recorded.tsx'
+import { stageLabel } from './stage-words.ts'
 
 const sample = JSON.stringify(
   { model: 'simulator/echo', messages: [{ role: 'user', content: 'Write to ann@example.com about the transfer' }] },
@@ -74,14 +76,7 @@ export function DryRun(props: Props) {
       </p>
       <SelectField label="Language" value={family} set={setFamily} options={families} />
       <TextArea label="Request" value={request} set={setRequest} rows={7} mono />
-      <TextArea
-        label="Answer (optional)"
-        hint="For the answer stages"
-        value={response}
-        set={setResponse}
-        rows={2}
-        mono
-      />
+      <TextArea label="Answer" hint="For the answer stages" value={response} set={setResponse} rows={2} mono />
       <div class="row">
         <button type="button" disabled={busy} onClick={run}>
           {busy ? 'Trying…' : 'Try'}
@@ -125,9 +120,9 @@ const FoundBy = ({ finding }: { finding: Finding }) => (
       <VerdictBadge verdict={finding.verdict} />
     </div>
     <span class="small quiet">
-      {humanize(finding.stage)} · {milliseconds(finding.latency_ms)}
+      {stageLabel(finding.stage)} · {milliseconds(finding.latency_ms)}
       {finding.mode === 'monitor' && ' · not applied'}
-      {finding.targets.length > 0 && ` · ${finding.targets.join(', ')}`}
+      {finding.targets.length > 0 && ` · found ${finding.targets.map((target) => findingWords(target)).join(', ')}`}
     </span>
   </li>
 )

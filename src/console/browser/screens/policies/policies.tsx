@@ -37,6 +37,7 @@ export function Policies() {
   const [family, team] = [queryValue('family'), queryValue('team')]
   const all = found.value
   const shown = all?.filter(({ targets }) => isFor(targets.families, family) && isFor(targets.teams, team))
+  const targetTeams = [...new Set(all?.flatMap(({ targets }) => targets.teams ?? []))]
   const movable = hasPermission('policies:write') && shown !== undefined && shown.length === all?.length
   const sent = useRef<Promise<unknown>>(Promise.resolve())
   const move = async (from: number, to: number) => {
@@ -75,7 +76,7 @@ export function Policies() {
       <Filters
         filters={[
           { name: 'family', label: 'For', options: families },
-          { name: 'team', label: 'Team', options: (teams ?? []).map(({ id, name }) => [id, name] as const) },
+          { name: 'team', label: 'Team', options: targetTeams.map((id) => [id, teamName(teams, id)] as const) },
         ]}
       />
       {(found.refusal ?? refusal) !== null && (

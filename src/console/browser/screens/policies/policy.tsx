@@ -7,7 +7,7 @@ import { api, type PolicyRecord } from '../../api/routes.ts'
 import { humanize } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Conflict } from '../../parts/forms/conflict.tsx'
-import { CheckField, RadioField, TextField } from '../../parts/forms/field.tsx'
+import { CheckField, RadioField, RequiredNote, TextField } from '../../parts/forms/field.tsx'
 import { type JsonObject, SchemaFields } from '../../parts/forms/schema-form.tsx'
 import { Confirm, useAction } from '../../parts/frame/dialog.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
@@ -171,6 +171,7 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
         <p class="quiet">
           <strong>{humanize(kind)}.</strong> {schema.description}
         </p>
+        <RequiredNote />
         <TextField label="Name" value={String(body.name ?? '')} set={set('name')} required fault={fault('name')} />
         <Stages stages={stages} chosen={chosen} set={set('stages')} />
         <SchemaFields
@@ -245,7 +246,7 @@ const Stages = ({
   set(value: string[]): void
 }) => (
   <fieldset class="field">
-    <legend>Stages</legend>
+    <legend class="required">Stages</legend>
     {stages.map((stage) => (
       <CheckField
         key={stage}

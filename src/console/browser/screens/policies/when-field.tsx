@@ -53,7 +53,7 @@ export function WhenField({ body, required, set, fault: refused }: Props) {
   }
   return (
     <div class="field">
-      <label for={id}>{required ? 'When' : 'When (optional)'}</label>
+      <label for={id}>When</label>
       <div class="completed">
         <textarea
           id={id}

@@ -1,6 +1,6 @@
 import { ManyOf, OneOf } from '../../parts/forms/choice.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
-import { recordOptions } from '../catalog/record-options.ts'
+import { recordChoices, recordOptions } from '../catalog/record-options.ts'
 
 export interface Lists {
   policy_ids: readonly string[]
@@ -25,8 +25,8 @@ export function Restrictions({ fields, set, lists, setLists }: RestrictionProps)
   const found = useLoaded('restrictions', () =>
     Promise.all([
       recordOptions('/v1/catalog/providers', 'name'),
-      recordOptions('/v1/budgets', 'id'),
-      recordOptions('/v1/access-policies', 'id'),
+      recordChoices('/v1/budgets', 'id'),
+      recordChoices('/v1/access-policies', 'id'),
       recordOptions('/v1/policies', 'id'),
     ]),
   )

@@ -2,7 +2,8 @@ import { useState } from 'preact/hooks'
 import { hasQuery, href, queryValue } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
 import { countNoun, humanize, money, number } from '../../formats.ts'
-import { Filters } from '../../parts/forms/filters.tsx'
+import type { Finder, Options } from '../../parts/forms/choice.tsx'
+import { type Filter, Filters } from '../../parts/forms/filters.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
@@ -10,13 +11,18 @@ import { Command, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { tokenWords } from '../overview/standing.ts'
-import { teamName, useTeams } from '../team-names.ts'
+import { teamName, useTeamOptions, useTeams } from '../team-names.ts'
 import { RevokeMany } from './revoke-many.tsx'
 import { TokenStatus } from './token-status.tsx'
 
 const statuses = ['active', 'revoked', 'expired', 'rotated', 'budget_exhausted', 'request_exhausted']
 const filterNames = ['name', 'status', 'purpose', 'key_class', 'team_id']
 const staleMilliseconds = 30 * 86_400_000
+
+const asFilter = (teams: Options | Finder | null): Pick<Filter, 'options' | 'finder'> =>
+  teams !== null && 'search' in teams
+    ? { finder: teams }
+    : { options: (teams ?? []).map(([id, name]) => [id, name] as const) }
 
 /** Every token, with what needs somebody's eye. */
 export function Tokens() {
@@ -25,6 +31,7 @@ export function Tokens() {
     api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
   )
   const teams = useTeams()
+  const teamOptions = useTeamOptions()
   const [chosen, setChosen] = useState<readonly string[]>([])
   const [revoking, setRevoking] = useState<readonly TokenRecord[] | null>(null)
   const picked = (found.value?.tokens ?? []).filter((token) => chosen.includes(token.id) && !isOver(token))
@@ -50,7 +57,7 @@ export function Tokens() {
           { name: 'status', label: 'Status', options: statuses },
           { name: 'purpose', label: 'Purpose', options: ['general', 'gateway_runtime', 'integration'] },
           { name: 'key_class', label: 'Class', options: ['durable', 'virtual', 'disposable'] },
-          { name: 'team_id', label: 'Team', options: (teams ?? []).map(({ id, name }) => [id, name] as const) },
+          { name: 'team_id', label: 'Team', ...asFilter(teamOptions) },
         ]}
       />
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}

@@ -13,7 +13,7 @@ import { Command } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { timeRange } from '../../time-range.ts'
-import { recordOptions } from '../catalog/record-options.ts'
+import { isSearched, recordOptions, recordsNamed } from '../catalog/record-options.ts'
 import { suggestedValues } from '../dimensions.ts'
 import { ColumnChoice } from './column-choice.tsx'
 import { eventColumns, exchangeColumns, exportedColumns } from './event-columns.tsx'
@@ -156,9 +156,11 @@ const typeOptions = [
   ['catalog.updated', 'Catalog changed'],
 ] as const
 
-/** What records of a list are called, for the filters. */
-const named = async (path: string, by: 'id' | 'name' | 'email'): Promise<string[]> =>
-  (await recordOptions(path, by)).map(([name]) => name)
+/** What records of a list are called, of long lists those with what is typed. */
+const named = async (path: string, by: 'id' | 'name' | 'email', typed: string): Promise<string[]> =>
+  isSearched(path)
+    ? (await recordsNamed(path, typed, { limit: 20 })).records.map((record) => String(record[by]))
+    : (await recordOptions(path, by)).map(([name]) => name)
 
 /** Tokens are too many to read at once: those whose names have what is typed. */
 const tokensWith = async (typed: string): Promise<string[]> => {
@@ -168,7 +170,7 @@ const tokensWith = async (typed: string): Promise<string[]> => {
 
 const usualFilters: readonly Filter[] = [
   { name: 'verdict', label: 'Verdict', options: verdicts },
-  { name: 'model', label: 'Model', suggest: () => named('/v1/catalog/models', 'id') },
+  { name: 'model', label: 'Model', suggest: (typed) => named('/v1/catalog/models', 'id', typed), searched: true },
   { name: 'token', label: 'Token', suggest: tokensWith, searched: true },
   { name: 'reason_text', label: 'Reason has' },
   { name: 'status', label: 'Status', options: statuses },
@@ -178,10 +180,10 @@ const usualFilters: readonly Filter[] = [
 
 /** Shown where they are set, or asked for. */
 const furtherFilters: readonly Filter[] = [
-  { name: 'team', label: 'Team', suggest: () => named('/v1/teams', 'name') },
-  { name: 'user', label: 'Person', suggest: () => named('/v1/users', 'email') },
-  { name: 'provider', label: 'Provider', suggest: () => named('/v1/catalog/providers', 'name') },
-  { name: 'policy', label: 'Policy', suggest: () => named('/v1/policies', 'name') },
+  { name: 'team', label: 'Team', suggest: (typed) => named('/v1/teams', 'name', typed), searched: true },
+  { name: 'user', label: 'Person', suggest: (typed) => named('/v1/users', 'email', typed), searched: true },
+  { name: 'provider', label: 'Provider', suggest: (typed) => named('/v1/catalog/providers', 'name', typed) },
+  { name: 'policy', label: 'Policy', suggest: (typed) => named('/v1/policies', 'name', typed) },
   { name: 'dimension', label: 'Dimension, such as customer=acme', suggest: suggestedValues, searched: true },
   { name: 'min_cost', label: 'Cost from, USD' },
   { name: 'min_latency_ms', label: 'Latency from, ms' },

@@ -6,14 +6,17 @@ import { TextField } from '../../parts/forms/field.tsx'
 import { Dialog } from '../../parts/frame/dialog.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
 import { Icon } from '../../parts/icon.tsx'
+import { copy } from '../../parts/small.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { forgetView, savedViews, saveView } from './saved-views.ts'
+
+const pathOf = (query: string): string => `${installation.path}/traffic${query === '' ? '' : `?${query}`}`
 
 export function ViewsDialog({ close }: { close(): void }) {
   const [name, setName] = useState('')
   const views = savedViews()
   const open = (query: string) => {
-    navigate(`${installation.path}/traffic${query === '' ? '' : `?${query}`}`)
+    navigate(pathOf(query))
     close()
   }
   return (
@@ -27,14 +30,24 @@ export function ViewsDialog({ close }: { close(): void }) {
               <button type="button" class="plain" onClick={() => open(view.query)}>
                 {userText(view.name)}
               </button>
-              <button
-                type="button"
-                class="plain icon"
-                aria-label={`Forget ${view.name}`}
-                onClick={() => forgetView(view.name)}
-              >
-                <Icon name="close" />
-              </button>
+              <span class="row tight">
+                <button
+                  type="button"
+                  class="plain icon"
+                  aria-label={`Copy the address of ${view.name}`}
+                  onClick={() => copy(new URL(pathOf(view.query), location.href).href, 'Address')}
+                >
+                  <Icon name="copy" />
+                </button>
+                <button
+                  type="button"
+                  class="plain icon"
+                  aria-label={`Forget ${view.name}`}
+                  onClick={() => forgetView(view.name)}
+                >
+                  <Icon name="close" />
+                </button>
+              </span>
             </li>
           ))}
         </ul>
@@ -50,7 +63,7 @@ export function ViewsDialog({ close }: { close(): void }) {
       >
         <TextField
           label="Save what is shown as"
-          hint="Filters, columns and time range, kept in this browser. To share a view, send its address."
+          hint="Filters, columns and time range, kept in this browser. To share a view, copy its address: it opens for everybody who may sign in."
           value={name}
           set={setName}
           required

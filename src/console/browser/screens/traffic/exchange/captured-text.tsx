@@ -3,6 +3,7 @@ import type { Event } from '../../../api/routes.ts'
 import { humanize } from '../../../formats.ts'
 import { showInvisible, userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
+import { findingWords } from '../../finding-words.ts'
 import { knownName } from '../../record-name.tsx'
 import { policyResults } from './event-details.ts'
 
@@ -11,7 +12,7 @@ const label = /(\[[A-Z][A-Z0-9_]*\])/
 
 export function CapturedText({ outcome }: { outcome: Event }) {
   const { prompt_redacted: text } = outcome
-  if (text === undefined) return null
+  if (text === undefined) return <NoText outcome={outcome} />
   const findings = policyResults(outcome).filter(({ targets, verdict }) => targets.length > 0 || verdict !== 'allow')
   return (
     <section class="card stack">
@@ -32,19 +33,48 @@ export function CapturedText({ outcome }: { outcome: Event }) {
               </div>
               <ul>
                 {result.targets.map((target) => (
-                  <li key={target}>
-                    <code>{userText(target)}</code>
-                  </li>
+                  <li key={target}>{userText(findingWords(target))}</li>
                 ))}
               </ul>
             </div>
           ))}
         </div>
       </div>
+      {stoppedAnswer(outcome) && <p class="small quiet">{answerWords}</p>}
       <p class="small quiet">
         Marks in brackets stand for what was taken out before the text was stored: findings of policies, personal data
         and secrets.
       </p>
     </section>
   )
+}
+
+/** Whether a policy stopped the answer. */
+const stoppedAnswer = (outcome: Event): boolean =>
+  policyResults(outcome).some(
+    ({ stage, verdict, mode }) => stage !== 'pre_request' && mode !== 'monitor' && stopping.has(verdict),
+  )
+const stopping: ReadonlySet<string> = new Set(['block', 'deny', 'escalate'])
+
+const answerWords =
+  'A policy stopped the answer. Answers are never kept here; one that waits whole for a person is shown in Escalations where its policy says capture_escalated.'
+
+/** Why the text is not there. */
+const NoText = ({ outcome }: { outcome: Event }) => (
+  <section class="card stack">
+    <h2>The text of the request</h2>
+    <p class="quiet">It was not kept. {whyNoText(outcome)}</p>
+    {stoppedAnswer(outcome) && <p class="small quiet">{answerWords}</p>}
+  </section>
+)
+
+function whyNoText(outcome: Event): string {
+  const results = policyResults(outcome)
+  if (results.length === 0 && outcome.details?.dispatched !== true && outcome.verdict !== 'allow') {
+    return 'The request was refused before policies read its text.'
+  }
+  if (results.some(({ verdict, stage }) => verdict === 'block' && stage === 'pre_request')) {
+    return 'A policy blocked the request without saying which words, so that no part of it is safe to keep.'
+  }
+  return 'Either the request has no text, or the gateway keeps none: the setting SERVICE_CAPTURE_PROMPT_BYTES says how much.'
 }

@@ -10,6 +10,7 @@ const price = {
   ...{
     currency: 'USD' as const,
     source: 'operator',
+    date: null,
     tiers: [tier],
     audio_per_hour: null,
     per_million_characters: null,

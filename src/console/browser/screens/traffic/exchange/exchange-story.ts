@@ -4,6 +4,7 @@ import { knownReason, reasonWords } from '../../../../../reason-words.ts'
 import type { Event } from '../../../api/routes.ts'
 import { eventWords } from '../../../event-words.ts'
 import { fullTime, money, number } from '../../../formats.ts'
+import { findingWords } from '../../finding-words.ts'
 import { detail, type PolicyResult, policyResults, type RefusedLimit, refusedLimit } from './event-details.ts'
 
 /** What a record is called, by its id. */
@@ -80,7 +81,7 @@ const stages: Readonly<Record<string, string>> = {
 
 function policySentence({ kind, stage, reason_code, targets }: PolicyResult, name: string | null): string {
   const policy = name === null ? `a policy of the kind ${kind}` : `the policy “${name}”`
-  const places = targets.length === 0 ? '' : ` (${targets.join('; ')})`
+  const places = targets.length === 0 ? '' : ` (${targets.map((target) => findingWords(target)).join('; ')})`
   const why = knownReason(reason_code) ?? `its reason is “${reason_code}”`
   return `${policy} matched ${stages[stage] ?? stage}${places}: ${why}`
 }

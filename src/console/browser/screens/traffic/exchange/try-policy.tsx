@@ -1,4 +1,5 @@
 /** Tries a policy of today on the text of a recorded request. Nothing is sent or stored. */
+
 import { useState } from 'preact/hooks'
 import { api, type Event, type PolicyRecord, type Trial } from '../../../api/routes.ts'
 import { humanize, milliseconds } from '../../../formats.ts'
@@ -8,6 +9,7 @@ import { ErrorNote } from '../../../parts/loaded.tsx'
 import { Table } from '../../../parts/table.tsx'
 import { userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
+import { findingWords } from '../../finding-words.ts'
 import { requestOf } from './curl.ts'
 import { policyResults } from './event-details.ts'
 
@@ -72,7 +74,10 @@ export function TryPolicy({ outcome, policies, close }: Props) {
               columns={[
                 { title: 'Stage', cell: ({ stage }) => humanize(stage) },
                 { title: 'Verdict', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
-                { title: 'Found', cell: ({ targets }) => userText(targets.join(', ') || '–') },
+                {
+                  title: 'Found',
+                  cell: ({ targets }) => userText(targets.map((target) => findingWords(target)).join(', ') || '–'),
+                },
                 { title: 'Took', right: true, from: 'wide', cell: ({ latency_ms }) => milliseconds(latency_ms) },
               ]}
               empty={<p class="quiet">The policy does not apply to this request.</p>}
