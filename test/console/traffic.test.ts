@@ -131,6 +131,18 @@ test('a span dragged over on a chart becomes the time range', async () => {
   expect(await seriousInBothThemes(page, 'traffic-chart')).toEqual([])
 })
 
+test('the chart shows the verdict that is filtered by, which its legend chooses', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/traffic?chart=on')
+  const legend = page.locator('.legend')
+  await legend.getByRole('link', { name: 'Allow' }).waitFor()
+  await legend.getByRole('link', { name: 'Deny' }).click()
+  await legend.getByRole('link', { name: 'Allow' }).waitFor({ state: 'detached' })
+  expect(await legend.getByRole('link').allTextContents()).toEqual(['Deny'])
+  expect(await page.getByRole('button', { name: 'Chart' }).getAttribute('aria-pressed')).toBe('true')
+})
+
 test('yesterday and today are time ranges by one choice', async () => {
   await using opened = await openConsole()
   const { page } = opened
