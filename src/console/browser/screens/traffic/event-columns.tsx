@@ -20,7 +20,7 @@ const TeamOf = ({ id }: { id: string | null | undefined }) => (
 const columns = {
   time: { title: 'Time', nowrap: true, cell: ({ timestamp }) => <EventTime at={timestamp} withDate={false} /> },
   verdict: { title: 'Verdict', nowrap: true, cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
-  model: { title: 'Model', cell: eventTitle },
+  model: { title: 'Model', cell: (event) => <span class="name model">{userText(eventTitle(event))}</span> },
   reason: { title: 'Reason', from: 'wide', cell: ({ reason_code }) => <Reason code={reason_code} /> },
   status: { title: 'Status', right: true, from: 'wide', cell: (event) => detail(event, 'status') ?? '–' },
   latency: {
