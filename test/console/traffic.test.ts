@@ -48,7 +48,7 @@ test('a reader chooses and orders columns by keyboard, and the address and the e
   const { gatehouse } = await sharedConsole()
   const address = await page.getByRole('link', { name: 'Export' }).getAttribute('href')
   const csv = await (await page.context().request.get(`${gatehouse.baseUrl}${address}`)).text()
-  expect(csv.split('\r\n')[0]).toEndWith(',config_version,token_id,cost,provider')
+  expect(csv.split('\r\n')[0]).toBe('timestamp,verdict,token_id,cost,provider')
 })
 
 test('a refusal shows its reason in words beside the code', async () => {

@@ -83,15 +83,6 @@ export function exchangeColumns(seconds: number): Column<Event>[] {
   })
 }
 
-/** The usual columns of the export hold time, verdict and reason. */
-const alwaysExported: readonly ColumnName[] = ['time', 'verdict', 'reason']
-
-/** The further columns of an export that shows the same. */
-export const exportedColumns = (): string =>
-  chosenColumns()
-    .filter((name) => !alwaysExported.includes(name))
-    .join()
-
 export const eventColumns = (seconds: number): Column<Event>[] => [
   timeColumn(seconds),
   { title: 'Event', nowrap: true, cell: ({ event_type }) => eventWords(event_type) },
