@@ -387,6 +387,18 @@ describe('GET /v1/events/export', () => {
     expect(rows[1]).toEndWith(',allow,ok,1,,,,team-a,,,,,,')
   })
 
+  test('gives only the columns that are asked for to CSV, in their order', async () => {
+    await record([event(1, { details: { model: 'm' } })])
+    expect(await exported('csv', '1d&columns=verdict,model,time&only_columns=true')).toBe(
+      'verdict,model,timestamp\r\nallow,m,2025-12-31T23:59:00.000Z\r\n',
+    )
+  })
+
+  test('gives a usual column that is asked for once, where it was asked for', async () => {
+    const [header] = (await exported('csv', '1d&columns=model,verdict')).split('\r\n')
+    expect(header).toBe('event_id,timestamp,event_type,request_id,reason_code,config_version,model,verdict')
+  })
+
   test('gives the events that its filters match, until the end of its window', async () => {
     await record([
       event(5, { verdict: 'deny' }),
@@ -454,6 +466,8 @@ describe('GET /v1/events/export', () => {
     ['since=1d&format=csv&columns=model,color', 'columns'],
     ['since=1d&format=csv&columns=model,model', 'columns'],
     ['since=1d&format=json&columns=model', 'columns'],
+    ['since=1d&format=csv&only_columns=true', 'only_columns'],
+    ['since=1d&format=csv&columns=model&only_columns=yes', 'only_columns'],
     ['since=1d&format=csv&team=nobody', 'team'],
     ['since=1d&format=csv&until=2020-01-01T00:00:00Z', 'until'],
     ['since=1d&format=csv&order=newest', 'order'],

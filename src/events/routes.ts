@@ -34,6 +34,11 @@ const columnsSchema = z
   .optional()
   .meta({ type: 'string', description: `More columns of CSV, of ${extraColumnNames.join(',')}` })
 
+const onlyColumnsSchema = z
+  .enum(['true', 'false'])
+  .optional()
+  .describe('true: CSV with the columns that are asked for and no other, in their order')
+
 export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRunner, 'start' | 'fileOf'> }) {
   const { state, ledger, clock } = deps
   const visible = (principal: Principal) => visibilityFor(ledger, principal)
@@ -98,13 +103,20 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
     .get(
       '/v1/events/export',
       async ({ principal, query, request: { signal } }) => {
-        const { format, columns = [], ...filters } = query
+        const { format, columns: asked = [], only_columns, ...filters } = query
         if (format === 'json' && query.columns !== undefined) {
           throw new Failure('invalid_parameter', {
             param: 'columns',
             message: 'JSON has all of an event: columns are for CSV',
           })
         }
+        if (only_columns === 'true' && asked.length === 0) {
+          throw new Failure('invalid_parameter', {
+            param: 'only_columns',
+            message: 'Name the columns in columns: without them there is nothing to export',
+          })
+        }
+        const columns = { asked, alone: only_columns === 'true' }
         const { since, conditions } = await window(principal, filters)
         const until = filters.until === undefined ? null : Date.parse(filters.until)
         const { next: ceiling } = await readLogHead(ledger)
@@ -116,6 +128,7 @@ export function eventRoutes(deps: ExportDependencies & { exports: Pick<ExportRun
           since: sinceSchema,
           format: z.enum(exportFormats),
           columns: columnsSchema,
+          only_columns: onlyColumnsSchema,
           ...eventFilters,
         }),
         response: z.object({ events: z.array(describedEventSchema) }),

@@ -72,6 +72,23 @@ test('axe finds nothing in the dialogs that create a record of each kind', async
   }
 })
 
+test('a form longer than the window shows its buttons, and no field with the focus is beneath them', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  await opened.to('/catalog?kind=models&open=new')
+  const add = page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true })
+  await add.waitFor()
+  await allThere(page)
+  const top = 'document.querySelector("dialog form > .row:last-child").getBoundingClientRect().top'
+  const hidden = `document.activeElement.closest('.row:last-child') === null
+    && document.activeElement.getBoundingClientRect().bottom > ${top}`
+  expect(await page.evaluate(`${top} < innerHeight`)).toBe(true)
+  for (let field = 0; field < 20; field += 1) {
+    await page.keyboard.press('Tab')
+    expect([field, await page.evaluate(hidden)]).toEqual([field, false])
+  }
+})
+
 test('axe finds nothing in the dialogs that change and delete a record and deactivate an application', async () => {
   await using dialogs = await lookIntoDialogs(`/catalog?kind=budgets&open=${budgetId}`)
   await dialogs.look('change')

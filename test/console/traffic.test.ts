@@ -48,7 +48,7 @@ test('a reader chooses and orders columns by keyboard, and the address and the e
   const { gatehouse } = await sharedConsole()
   const address = await page.getByRole('link', { name: 'Export' }).getAttribute('href')
   const csv = await (await page.context().request.get(`${gatehouse.baseUrl}${address}`)).text()
-  expect(csv.split('\r\n')[0]).toEndWith(',config_version,token_id,cost,provider')
+  expect(csv.split('\r\n')[0]).toBe('timestamp,verdict,token_id,cost,provider')
 })
 
 test('a refusal shows its reason in words beside the code', async () => {
@@ -129,6 +129,18 @@ test('a span dragged over on a chart becomes the time range', async () => {
   expect(query.get('chart')).toBe('on')
   await allThere(page)
   expect(await seriousInBothThemes(page, 'traffic-chart')).toEqual([])
+})
+
+test('the chart shows the verdict that is filtered by, which its legend chooses', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/traffic?chart=on')
+  const legend = page.locator('.legend')
+  await legend.getByRole('link', { name: 'Allow' }).waitFor()
+  await legend.getByRole('link', { name: 'Deny' }).click()
+  await legend.getByRole('link', { name: 'Allow' }).waitFor({ state: 'detached' })
+  expect(await legend.getByRole('link').allTextContents()).toEqual(['Deny'])
+  expect(await page.getByRole('button', { name: 'Chart' }).getAttribute('aria-pressed')).toBe('true')
 })
 
 test('yesterday and today are time ranges by one choice', async () => {

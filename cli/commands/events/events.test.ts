@@ -228,9 +228,28 @@ test('export writes the bytes of the answer unchanged', async () => {
 
 test('export sends its filters and columns', async () => {
   answering(() => new Response(''))
-  const flags = ['--since', '1h', '--format', 'csv', '--columns', 'model,cost', '--team', 'Red', '--verdict', 'Denied']
+  const flags = [
+    '--since',
+    '1h',
+    '--format',
+    'csv',
+    '--columns',
+    'model,cost',
+    '--only-columns',
+    '--team',
+    'Red',
+    '--verdict',
+    'Denied',
+  ]
   expect(await main(['events', 'export', ...flags], terminal())).toBe(0)
-  const query = { since: '1h', format: 'csv', columns: 'model,cost', team: 'Red', verdict: 'deny' }
+  const query = {
+    since: '1h',
+    format: 'csv',
+    columns: 'model,cost',
+    only_columns: 'true',
+    team: 'Red',
+    verdict: 'deny',
+  }
   expect(requests[0]).toMatchObject({ path: '/v1/events/export', query })
 })
 

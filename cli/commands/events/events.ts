@@ -107,15 +107,20 @@ const exportEvents = (terminal: Terminal) =>
       columns: {
         type: 'string',
         description:
-          'More columns of CSV, with commas between them: model, token, team, user, provider, tokens, cost, status, first_token, latency, policy',
+          'More columns of CSV, with commas between them: time, verdict, reason, model, token, team, user, provider, tokens, cost, status, first_token, latency, policy',
         valueHint: 'LIST',
       },
+      'only-columns': { type: 'boolean', description: 'CSV with the columns that --columns names and no other' },
       ...filterFlags,
       ...connectionFlags,
     },
     async run({ args }) {
       const api = createApi(findConnection(args, terminal), fetch)
-      const query = { since: args.since, format: args.format, columns: args.columns, ...filterQuery(args) }
+      const query = {
+        ...{ since: args.since, format: args.format, columns: args.columns },
+        ...{ only_columns: args['only-columns'] === true ? 'true' : undefined },
+        ...filterQuery(args),
+      }
       const answer = await api.response({ path: '/v1/events/export', query, references: filterReferences })
       const shown = exportProgress(terminal)
       await writeBody(answer, terminal, shown.at)

@@ -23,7 +23,7 @@ test('writes amounts of one size with as many decimals', () => {
     '$0.00',
     '-$0.0200',
   ])
-  expect(money(0.00000052)).toBe('$0.00000052')
+  expect([0.0000018, 0.00000052].map(money)).toEqual(['$0.000002', '<$0.000001'])
 })
 
 test('writes the day of an axis where one begins, and only days where they are the step', () => {

@@ -9,7 +9,8 @@ const dollarsTo = (digits: Intl.NumberFormatOptions) =>
   new Intl.NumberFormat(language, { style: 'currency', currency: 'USD', ...digits })
 const smallDollars = dollarsTo({ minimumFractionDigits: 4, maximumFractionDigits: 4 })
 const smallerDollars = dollarsTo({ minimumFractionDigits: 6, maximumFractionDigits: 6 })
-const smallestDollars = dollarsTo({ maximumSignificantDigits: 2 })
+/** The least that is told from nothing: a millionth of a dollar. */
+const leastDollars = 0.000001
 const instant = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'medium' })
 const time = new Intl.DateTimeFormat(language, { timeStyle: 'medium' })
 const shortDate = new Intl.DateTimeFormat(language, {
@@ -26,12 +27,13 @@ export const number = (value: number | null | undefined): string => (value == nu
 
 export const shortNumber = (value: number): string => (value < 10_000 ? whole.format(value) : compact.format(value))
 
-/** US dollars; smaller amounts have two more decimals, then four, so that those of one size line up. */
+/** US dollars; smaller amounts have two more decimals, then four, so that those of one size line up, and never more. */
 export function money(value: number | null | undefined): string {
   if (value == null) return '–'
   const size = Math.abs(value)
   if (size === 0 || size >= 0.1) return dollars.format(value)
-  return (size >= 0.01 ? smallDollars : size >= 0.00001 ? smallerDollars : smallestDollars).format(value)
+  if (value > 0 && value < leastDollars) return `<${smallerDollars.format(leastDollars)}`
+  return (size >= 0.01 ? smallDollars : smallerDollars).format(value)
 }
 
 export const percent = (share: number): string => `${Math.round(share * 100)} %`

@@ -16,6 +16,9 @@ const usualColumns = [
 
 /** What can be asked for: the name of the column, or of both columns, and what stands in it. */
 const extraColumns = {
+  time: { timestamp: (event) => event.timestamp },
+  verdict: { verdict: (event) => event.verdict },
+  reason: { reason_code: (event) => event.reason_code },
   model: { model: (event) => textOf(event.details?.model) },
   token: { token_id: (event) => event.event_attribution.token_id },
   team: { team_id: (event) => event.event_attribution.team_id },
@@ -55,11 +58,26 @@ export function readColumns(text: string): ExtraColumn[] | null {
 const cellsOf = (columns: readonly ExtraColumn[]) =>
   columns.flatMap((name) => Object.entries<(event: Event) => Cell>(extraColumns[name]))
 
-export const csvHeader = (columns: readonly ExtraColumn[]): string =>
-  csvLine([...usualColumns, ...cellsOf(columns).map(([name]) => name)])
+export interface CsvColumns {
+  asked: readonly ExtraColumn[]
+  /** Without the usual columns. */
+  alone: boolean
+}
 
-export const csvRow = (event: Event, columns: readonly ExtraColumn[]): string =>
-  csvLine([...usualColumns.map((name) => event[name]), ...cellsOf(columns).map(([, cell]) => cell(event))])
+/** The columns in order, by their titles; a usual one that is asked for stands where it was asked for. */
+function layout({ asked, alone }: CsvColumns): (readonly [title: string, cell: (event: Event) => Cell])[] {
+  const cells = cellsOf(asked)
+  const usual = alone ? [] : usualColumns.filter((name) => !cells.some(([title]) => title === name))
+  return [...usual.map((name) => [name, (event: Event) => event[name]] as const), ...cells]
+}
+
+export const csvHeader = (columns: CsvColumns): string => csvLine(layout(columns).map(([title]) => title))
+
+/** Writes the row of an event. */
+export function csvRows(columns: CsvColumns): (event: Event) => string {
+  const cells = layout(columns).map(([, cell]) => cell)
+  return (event) => csvLine(cells.map((cell) => cell(event)))
+}
 
 /** One record. A field that a spreadsheet would take for a formula gets an apostrophe before it. */
 export const csvLine = (fields: readonly Cell[]): string => `${fields.map(csvField).join(',')}\r\n`

@@ -9,7 +9,7 @@ import { logOf } from '../engine/log-of.ts'
 import type { FoundEvent } from '../log/log-query.ts'
 import { readLogHead } from '../log/segment-rows.ts'
 import type { EventConditions } from '../query/filters.ts'
-import { csvHeader, csvRow, type ExtraColumn } from './csv.ts'
+import { type CsvColumns, csvHeader, csvRows } from './csv.ts'
 
 export const exportFormats = ['csv', 'json'] as const
 type ExportFormat = (typeof exportFormats)[number]
@@ -33,8 +33,8 @@ interface ExportWindow {
   conditions: EventConditions | 'nothing'
   /** Fires when the reader has left. */
   signal: AbortSignal
-  /** Of CSV, after the usual ones. */
-  columns?: readonly ExtraColumn[]
+  /** Of CSV; absent: the usual ones. */
+  columns?: CsvColumns
 }
 
 /** A piece of the text, with its number of events and the finished part of the window, from 0 to 1. */
@@ -56,7 +56,7 @@ export const exportText = (
   format: ExportFormat,
 ): AsyncGenerator<ExportPiece, void, undefined> => {
   const pages = readPages(ledger, window)
-  return format === 'csv' ? asCsv(pages, window.columns ?? []) : asJson(pages)
+  return format === 'csv' ? asCsv(pages, window.columns ?? { asked: [], alone: false }) : asJson(pages)
 }
 
 /**
@@ -181,13 +181,11 @@ async function* asJson(pages: AsyncGenerator<Page>): AsyncGenerator<ExportPiece,
   yield { text: separator === ',' ? ']}' : '{"events":[]}', events: 0, progress: 1 }
 }
 
-async function* asCsv(
-  pages: AsyncGenerator<Page>,
-  columns: readonly ExtraColumn[],
-): AsyncGenerator<ExportPiece, void, undefined> {
+async function* asCsv(pages: AsyncGenerator<Page>, columns: CsvColumns): AsyncGenerator<ExportPiece, void, undefined> {
   yield { text: csvHeader(columns), events: 0, progress: 0 }
+  const rowOf = csvRows(columns)
   for await (const { found, progress } of pages) {
-    const text = found.map(({ event }) => csvRow(event, columns)).join('')
+    const text = found.map(({ event }) => rowOf(event)).join('')
     yield { text, events: found.length, progress, firstEventAt: found[0]?.event.timestamp }
   }
 }

@@ -93,6 +93,7 @@ const clients: RecordKind = {
     {
       title: 'Registered',
       from: 'wider',
+      nowrap: true,
       cell: ({ client_id_issued_at: at }) => (
         <Time at={typeof at === 'number' ? new Date(at * 1000).toISOString() : null} />
       ),

@@ -157,7 +157,9 @@ function Connect({ connection, scope = null, primary = false }: ConnectProps) {
     <>
       {refusal !== null && <ErrorNote refusal={refusal} />}
       <button type="button" class={primary ? 'primary' : ''} disabled={busy} onClick={run}>
-        {isConnected(connection) ? 'Connect again' : 'Connect'} <UserText>{connection.server}</UserText>
+        <span>
+          {isConnected(connection) ? 'Connect again' : 'Connect'} <UserText>{connection.server}</UserText>
+        </span>
       </button>
     </>
   )

@@ -33,7 +33,7 @@ export function Settings() {
       </PageHeader>
       {leaving.refusal !== null && <ErrorNote refusal={leaving.refusal} />}
       <RefusedSignIn />
-      <div class="cards">
+      <div class="sides">
         <section class="card stack">
           <h2>You</h2>
           <Facts

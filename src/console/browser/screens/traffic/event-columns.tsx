@@ -15,7 +15,7 @@ import { eventTitle } from './exchange/exchange-story.ts'
 const columns = {
   time: { title: 'Time', nowrap: true, cell: ({ timestamp }) => <EventTime at={timestamp} withDate={false} /> },
   verdict: { title: 'Verdict', nowrap: true, cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
-  model: { title: 'Model', cell: eventTitle },
+  model: { title: 'Model', cell: (event) => <span class="name model">{userText(eventTitle(event))}</span> },
   reason: { title: 'Reason', from: 'wide', cell: ({ reason_code }) => <Reason code={reason_code} /> },
   status: { title: 'Status', right: true, from: 'wide', cell: (event) => detail(event, 'status') ?? '–' },
   latency: {
@@ -77,15 +77,6 @@ export function exchangeColumns(seconds: number): Column<Event>[] {
     return chosen === usualColumns && from !== undefined ? { ...column, from } : column
   })
 }
-
-/** The usual columns of the export hold time, verdict and reason. */
-const alwaysExported: readonly ColumnName[] = ['time', 'verdict', 'reason']
-
-/** The further columns of an export that shows the same. */
-export const exportedColumns = (): string =>
-  chosenColumns()
-    .filter((name) => !alwaysExported.includes(name))
-    .join()
 
 export const eventColumns = (seconds: number): Column<Event>[] => [
   timeColumn(seconds),

@@ -14,17 +14,32 @@ const isSummed = (set: readonly string[]): boolean =>
   set.every((name) => summed.some((one) => one === name)) && set.length <= 1
 
 export function TrafficChart({ filterNames }: { filterNames: readonly string[] }) {
-  const set = filterNames.filter((name) => queryValue(name) !== null)
+  // Sums are kept for each verdict: those that are not asked for are left out of the drawing.
+  const set = filterNames.filter((name) => name !== 'verdict' && queryValue(name) !== null)
   const text = JSON.stringify(Object.fromEntries(set.map((name) => [name, queryValue(name) ?? ''])))
   if (!isSummed(set))
-    return <p class="quiet">Sums over time are kept by model, token id and gateway id, one at a time.</p>
-  return <Requests filters={text} />
+    return (
+      <p class="quiet">
+        No chart is kept for these filters. It can show all requests, one verdict, and one model, token id or gateway
+        id.
+      </p>
+    )
+  return <Requests filters={text} verdicts={queryValue('verdict')} />
 }
 
-function Requests({ filters }: { filters: string }) {
+function Requests({ filters, verdicts }: { filters: string; verdicts: string | null }) {
   const given = useMemo((): Record<string, string> => JSON.parse(filters), [filters])
   const found = useSeries('verdict', given)
-  const draw = useCallback((series: Series, times: readonly number[]) => verdictLines(series, times, given), [given])
+  const columns = queryValue('columns')
+  const draw = useCallback(
+    (read: Series, times: readonly number[]) => {
+      const asked = verdicts?.split(',')
+      const series = read.series.filter(({ key }) => asked === undefined || (key !== null && asked.includes(key)))
+      // A link of the legend changes the verdict and nothing else of what is shown.
+      return verdictLines({ ...read, series }, times, { ...given, chart: 'on', ...(columns !== null && { columns }) })
+    },
+    [given, verdicts, columns],
+  )
   return (
     <ChartPanel
       title="Requests per minute by outcome"
@@ -32,7 +47,7 @@ function Requests({ filters }: { filters: string }) {
       draw={draw}
       format={number}
       stacked
-      empty="No request in this time range."
+      empty={verdicts === null ? 'No request in this time range.' : 'No request with this verdict in this time range.'}
     />
   )
 }

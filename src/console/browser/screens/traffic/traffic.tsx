@@ -16,7 +16,7 @@ import { timeRange } from '../../time-range.ts'
 import { isSearched, recordOptions, recordsNamed } from '../catalog/record-options.ts'
 import { suggestedValues } from '../dimensions.ts'
 import { ColumnChoice } from './column-choice.tsx'
-import { eventColumns, exchangeColumns, exportedColumns } from './event-columns.tsx'
+import { chosenColumns, eventColumns, exchangeColumns } from './event-columns.tsx'
 import { LiveEvents, readEvents } from './event-pages.ts'
 import { useHeldPage } from './held-page.ts'
 import { TrafficChart } from './traffic-chart.tsx'
@@ -198,10 +198,10 @@ const furtherFilters: readonly Filter[] = [
 
 const filterNames = [...usualFilters, ...furtherFilters].map(({ name }) => name).filter((name) => name !== 'event_type')
 
-/** All that the filters find, as CSV with the columns that are shown. */
+/** All that the filters find, as CSV: of requests with the columns that are shown, in their order. */
 function exportAddress(filters: Readonly<Record<string, string | null>>): string {
-  const columns = exportedColumns()
-  const query = new URLSearchParams({ format: 'csv', ...(columns !== '' && { columns }) })
+  const shown = filters.event_type === exchanges ? { columns: chosenColumns().join(), only_columns: 'true' } : {}
+  const query = new URLSearchParams({ format: 'csv', ...shown })
   for (const [name, value] of Object.entries(filters)) if (value !== null) query.set(name, value)
   return `/v1/events/export?${query}`
 }
