@@ -26,7 +26,7 @@ export async function send(
   const ordered = inOrder(prepared)
   if (ordered.length === 0 && labels.length === 0) return
   if (ordered.length > mostCalls) {
-    const message = `That is ${ordered.length} calls, and ${mostCalls} at most are done together: apply the files one after another`
+    const message = `That is ${ordered.length} calls, and ${mostCalls} at most are done together: apply the files one after another, as "export --only LIST" writes them`
     throw new Failure('usage', { message })
   }
   const calls = ordered.map(({ step, call: { version, ...call }, makes }) => ({

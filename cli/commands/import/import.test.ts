@@ -50,7 +50,7 @@ const litellm = `model_list:
 litellm_settings:
   drop_params: true
   num_retries: 3
-  fallbacks: [{ gpt-4o: [claude, unknown] }]
+  fallbacks: [{ gpt-4o: [claude, unknown] }, { claude: [gpt-4] }, { gone: [claude] }]
   max_budget: 100
   budget_duration: 30d
 router_settings:
@@ -77,24 +77,31 @@ test('litellm: deployments become providers and targets, and what is left is nam
     },
     { name: 'groq', preset: 'groq', api_key: { env: 'GROQ_API_KEY' } },
   ])
+  const price = { input_per_million: 2.5, output_per_million: 10 }
   expect(file.models).toEqual([
     {
       name: 'gpt-4o',
       targets: [
         { provider: 'azure', upstream_model: 'gpt-4o-eu', weight: 3 },
-        { provider: 'openai', upstream_model: 'gpt-4o' },
+        { provider: 'openai', upstream_model: 'gpt-4o', price },
       ],
       strategy: 'lowest_latency',
       fallbacks: ['claude'],
     },
-    { name: 'claude', targets: [{ provider: 'anthropic', upstream_model: 'claude-sonnet-4-5' }] },
+    {
+      name: 'claude',
+      targets: [{ provider: 'anthropic', upstream_model: 'claude-sonnet-4-5' }],
+      fallbacks: ['gpt-4'],
+    },
     { name: 'local', targets: [{ provider: 'openai-4', upstream_model: 'facebook/opt-125m' }] },
     {
       name: 'gpt-4',
       targets: [
         { provider: 'azure', upstream_model: 'gpt-4o-eu', weight: 3 },
-        { provider: 'openai', upstream_model: 'gpt-4o' },
+        { provider: 'openai', upstream_model: 'gpt-4o', price },
       ],
+      strategy: 'lowest_latency',
+      fallbacks: ['claude'],
     },
   ])
   expect(file.budgets).toEqual([{ name: 'litellm', max_budget: 100, window: 'month', scope: { kind: 'organization' } }])
@@ -108,6 +115,8 @@ test('litellm: deployments become providers and targets, and what is left is nam
     'config.yaml:23:23: model_list[5].litellm_params.model: There is no provider replicate',
     'config.yaml:25:3: litellm_settings.drop_params: has no counterpart',
     'config.yaml:26:3: litellm_settings.num_retries: How often',
+    'config.yaml:27:34: litellm_settings.fallbacks[0].gpt-4o[1]: names no model of the list, so it is no fallback',
+    'config.yaml:27:69: litellm_settings.fallbacks[2].gone: names no model of the list',
     'config.yaml:34:3: general_settings.master_key: The administrator has a token',
   ]
   for (const [index, line] of named.entries()) {

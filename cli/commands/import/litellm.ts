@@ -18,19 +18,20 @@ export function fromLitellm(file: Conversion): void {
   const providers = new Map<string, string>()
   for (const path of file.each('model_list')) readDeployment(file, path, { models, providers })
   const strategy = strategyOf(file)
-  const fallbacks = fallbacksOf(file)
-  for (const [name, targets] of models) {
-    const others = (fallbacks.get(name) ?? []).filter((other) => models.has(other))
+  const aliases = aliasesOf(file, models)
+  const fallbacks = fallbacksOf(file, new Set([...models.keys(), ...aliases.keys()]))
+  const add = (name: string, targets: readonly Fields[], others: readonly string[] | undefined) => {
     const several = targets.length > 1
     file.add('models', {
       name,
-      targets: targets.map(({ prices: _, ...target }) => target),
+      targets: targets.map(({ prices, ...target }) => ({ ...target, ...(several && prices ? { price: prices } : {}) })),
       strategy: several ? strategy : null,
-      price: targets[0]?.prices,
-      fallbacks: others.length === 0 ? null : others,
+      price: several ? null : targets[0]?.prices,
+      fallbacks: others,
     })
   }
-  readAliases(file, models)
+  for (const [name, targets] of models) add(name, targets, fallbacks.get(name))
+  for (const [name, of] of aliases) add(name, models.get(of) ?? [], fallbacks.get(name) ?? fallbacks.get(of))
   readBudget(file)
   for (const path of file.each('mcp_servers')) readMcpServer(file, path)
   explain(file)
@@ -122,26 +123,39 @@ function strategyOf(file: Conversion): string {
   return strategy ?? 'weighted'
 }
 
-function fallbacksOf(file: Conversion): Map<string, string[]> {
+/** By the model that they stand in for. Names that are none of `known` are noted and left out. */
+function fallbacksOf(file: Conversion, known: ReadonlySet<string>): Map<string, string[]> {
   const found = new Map<string, string[]>()
   for (const section of ['litellm_settings', 'router_settings']) {
     for (const path of file.each(section, 'fallbacks')) {
       for (const each of file.each(...path)) {
+        const name = String(each.at(-1))
         const others = file.take(...each)
-        if (Array.isArray(others)) found.set(String(each.at(-1)), others.map(String))
+        if (!known.has(name) || !Array.isArray(others)) {
+          file.note(each, known.has(name) ? 'names no list of models' : 'names no model of the list')
+          continue
+        }
+        const isKnown = (other: unknown): other is string => typeof other === 'string' && known.has(other)
+        for (const [index, other] of others.entries()) {
+          if (!isKnown(other)) file.note([...each, index], 'names no model of the list, so it is no fallback')
+        }
+        const models = others.filter(isKnown)
+        if (models.length > 0) found.set(name, models)
       }
     }
   }
   return found
 }
 
-/** An alias is a model with the same targets. */
-function readAliases(file: Conversion, models: ReadonlyMap<string, Fields[]>): void {
+/** An alias is a model with the same targets: here by its name the name of that model. */
+function aliasesOf(file: Conversion, models: ReadonlyMap<string, unknown>): Map<string, string> {
+  const found = new Map<string, string>()
   for (const path of file.each('router_settings', 'model_group_alias')) {
-    const targets = models.get(file.takeText(...path) ?? '')
-    if (targets === undefined) file.note(path, 'names no model of the list')
-    else file.add('models', { name: String(path.at(-1)), targets: targets.map(({ prices: _, ...target }) => target) })
+    const of = file.takeText(...path)
+    if (of === null || !models.has(of)) file.note(path, 'names no model of the list')
+    else found.set(String(path.at(-1)), of)
   }
+  return found
 }
 
 function readBudget(file: Conversion): void {

@@ -118,7 +118,7 @@ function Costs({ report: { month, by, rows, totals, left_out } }: { report: Cost
         columns={[
           ...by.map((dimension) => ({
             title: titleOf(dimension),
-            cell: ({ names }: CostReport['rows'][number]) => showInvisible(names[dimension] ?? 'None'),
+            cell: ({ names }: CostReport['rows'][number]) => named(names[dimension]),
           })),
           { title: 'Cost', right: true, cell: ({ cost }) => money(cost) },
           {
@@ -158,3 +158,6 @@ function changeOf(cost: number, before: number): string {
   const share = Math.round((100 * (cost - before)) / before)
   return `${share > 0 ? '+' : ''}${share} %`
 }
+
+/** What requests without a value have in its place looks unlike a value, which may be called None. */
+const named = (name: string | null | undefined) => (name == null ? <i class="quiet">No value</i> : showInvisible(name))
