@@ -132,7 +132,7 @@ function Values({ budget: { id, max_budget: limit }, per }: { budget: Budget; pe
         <h2>By {per}</h2>
         <Filters filters={[{ name: 'value', label: dimensionTitle(per) }]} drops={['cursor']} />
       </div>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label={`Values of ${per}`}
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.values}
@@ -191,7 +191,7 @@ function Refused({ found }: { found: Loaded<Event[]> }) {
   return (
     <section class="stack close">
       <h2>Requests refused</h2>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Requests refused"
         rows={found.value === undefined && found.refusal !== null ? null : found.value}

@@ -126,7 +126,7 @@ export function Status() {
         <ErrorNote
           refusal={failure.refusal}
           retry={() => {
-            for (const part of failed) part.reload()
+            for (const part of failed) part.retry()
           }}
         />
       )}
