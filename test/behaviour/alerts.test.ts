@@ -36,6 +36,7 @@ afterAll(async () => {
 })
 
 const madeSchema = z.looseObject({ id: z.string() })
+const sinkSchema = z.looseObject({ state: z.string() })
 const noticeSchema = z.looseObject({ id: z.string(), channel: z.string(), kind: z.string(), state: z.string() })
 const historySchema = z.looseObject({
   alert_firings: z.array(
@@ -116,7 +117,11 @@ test('a sink whose receiver is gone is told by its lag, and told again when it h
   const former = serve(0)
   const { port = 0 } = former
   await former.stop(true)
-  await make('/v1/sinks', { name: 'siem', kind: 'http', url: `http://127.0.0.1:${port}/in` })
+  const sinkId = await make('/v1/sinks', { name: 'siem', kind: 'http', url: `http://127.0.0.1:${port}/in` })
+  await until('a delivery has failed', async () => {
+    const { body } = await api(gatehouse, `/v1/sinks/${sinkId}`)
+    return sinkSchema.parse(body).state === 'failing'
+  })
   const id = await make('/v1/alerts', {
     name: 'Siem lags',
     condition: 'sink_lag',

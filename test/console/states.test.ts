@@ -144,6 +144,35 @@ test('a screen whose records fail to load shows an error, not an empty list, and
   })
 })
 
+test('a second press of "Try again" does not start the read over', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const tokens = /\/v1\/tokens\?/
+  const fails = refusedAs(503, 'dependency_unavailable')
+  await page.route(tokens, fails)
+  await opened.to('/tokens')
+  await page.getByRole('button', { name: 'Try again' }).waitFor()
+  await page.unroute(tokens, fails)
+  let answer: () => void = () => undefined
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  let asked = 0
+  await page.route(tokens, async (route) => {
+    asked += 1
+    await answered
+    await route.continue()
+  })
+  await page.evaluate(tryAgain)
+  await until('the records are on their way', () => asked === 1)
+  await page.evaluate(tryAgain)
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))')
+  expect(asked).toBe(1)
+  answer()
+  await until('it is there again', async () => (await shown(page, '[role=alert], .skeleton')) === 0)
+  expect(asked).toBe(1)
+})
+
 test('a screen whose records are refused names the missing permission and does not retry', async () => {
   await using opened = await openConsole()
   const { page } = opened

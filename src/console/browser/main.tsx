@@ -67,7 +67,7 @@ function FirstLook() {
   if (found.refusal === null) return null
   return (
     <StandalonePage>
-      <ErrorNote refusal={asRefusal(found.refusal)} retry={found.reload} />
+      <ErrorNote refusal={asRefusal(found.refusal)} retry={found.retry} />
     </StandalonePage>
   )
 }

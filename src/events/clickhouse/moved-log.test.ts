@@ -59,7 +59,7 @@ test('whatever is appended, merged, moved and crashes, readers get what a plain 
     canRemoveOldest: async () => (await archive.bounds(Number.MAX_SAFE_INTEGER)) === null,
   }
   let moves = 0
-  await holdsForAnySteps(store.ledger, adapter, Number(process.env.LOG_RUNS ?? 150))
+  await holdsForAnySteps(store.ledger, adapter, Number(process.env.LOG_RUNS ?? 50))
   expect(moves).toBeGreaterThan(0)
 }, 600_000)
 

@@ -99,6 +99,6 @@ test('whichever bit flips, readers get no wrong event and miss only those of a b
         expect(bodies.length === texts.length || isNamed).toBe(true)
       }
     }),
-    { numRuns: Number(process.env.LOG_RUNS ?? 700) },
+    { numRuns: Number(process.env.LOG_RUNS ?? 250) },
   )
 }, 86_400_000)

@@ -55,12 +55,15 @@ export function signedBySecret(header: TokenHeader, payload: Json, secret: strin
 
 export const unsigned = (payload: Json): string => `${encoded({ alg: 'none' })}.${encoded(payload)}.`
 
+const newPair = () => generateKeyPairSync('rsa', { modulusLength: 2048 })
+/** The pairs of providers that have stopped. Making one takes as long as most tests; providers that run share none. */
+const unusedPairs: ReturnType<typeof newPair>[] = []
+
 export function startOpenIdProvider(options: { claims?: Json; port?: number } = {}): OpenIdProvider {
   let kid = 'key-1'
   const codes = new Map<string, { nonce: string | null; challenge: string; redirectUri: string; clientId: string }>()
   const clients = new Map<string, string>()
-  const newPair = () => generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const pair = newPair()
+  const pair = unusedPairs.pop() ?? newPair()
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: options.port ?? 0,
@@ -105,7 +108,10 @@ export function startOpenIdProvider(options: { claims?: Json; port?: number } = 
       for (const [name, value] of Object.entries(given)) if (value !== null) answer.searchParams.set(name, value)
       return answer.href
     },
-    stop: () => server.stop(true),
+    async stop() {
+      await server.stop(true)
+      unusedPairs.push(pair)
+    },
   }
   const document = () => ({
     issuer,

@@ -10,8 +10,13 @@ import type { CompiledPolicy, WholePolicy } from './kind.ts'
 const token = { id: 't', purpose: '', roles: [], teamId: null, userId: null, gatewayId: null, metadata: {} }
 
 /** The verdict of a schema on a request's body. */
-function verdictOf(schema: Record<string, unknown>, body: Record<string, unknown>): string | null {
-  const compiled = jsonSchema.compile({ schema, applies_to: 'body' }, { stages: ['pre_request'] })
+const verdictOf = (schema: Record<string, unknown>, body: Record<string, unknown>): string | null =>
+  verdictBy(compiledFor(schema), body)
+
+const compiledFor = (schema: Record<string, unknown>): CompiledPolicy =>
+  jsonSchema.compile({ schema, applies_to: 'body' }, { stages: ['pre_request'] })
+
+function verdictBy(compiled: CompiledPolicy, body: Record<string, unknown>): string | null {
   const decision = consider(compiled, body, [], () => undefined)
   if (decision instanceof Promise) throw new Error('The policy waits')
   return decision?.verdict ?? null
@@ -72,11 +77,12 @@ test('holds a body to its schema, with references', () => {
 })
 
 test('tells unique items as JSON compares values', () => {
+  const compiled = compiledFor({ properties: { list: { uniqueItems: true } } })
   fc.assert(
     fc.property(fc.array(fc.jsonValue({ maxDepth: 2 }), { maxLength: 5 }), fc.boolean(), (items, twice) => {
       const list: unknown[] = JSON.parse(JSON.stringify(twice ? [...items, items[0] ?? null] : items))
       const isUnique = list.every((item, index) => list.slice(0, index).every((other) => !Bun.deepEquals(item, other)))
-      expect(verdictOf({ properties: { list: { uniqueItems: true } } }, { list }) === null).toBe(isUnique)
+      expect(verdictBy(compiled, { list }) === null).toBe(isUnique)
     }),
     { numRuns: 25 },
   )
@@ -84,7 +90,7 @@ test('tells unique items as JSON compares values', () => {
     { a: 1, b: [2] },
     { b: [2], a: 1 },
   ]
-  expect(verdictOf({ properties: { list: { uniqueItems: true } } }, { list: swapped })).toBe('block')
+  expect(verdictBy(compiled, { list: swapped })).toBe('block')
 })
 
 test('cannot decide where a body takes too much work', () => {

@@ -13,7 +13,8 @@ import { answers, chatTarget, makeChain, makeLimitedToken, priceModel } from '..
 import { benchModel, requestBody, requestHeaders, type Target } from '../rig/target.ts'
 import { type Counted, objectsFor, startCounted } from './allocations.ts'
 
-setDefaultTimeout(60_000)
+// Objects are counted, not time: a busy machine may take long.
+setDefaultTimeout(240_000)
 
 const answer = chatAnswer({ model: benchModel })
 const upstream = Bun.serve({

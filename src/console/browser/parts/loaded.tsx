@@ -10,7 +10,10 @@ export interface Loaded<Value> {
   value: Value | undefined
   refusal: Refusal | null
   loading: boolean
+  /** Reads again. A read that is on its way is given up: it may not see what was just written. */
   reload(): void
+  /** Reads again where nothing is on its way: a person who presses twice does not start it over. */
+  retry(): void
   /** Takes a newer value from elsewhere, such as the answer of a write. */
   set(value: Value): void
 }
@@ -84,6 +87,12 @@ export function useLoaded<Value>(
     refusal: state.refusal,
     loading,
     reload: useCallback(() => setTurn((before) => before + 1), []),
+    retry: useCallback(() => {
+      if (reading.current) return
+      // Another press may come before this one is drawn.
+      reading.current = true
+      setTurn((before) => before + 1)
+    }, []),
     set: useCallback((value: Value) => setState({ key, value, refusal: null }), [key]),
   }
 }
@@ -105,22 +114,18 @@ export function Show<Value>({
   rows?: number
   children: (value: Value) => ComponentChildren
 }) {
-  // A read that is on its way is not begun again, however often the button is pressed.
-  const retry = () => {
-    if (!of.loading) of.reload()
-  }
   if (of.value !== undefined) {
     return (
       <>
         {of.refusal !== null && (
-          <ErrorNote refusal={of.refusal} retry={retry} kept="The data shown is from the last successful load." />
+          <ErrorNote refusal={of.refusal} retry={of.retry} kept="The data shown is from the last successful load." />
         )}
         {children(of.value)}
       </>
     )
   }
   if (of.refusal === null) return <Skeleton rows={rows} />
-  return <ErrorNote refusal={of.refusal} retry={retry} />
+  return <ErrorNote refusal={of.refusal} retry={of.retry} />
 }
 
 export const Skeleton = ({ rows }: { rows: number }) => (

@@ -52,7 +52,7 @@ export function AccessReview() {
           },
         ]}
       />
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Tokens to review"
         rows={rows === undefined && found.refusal !== null ? null : rows}

@@ -77,7 +77,7 @@ export function Connections() {
           </div>
         </section>
       )}
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Your connections"
         rows={found.value === undefined && found.refusal !== null ? null : connections}

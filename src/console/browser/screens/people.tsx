@@ -175,7 +175,7 @@ function MembersOf({ team }: { team: string }) {
   const [leaving, setLeaving] = useState<JsonObject | null>(null)
   return (
     <>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Members"
         rows={found.value === undefined && found.refusal !== null ? null : found.value}
@@ -241,7 +241,7 @@ function AddMember({ team, added }: { team: string; added(): void }) {
         options={people.value ?? (people.refusal === null ? null : [])}
         required
       />
-      {people.refusal !== null && <ErrorNote refusal={people.refusal} retry={people.reload} />}
+      {people.refusal !== null && <ErrorNote refusal={people.refusal} retry={people.retry} />}
       {refusal !== null && <ErrorNote refusal={refusal} />}
       <div class="row">
         <button type="submit" disabled={busy || user === ''}>

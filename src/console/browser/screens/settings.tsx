@@ -165,7 +165,7 @@ function Sessions() {
   return (
     <section class="stack close">
       <h2>Your sessions</h2>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Your sessions"
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.sessions}

@@ -24,7 +24,7 @@ export const waitingServers = computed(() => offers.value?.value ?? null)
 export const readingOfServers = (): Loaded<readonly WaitingServer[]> =>
   hasPermission('catalog:write') ? (offers.value ?? notYet) : none
 
-const unread = { refusal: null, reload: () => undefined, set: () => undefined }
+const unread = { refusal: null, reload: () => undefined, retry: () => undefined, set: () => undefined }
 const notYet: Loaded<readonly WaitingServer[]> = { ...unread, value: undefined, loading: true }
 const none: Loaded<readonly WaitingServer[]> = { ...unread, value: [], loading: false }
 

@@ -138,7 +138,7 @@ function Found() {
   return (
     <section class="stack">
       <Filters filters={[{ name: 'state', label: 'State', options: ['open', 'resolved'] }]} />
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="What alerts have found"
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.alert_firings}

@@ -151,7 +151,7 @@ function Values({ budget: { id, max_budget: limit }, per }: { budget: Budget; pe
         <h2>By {per}</h2>
         <Filters filters={[{ name: 'value', label: dimensionTitle(per) }]} drops={['cursor']} />
       </div>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label={`Values of ${per}`}
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.values}
@@ -219,7 +219,7 @@ function Refused({ id, since, found }: { id: string; since: string; found: Loade
     <>
       <section class="stack close">
         <h2>Who was refused</h2>
-        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
         <TableCard
           label="Who was refused"
           rows={rows === undefined && found.refusal !== null ? null : rows}
@@ -240,7 +240,7 @@ function Refused({ id, since, found }: { id: string; since: string; found: Loade
 const Newest = ({ found }: { found: Loaded<Event[]> }) => (
   <section class="stack close">
     <h2>Newest refused requests</h2>
-    {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+    {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
     <TableCard
       label="Newest refused requests"
       rows={found.value === undefined && found.refusal !== null ? null : found.value}

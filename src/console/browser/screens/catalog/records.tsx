@@ -98,7 +98,7 @@ export function Records({ kind }: { kind: RecordKind }) {
           </button>
         )}
       </div>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label={kind.title}
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.rows}
@@ -238,7 +238,7 @@ function LoadedForm({ kind, record, ...form }: LoadedFormProps) {
   const failed = parts.find(({ refusal }) => refusal !== null)
   const drawn = schema.value ?? (record === null ? firstField(kind) : undefined)
   const again = () => {
-    for (const part of parts) if (part.refusal !== null) part.reload()
+    for (const part of parts) if (part.refusal !== null) part.retry()
   }
   const rest = (
     <>

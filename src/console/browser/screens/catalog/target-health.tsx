@@ -89,7 +89,7 @@ export function TargetsInUse() {
         A target is a model at a provider. Each gateway process measures the last 64 calls that it made. A provider or a
         model is shown as the worst of its targets; from 10 % failed calls on, a target fails.
       </p>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Targets in use"
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.targets}

@@ -143,7 +143,7 @@ export function Escalations() {
           },
         ]}
       />
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       {own.length > 0 && <Undo decisions={own} busy={undo.busy} undo={undo.run} />}
       {undo.refusal !== null && <ErrorNote refusal={undo.refusal} />}
       <div class={`inbox ${queryValue('id') === null ? '' : 'opened'}`}>

@@ -133,7 +133,7 @@ export function Status({ of: { parts, isKnown } }: { of: ReadStatus }) {
         <ErrorNote
           refusal={failure.refusal}
           retry={() => {
-            for (const part of failed) part.reload()
+            for (const part of failed) part.retry()
           }}
         />
       )}

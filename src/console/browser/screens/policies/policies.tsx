@@ -80,7 +80,7 @@ export function Policies() {
         ]}
       />
       {(found.refusal ?? refusal) !== null && (
-        <ErrorNote refusal={found.refusal ?? asRefusal(refusal)} retry={found.reload} />
+        <ErrorNote refusal={found.refusal ?? asRefusal(refusal)} retry={found.retry} />
       )}
       <div class="card flush">
         {shown === undefined ? (
@@ -89,7 +89,7 @@ export function Policies() {
           <Chain chain={shown} move={movable ? move : null} activity={activity} />
         )}
       </div>
-      {activity.refusal !== null && <ErrorNote refusal={activity.refusal} retry={activity.reload} />}
+      {activity.refusal !== null && <ErrorNote refusal={activity.refusal} retry={activity.retry} />}
       {activity.value !== undefined && <p class="small quiet">{countedWords(activity.value)}</p>}
       {hasPermission('policies:write') && !movable && shown !== undefined && (
         <p class="small quiet">Clear the filters to change the order.</p>

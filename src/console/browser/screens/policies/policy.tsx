@@ -199,7 +199,7 @@ function Editor({ kind, record, start, forms, saved, takeTheirs }: EditorProps) 
               choices={choices.value}
               refusal={refusal}
             />
-            {choices.refusal !== null && <ErrorNote refusal={choices.refusal} retry={choices.reload} />}
+            {choices.refusal !== null && <ErrorNote refusal={choices.refusal} retry={choices.retry} />}
           </div>
         </details>
         {refusal !== null && record !== null && (

@@ -139,7 +139,7 @@ function Turns({ session: { session_id, token, first_at: first, last_at: last } 
   return (
     <section class="stack">
       <h2>Turns</h2>
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Turns"
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.events}

@@ -32,7 +32,7 @@ export function Sessions() {
     <>
       <PageHeader title="Sessions" />
       <Filters filters={filters} />
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Sessions"
         rows={found.value === undefined && found.refusal !== null ? null : found.value?.sessions}

@@ -36,7 +36,7 @@ export function Restrictions({ fields, set, lists, setLists }: RestrictionProps)
     <details>
       <summary>More restrictions</summary>
       <div class="stack">
-        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+        {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
         <OneOf
           label="Provider"
           hint="Only this provider may be used"

@@ -60,7 +60,7 @@ export function Tokens() {
           { name: 'team_id', label: 'Team', ...asFilter(teamOptions) },
         ]}
       />
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       <TableCard
         label="Tokens"
         rows={found.refusal !== null && found.value === undefined ? null : found.value?.tokens}
@@ -155,7 +155,7 @@ function LastUsed({ token: { last_used_at: at, created_at: made, status } }: { t
 function Alerts() {
   const found = useLoaded('alerts', (signal) => api('GET /v1/tokens/alerts', { query: {}, signal }))
   const alerts = found.value?.alerts ?? []
-  if (found.refusal !== null) return <ErrorNote refusal={found.refusal} retry={found.reload} />
+  if (found.refusal !== null) return <ErrorNote refusal={found.refusal} retry={found.retry} />
   if (alerts.length === 0) return null
   return (
     <section class="note warn stack close" aria-label="Alerts">

@@ -99,7 +99,7 @@ export function Traffic() {
           {more ? 'Fewer filters' : 'More filters'}
         </button>
       </div>
-      {found.refusal !== null && <RefusedFilter refusal={found.refusal} retry={found.reload} />}
+      {found.refusal !== null && <RefusedFilter refusal={found.refusal} retry={found.retry} />}
       {charted && type === exchanges && <TrafficChart filterNames={filterNames} />}
       <div class="tall" {...reading}>
         <TableCard
