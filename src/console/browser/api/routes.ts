@@ -1,6 +1,7 @@
 /**
  * The API's routes as the console uses them: what each takes and answers, by the types of the server's own schemas. The
  * types are all that is taken from there; the page carries no validation, because the API has its own.
+ * Longer than most: each route that the console calls stands here.
  */
 
 import type { z } from 'zod'

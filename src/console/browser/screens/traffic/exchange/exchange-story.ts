@@ -49,7 +49,7 @@ function ownerWords({ kind, id, scope }: RefusedLimit, event: Event, nameOf: Nam
   }
   if (scope === null) {
     const isOfAnother = kind.startsWith('max_') && id !== event.event_attribution.token_id
-    return isOfAnother && nameOf(id) !== null ? `, which is “${nameOf(id)}”` : ''
+    return isOfAnother && nameOf(id) !== null ? `, counted for “${nameOf(id)}”,` : ''
   }
   if (scope.kind === 'team') return named('team', scope.id)
   if (scope.kind === 'user') return named('person', scope.id)
