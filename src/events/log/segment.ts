@@ -94,7 +94,11 @@ export class IndexBuilder {
     const tags: number[] = []
     this.#events += eventsOf(record)
     visitFacets(record, (facet, value, events) => {
-      const tag = addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
+      const known = this.#facets.get(facet)?.get(value)
+      const tag =
+        known === undefined
+          ? addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
+          : countFacet(known, events, bit)
       if (tags.length < mostTags && !tags.includes(tag)) tags.push(tag)
     })
     visitIds(record, (id) => this.#ids.push(wordOf(hashOfId(id), block)))
@@ -232,9 +236,14 @@ export function addFacet(facets: Facets, facet: FacetName, value: string, events
     values.set(named, { events, blocks, tag })
     return tag
   }
-  known.events += events
-  known.blocks |= blocks
+  countFacet(known, events, blocks)
   return named === value ? known.tag : tagOf(facet, value)
+}
+
+function countFacet(count: FacetCount, events: number, blocks: number): number {
+  count.events += events
+  count.blocks |= blocks
+  return count.tag
 }
 
 /** Runs in their order; those that follow each other in one chain become one. */
