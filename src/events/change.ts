@@ -221,12 +221,12 @@ async function appendToChain(
   { pending, before, chainHead = null }: Parameters<Append>[1],
 ): Promise<ChainHead | null> {
   let known = chainHead
-  const written = events.map((record) => ({ record, text: wellFormedJson({ ...record, environment }) }))
+  const written = events.map((record) => ({ record, bytes: Buffer.from(wellFormedJson({ ...record, environment })) }))
   for (let attempt = 1; ; attempt += 1) {
     const head = known ?? (await readChainHead(ledger, controlPlaneChain))
     known = null
     const receivedAt = clock.now()
-    const records = written.map(({ record, text }) => ({ record, text, at: timeOf(record.timestamp, receivedAt) }))
+    const records = written.map(({ record, bytes }) => ({ record, bytes, at: timeOf(record.timestamp, receivedAt) }))
     const end = headAfter(head, records)
     const appended = appendStatements({ chain: controlPlaneChain, head, records, digest: end.digest, receivedAt })
     const claim = pending.flatMap((id) => [stillPending(id), dropPending(id)])

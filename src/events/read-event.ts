@@ -58,13 +58,21 @@ function shape<Members extends z.ZodRawShape>(
   schema: z.ZodObject<Members>,
   checks: Readonly<Record<keyof Members, Check>>,
 ): Check {
+  const known = new Map<string, { check: Check; needed: number }>()
   const members = Object.entries<z.core.$ZodType>(schema.shape)
-  const known = new Map(Object.entries<Check>(checks).filter(([name]) => Object.hasOwn(schema.shape, name)))
-  const needed = members.filter(([, member]) => !z.safeParse(member, undefined).success).map(([name]) => name)
+  const needed = new Set(members.filter(([, member]) => !z.safeParse(member, undefined).success).map(([name]) => name))
+  for (const [name, check] of Object.entries<Check>(checks)) {
+    if (Object.hasOwn(schema.shape, name)) known.set(name, { check, needed: needed.has(name) ? 1 : 0 })
+  }
   return (value) => {
     if (!isPlainObject(value)) return false
-    for (const name in value) if (known.get(name)?.(value[name]) !== true) return false
-    return needed.every((name) => Object.hasOwn(value, name))
+    let found = 0
+    for (const name in value) {
+      const member = known.get(name)
+      if (member?.check(value[name]) !== true) return false
+      found += member.needed
+    }
+    return found === needed.size
   }
 }
 

@@ -9,7 +9,7 @@ import { quarantinedType } from '../log/quarantine.ts'
 import type { LogRecord } from '../log/record.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../testing/ledger.ts'
 import { recordedEvents, recordedTexts } from '../testing/recorded.ts'
-import { WorkerChain } from '../testing/worker-chain.ts'
+import { lineOf, WorkerChain } from '../testing/worker-chain.ts'
 import { announcedHead, chainHead, ingestEvents } from './ingest.ts'
 import type { ShippedBatch } from './read-batch.ts'
 
@@ -112,7 +112,7 @@ describe('a batch', () => {
       [one, three, two, four],
       [one, two, three, `${four} `],
     ]) {
-      expect(await codeOf(ingest({ first: 1, texts, digest: lines.digest() }))).toBe('chain_fork')
+      expect(await codeOf(ingest({ first: 1, lines: texts.map(lineOf), digest: lines.digest() }))).toBe('chain_fork')
     }
     expect(await stored()).toEqual([])
   })
@@ -123,8 +123,8 @@ describe('a batch', () => {
     expect(await codeOf(ingest(worker(3).batch()))).toBe('chain_fork')
     expect(await codeOf(ingest(worker(4).batch()))).toBe('chain_fork')
     expect(await codeOf(ingest(worker(2).batch()))).toBe('chain_fork')
-    const text = JSON.stringify(gatewayEvent())
-    expect(await codeOf(ingest({ first: 4, texts: [text], digest: '00'.repeat(32) }))).toBe('chain_fork')
+    const another = [lineOf(JSON.stringify(gatewayEvent()))]
+    expect(await codeOf(ingest({ first: 4, lines: another, digest: '00'.repeat(32) }))).toBe('chain_fork')
     expect(await codeOf(ingest({ ...lines.batch(), digest: '00'.repeat(32) }))).toBe('chain_fork')
     expect(await stored()).toEqual([...lines.texts])
   })

@@ -19,7 +19,7 @@ import {
   readChainHead,
 } from '../log/append.ts'
 import type { LogRecord } from '../log/record.ts'
-import type { NewRecord } from '../log/segment.ts'
+import { lineFeed, type NewRecord } from '../log/segment.ts'
 import { pendingRollups } from '../rollups/pending-rollups.ts'
 import { sessionStatements } from '../sessions/session-sums.ts'
 import { type ReceivedBatch, readBatch } from './read-batch.ts'
@@ -59,15 +59,15 @@ export async function announcedHead(ledger: Database, chain: string): Promise<Ch
  * a number is recorded with other content or beyond the chain's head, or the digest does not follow.
  */
 export async function ingestEvents(ledger: Database, batch: Batch): Promise<ChainHead> {
-  const { chain, texts } = batch
+  const { chain, lines } = batch
   if (!Number.isSafeInteger(batch.first) || batch.first < 1) throw new Failure('chain_gap')
   // The log keeps one record a line.
-  if (texts.some((text) => text.includes('\n'))) throw new Failure('invalid_parameter', { message: oneLine })
+  if (lines.some(({ bytes }) => bytes.includes(lineFeed))) throw new Failure('invalid_parameter', { message: oneLine })
   const records = await readBatch(ledger, batch)
   for (let attempt = 1; ; attempt += 1) {
     const head = await readChainHead(ledger, chain)
     await requireSameHistory(ledger, batch, head)
-    const known = Math.min(texts.length, Math.max(0, head.seq + 1 - batch.first))
+    const known = Math.min(lines.length, Math.max(0, head.seq + 1 - batch.first))
     const fresh = records.slice(known)
     if (fresh.length === 0) {
       // The worker keeps the records until it gets this head.
@@ -122,16 +122,16 @@ async function write(
 
 /** Repeated records must equal the recorded ones. Those that retention has removed can no longer be compared. */
 async function requireSameHistory(ledger: Database, batch: Batch, head: ChainHead): Promise<void> {
-  const { chain, first, texts, digest } = batch
-  const last = first + texts.length - 1
-  if (texts.length === 0 || first > head.seq) return
+  const { chain, first, lines, digest } = batch
+  const last = first + lines.length - 1
+  if (lines.length === 0 || first > head.seq) return
   if (last === head.seq && digest !== head.digest) throw new Failure('chain_fork')
   const upTo = Math.min(last, head.seq)
   for await (const record of logOf(ledger)
     .chains()
     .records(chain, { after: first - 1, upTo, bodies: true })) {
     if (record === null) throw new Failure('chain_fork', { message: 'A recorded part of this chain is damaged' })
-    if (!Buffer.from(texts[record.seq - first] ?? '').equals(record.body)) throw new Failure('chain_fork')
+    if (lines[record.seq - first]?.bytes.equals(record.body) !== true) throw new Failure('chain_fork')
   }
 }
 

@@ -13,11 +13,17 @@ import { blockRecords, type NewRecord } from '../log/segment.ts'
 import { readRecord } from '../read-event.ts'
 import { recordedBefore } from './carried-records.ts'
 
-/** Consecutive records as a worker ships them: the exact texts, and the chain's digest after the last. */
+/** The text of a record, and the same as UTF-8. It has no line feed. */
+export interface Line {
+  text: string
+  bytes: Buffer
+}
+
+/** Consecutive records as a worker ships them: the exact bytes, and the chain's digest after the last. */
 export interface ShippedBatch {
   /** The number of the first. */
   first: number
-  texts: readonly string[]
+  lines: readonly Line[]
   digest: string
 }
 
@@ -39,8 +45,8 @@ const mostCharacters = 32_768
 export async function readBatch(ledger: Reader, batch: ReceivedBatch): Promise<NewRecord[]> {
   const seen = new Set<string>()
   const records: NewRecord[] = []
-  for (const [index, text] of batch.texts.entries()) {
-    records.push(readText(batch, { seq: batch.first + index, text, seen }))
+  for (const [index, line] of batch.lines.entries()) {
+    records.push(readLine(batch, { seq: batch.first + index, line, seen }))
     if (index % blockRecords === blockRecords - 1) await yieldToEventLoop()
   }
   const understood = records.flatMap(({ record }) => record ?? [])
@@ -48,34 +54,34 @@ export async function readBatch(ledger: Reader, batch: ReceivedBatch): Promise<N
   if (recorded.size === 0) return records
   return records.map((each, index) => {
     const isRecorded = each.record !== null && recorded.has(each.record.event_id)
-    return isRecorded ? quarantined(batch, batch.first + index, each.text, 'event.repeated_id') : each
+    return isRecorded ? quarantined(batch, batch.first + index, each.bytes, 'event.repeated_id') : each
   })
 }
 
-function readText(
+function readLine(
   batch: ReceivedBatch,
-  { seq, text, seen }: { seq: number; text: string; seen: Set<string> },
+  { seq, line: { text, bytes }, seen }: { seq: number; line: Line; seen: Set<string> },
 ): NewRecord {
   const { gatewayId, receivedAt } = batch
   const record = text.length > mostCharacters ? null : readRecord(parseJson(text))
   const own =
     record !== null && isGatewayEventType(record.event_type) && record.event_attribution.gateway_id === gatewayId
-  if (!own) return quarantined(batch, seq, text, 'event.not_valid')
+  if (!own) return quarantined(batch, seq, bytes, 'event.not_valid')
   for (const { event_id: id } of [record, ...(record.attempts ?? []), ...(record.decisions ?? [])]) {
-    if (seen.has(id)) return quarantined(batch, seq, text, 'event.repeated_id')
+    if (seen.has(id)) return quarantined(batch, seq, bytes, 'event.repeated_id')
     seen.add(id)
   }
-  return { text, at: timeOf(record.timestamp, receivedAt), record }
+  return { bytes, at: timeOf(record.timestamp, receivedAt), record }
 }
 
 function quarantined(
   { chain, receivedAt, newId }: ReceivedBatch,
   seq: number,
-  text: string,
+  bytes: Uint8Array,
   reason: QuarantineReason,
 ): NewRecord {
-  const quarantine = { reason, event_id: newId(), chain, seq, bytes: Buffer.byteLength(text) }
-  return { text, at: receivedAt, record: null, quarantine }
+  const quarantine = { reason, event_id: newId(), chain, seq, bytes: bytes.length }
+  return { bytes, at: receivedAt, record: null, quarantine }
 }
 
 function parseJson(text: string): unknown {

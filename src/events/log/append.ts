@@ -31,10 +31,10 @@ export async function readChainHead(ledger: Reader, chain: string): Promise<Chai
 }
 
 /** The head of a chain after these records. */
-export function headAfter(head: ChainHead, records: readonly { text: string }[]): ChainHead {
+export function headAfter(head: ChainHead, records: readonly Pick<NewRecord, 'bytes'>[]): ChainHead {
   const walk = new ChainWalk(head.digest)
   let { seq } = head
-  for (const { text } of records) walk.step(++seq, text)
+  for (const { bytes } of records) walk.step(++seq, bytes)
   return { seq, digest: walk.digest }
 }
 

@@ -21,7 +21,7 @@ async function append(details: readonly Record<string, unknown>[]): Promise<void
   const head = await readChainHead(store.ledger, 'chain')
   const records = details.map((each, index) => {
     const record = testEvent({ request_id: `request-${head.seq + index}`, details: each })
-    return { record, text: JSON.stringify(record), at: 1000 + head.seq + index }
+    return { record, bytes: Buffer.from(JSON.stringify(record)), at: 1000 + head.seq + index }
   })
   const { digest } = headAfter(head, records)
   await store.ledger.write(appendStatements({ chain: 'chain', head, records, digest, receivedAt: 5000 }))

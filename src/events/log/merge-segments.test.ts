@@ -20,7 +20,7 @@ async function append(receivedAt: number): Promise<string> {
   const head = await readChainHead(store.ledger, 'chain')
   const walk = new ChainWalk(head.digest)
   walk.step(head.seq + 1, text)
-  const records = [{ text, at: receivedAt, record }]
+  const records = [{ bytes: Buffer.from(text), at: receivedAt, record }]
   await store.ledger.write(appendStatements({ chain: 'chain', head, records, digest: walk.digest, receivedAt }))
   return text
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { eventSchema, noAttribution } from '../event.ts'
-import { expandRecord, type LogRecord } from './record.ts'
+import { expandRecord, facetNames, facetValues, type LogRecord, visitFacets } from './record.ts'
 import { eventsOfRecord } from './record-events.ts'
 
 const [outcomeId, attemptId, decisionId] = [1, 2, 3].map((digit) => `0190a0c0-0000-7000-8000-00000000000${digit}`)
@@ -55,4 +55,30 @@ test("an outcome's JSON is its part of the record's text, wherever its attempts 
   }
   const [first] = texts
   expect(eventsOfRecord({ text: first ?? '', at, quarantine: undefined }).at(-1)?.json).toBe(JSON.stringify(outcome))
+})
+
+test('the facets of a record are those of its events, each value once for each event', () => {
+  const results = ['two', 'one', 'two', 7].map((policy_id) => ({ policy_id }))
+  const details = { model: 'm', provider: 'p', status: 200, policy_id: 'one', policy_results: [...results, null] }
+  const counts = (visited: readonly (readonly [string, unknown, number])[]) => {
+    const sums = new Map<string, number>()
+    for (const [facet, value, events] of visited) {
+      if (typeof value === 'string') sums.set(`${facet}=${value}`, (sums.get(`${facet}=${value}`) ?? 0) + events)
+    }
+    return Object.fromEntries([...sums].toSorted())
+  }
+  const whole: LogRecord = { ...record, details }
+  const visited: [string, unknown, number][] = []
+  visitFacets(whole, (...each) => visited.push(each))
+  const ofEvents = expandRecord(whole).flatMap((event) =>
+    facetNames.flatMap((facet) => facetValues(event, facet).map((value) => [facet, value, 1] as const)),
+  )
+  expect(counts(visited)).toEqual(counts(ofEvents))
+  expect(counts(visited)).toMatchObject({
+    'team=team': 3,
+    'policy=one': 1,
+    'policy=two': 1,
+    'status=2xx': 1,
+    'type=decision': 1,
+  })
 })

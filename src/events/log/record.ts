@@ -101,20 +101,19 @@ export function visitFacets(record: LogRecord, visit: (facet: FacetName, value: 
   shared('token', who.token_id)
   shared('user', who.user_id)
   shared('client', who.client)
-  const visitOwn = (own: OwnPart) => {
-    for (const facet of ownFacets) {
-      for (const value of ownValues(own, facet)) if (isIndexed(value)) visit(facet, value, 1)
-    }
+  const own = (facet: OwnFacet, value: unknown) => {
+    if (isIndexed(value)) visit(facet, value, 1)
   }
-  visitOwn(record)
-  for (const attempt of attempts ?? []) {
-    visitOwn({ ...attempt, event_type: 'gateway.provider.attempt' })
+  visitOwn(record, own)
+  for (const { verdict, reason_code, details } of attempts ?? []) {
+    visitOwn({ event_type: 'gateway.provider.attempt', verdict, reason_code, details }, own)
   }
-  for (const decision of decisions ?? []) visitOwn({ ...decision, event_type: 'decision' })
+  for (const { verdict, reason_code, details } of decisions ?? []) {
+    visitOwn({ event_type: 'decision', verdict, reason_code, details }, own)
+  }
 }
 
-const ownFacets = ['type', 'verdict', 'reason', 'model', 'provider', 'policy', 'status'] as const
-type OwnFacet = (typeof ownFacets)[number]
+type OwnFacet = Exclude<FacetName, 'gateway' | 'team' | 'token' | 'user' | 'client'>
 
 /** Whether an event has one of these values of a facet. */
 export function hasFacet(event: Event, facet: FacetName, values: readonly string[]): boolean {
@@ -159,15 +158,31 @@ function ownValues({ event_type, verdict, reason_code, details }: OwnPart, facet
   }
 }
 
+/** Calls `visit` with all of `ownValues`, of each facet; ingest does so for each event, and lists would cost it more. */
+function visitOwn(
+  { event_type, verdict, reason_code, details }: OwnPart,
+  visit: (facet: OwnFacet, value: unknown) => void,
+): void {
+  visit('type', event_type)
+  visit('verdict', verdict)
+  visit('reason', reason_code)
+  if (details === undefined) return
+  visit('model', details.model)
+  visit('provider', details.provider)
+  for (const policy of policiesOf(details)) visit('policy', policy)
+  visit('status', statusClass(details.status))
+}
+
 const noPolicies: readonly unknown[] = []
 
 /** The policies that a decision, an outcome or a change of a policy names. */
 function policiesOf(details: Event['details']): readonly unknown[] {
   if (details === undefined) return noPolicies
   const { policy_id: own, policy_results: results } = details
-  if (own === undefined && results === undefined) return noPolicies
-  const named = Array.isArray(results) ? results.map((result) => (isObject(result) ? result.policy_id : null)) : []
-  return [...new Set([own, ...named])]
+  if (!Array.isArray(results)) return own === undefined ? noPolicies : [own]
+  const policies = new Set([own])
+  for (const result of results) if (isObject(result)) policies.add(result.policy_id)
+  return [...policies]
 }
 
 const statusClasses = ['1xx', '2xx', '3xx', '4xx', '5xx'] as const

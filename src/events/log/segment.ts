@@ -67,7 +67,8 @@ export interface Segment {
 
 /** A record that is about to be written. */
 export interface NewRecord {
-  text: string
+  /** Its text as UTF-8, without a line feed. */
+  bytes: Uint8Array
   at: number
   /** The record; null where it is quarantined. */
   record: LogRecord | null
@@ -93,7 +94,11 @@ export class IndexBuilder {
     const tags: number[] = []
     this.#events += eventsOf(record)
     visitFacets(record, (facet, value, events) => {
-      const tag = addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
+      const known = this.#facets.get(facet)?.get(value)
+      const tag =
+        known === undefined
+          ? addFacet(this.#facets, facet, value.toWellFormed(), events, bit)
+          : countFacet(known, events, bit)
       if (tags.length < mostTags && !tags.includes(tag)) tags.push(tag)
     })
     visitIds(record, (id) => this.#ids.push(wordOf(hashOfId(id), block)))
@@ -150,10 +155,10 @@ function blocksOf(records: readonly NewRecord[], full: number): NewRecord[][] {
     const last = groups.at(-1)
     if (last === undefined || last.length === full || bytes >= fullBlockBytes) {
       groups.push([record])
-      bytes = record.text.length
+      bytes = record.bytes.length
     } else {
       last.push(record)
-      bytes += record.text.length
+      bytes += record.bytes.length
     }
   }
   return groups
@@ -164,9 +169,36 @@ function blockOf(records: readonly NewRecord[], tags: Tags): Block {
   for (const [place, { quarantine }] of records.entries()) {
     if (quarantine !== undefined) quarantined.set(place, quarantine)
   }
-  let text = ''
-  for (const record of records) text += `${record.text}\n`
-  return { times: records.map(({ at }) => at), quarantined, tags, text: Buffer.from(text) }
+  return { times: records.map(({ at }) => at), quarantined, tags, text: linesOf(records) }
+}
+
+/** The records, each followed by a line feed. Those of one batch stand so in the batch, and are not copied. */
+function linesOf(records: readonly NewRecord[]): Buffer {
+  const shared = sharedLines(records)
+  if (shared !== null) return shared
+  const text = Buffer.allocUnsafe(records.reduce((sum, { bytes }) => sum + bytes.length + 1, 0))
+  let at = 0
+  for (const { bytes } of records) {
+    text.set(bytes, at)
+    at += bytes.length
+    text[at++] = lineFeed
+  }
+  return text
+}
+
+/** The stretch of memory that has these records with the line feeds between them and after the last; null without one. */
+function sharedLines(records: readonly NewRecord[]): Buffer | null {
+  const [first] = records
+  if (first === undefined) return null
+  const { buffer, byteOffset } = first.bytes
+  const memory = Buffer.from(buffer)
+  let at = byteOffset
+  for (const { bytes } of records) {
+    if (bytes.buffer !== buffer || bytes.byteOffset !== at) return null
+    at += bytes.length
+    if (memory[at++] !== lineFeed) return null
+  }
+  return memory.subarray(byteOffset, at)
 }
 
 /** Several adjacent blocks as one. */
@@ -204,9 +236,14 @@ export function addFacet(facets: Facets, facet: FacetName, value: string, events
     values.set(named, { events, blocks, tag })
     return tag
   }
-  known.events += events
-  known.blocks |= blocks
+  countFacet(known, events, blocks)
   return named === value ? known.tag : tagOf(facet, value)
+}
+
+function countFacet(count: FacetCount, events: number, blocks: number): number {
+  count.events += events
+  count.blocks |= blocks
+  return count.tag
 }
 
 /** Runs in their order; those that follow each other in one chain become one. */

@@ -73,25 +73,30 @@ export function checkpointBody({ at, heads, ...rest }: Checkpoint): string {
   return JSON.stringify({ ...rest, at: timestamp(at), heads: rows })
 }
 
+const readBody = (body: string): z.infer<typeof bodySchema> | null => bodySchema.safeParse(parseJson(body)).data ?? null
+
 /** Parses what `checkpointBody` wrote; null for anything else. */
 export function parseCheckpoint(body: string): Checkpoint | null {
-  const parsed = bodySchema.safeParse(parseJson(body))
-  if (!parsed.success) return null
-  const { at, heads, ...rest } = parsed.data
+  const parsed = readBody(body)
+  if (parsed === null) return null
+  const { at, heads, ...rest } = parsed
   const points = heads.map(([chain, seq, digest, arrivals]) => [chain, { seq, digest, arrivals }] as const)
   return { ...rest, at: Date.parse(at), heads: new Map(points) }
 }
 
 /** What is wrong with a checkpoint compared with an earlier known one; null if nothing is. */
 export function hasRegressed(seen: string, found: string): string | null {
-  const [former, present] = [parseCheckpoint(seen), parseCheckpoint(found)]
+  const [former, present] = [readBody(seen), readBody(found)]
   if (former === null) return null
   if (present === null) return 'not_a_checkpoint'
   if (present.number < former.number) return 'older'
   if (present.number === former.number) return seen === found ? null : 'other'
   if (former.series !== null && present.series !== former.series) return 'begun_anew'
-  for (const [chain, { seq }] of present.heads) if (seq < (former.heads.get(chain)?.seq ?? 0)) return 'chain_shorter'
-  const gone = [...former.heads.keys()].filter((chain) => !present.heads.has(chain)).length
+  const reached = new Map<string, number>()
+  for (const [chain, seq] of former.heads) reached.set(chain, seq)
+  for (const [chain, seq] of present.heads) if (seq < (reached.get(chain) ?? 0)) return 'chain_shorter'
+  for (const [chain] of present.heads) reached.delete(chain)
+  const gone = reached.size
   return former.series !== null && gone > present.removed - former.removed ? 'chain_missing' : null
 }
 

@@ -151,9 +151,12 @@ export async function rewriteLog(ledger: Database, change: (lines: PlacedLine[])
       head.seq += 1
       head.walk.step(head.seq, text)
     }
-    const records = stretch.map(({ text, at, quarantine }) =>
-      quarantine === undefined ? { text, at, record: JSON.parse(text) } : { text, at, record: null, quarantine },
-    )
+    const records = stretch.map(({ text, at, quarantine }) => {
+      const bytes = Buffer.from(text)
+      return quarantine === undefined
+        ? { bytes, at, record: JSON.parse(text) }
+        : { bytes, at, record: null, quarantine }
+    })
     const { seq, walk } = head
     await ledger.write([
       ...appendSegment(encodeSegment(buildSegment(records, { ...place, digest: walk.digest }))),

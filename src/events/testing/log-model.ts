@@ -138,7 +138,7 @@ export class LogModel {
       const text = escaped(each.request % 5 === 0, JSON.stringify(record))
       walk.step(head.seq + 1 + index, text)
       digests.push(walk.digest)
-      return { text, at: each.at, record }
+      return { bytes: Buffer.from(text), at: each.at, record }
     })
     const batch = { chain: name, head, records, digest: walk.digest, receivedAt }
     const statements = appendStatements(batch, sizes.full)
@@ -151,7 +151,8 @@ export class LogModel {
     }
     await this.ledger.write(statements)
     chain.digests.push(...digests)
-    for (const { text, at, record } of records) {
+    for (const { bytes, at, record } of records) {
+      const text = String(bytes)
       chain.texts.push(text)
       this.records.push({ position: this.#position, at, text })
       for (const [index, event] of (record === null ? [] : expandRecord(record)).entries()) {
@@ -166,7 +167,7 @@ export class LogModel {
     const { head } = this.chains.get(name) ?? new ModelChain(name)
     await this.append(name, shapes)
     const record = recordOf({ at: 1_000, team: 0, token: 0, model: 0, request: 0, blocked: false, attempts: 0 })
-    const records = [{ text: JSON.stringify(record), at: 1_000, record }]
+    const records = [{ bytes: Buffer.from(JSON.stringify(record)), at: 1_000, record }]
     const late = appendStatements({ chain: name, head, records, digest: 'late', receivedAt }, sizes.full)
     return await this.ledger.write(late).then(
       () => false,

@@ -16,6 +16,7 @@ import type { Finding } from '../verify/finding.ts'
 import { type VerifyLine, verifyEvents } from '../verify/verify.ts'
 import { testEvent } from './ledger.ts'
 import { recordedEvents } from './recorded.ts'
+import { lineOf } from './worker-chain.ts'
 
 const minute = 60_000
 export const retentionDays = 90
@@ -55,7 +56,7 @@ export class TestProof {
     await ingestEvents(this.store.ledger, {
       chain,
       gatewayId: chain.split('/')[0] ?? '',
-      ...{ first: head.seq + 1, texts: bodies, digest: walk.digest },
+      ...{ first: head.seq + 1, lines: bodies.map(lineOf), digest: walk.digest },
       receivedAt: this.now,
       newId,
       log: silentLog,

@@ -1,7 +1,9 @@
 /** The chain of a gateway's worker, for tests. */
 
-import type { ShippedBatch } from '../ingest/read-batch.ts'
+import type { Line, ShippedBatch } from '../ingest/read-batch.ts'
 import { ChainWalk, chainStart } from '../log/chain.ts'
+
+export const lineOf = (text: string): Line => ({ text, bytes: Buffer.from(text) })
 
 /** The texts of a worker's chain, from which it ships any stretch. */
 export class WorkerChain {
@@ -25,6 +27,6 @@ export class WorkerChain {
 
   /** Those after `from`, up to number `to`. */
   batch(from = 0, to = this.texts.length): ShippedBatch {
-    return { first: from + 1, texts: this.texts.slice(from, to), digest: this.digest(to) }
+    return { first: from + 1, lines: this.texts.slice(from, to).map(lineOf), digest: this.digest(to) }
   }
 }

@@ -52,7 +52,8 @@ class FakeLedger {
   }
 
   async take(batch: Buffer<ArrayBuffer>): Promise<ChainHead> {
-    const { first, texts, digest } = await readBatch(batch, 'zstd')
+    const { first, lines, digest } = await readBatch(batch, 'zstd')
+    const texts = lines.map(({ text }) => text)
     if (texts.length === 0) return this.head
     this.batches += 1
     if (first > this.head.seq + 1) throw new Failure('chain_gap')

@@ -1,6 +1,7 @@
 /** Fills a log as gateways would, and what that costs the processor and the disk. */
 
 import { ingestEvents } from '../../../src/events/ingest/ingest.ts'
+import type { Line } from '../../../src/events/ingest/read-batch.ts'
 import type { ChainHead } from '../../../src/events/log/append.ts'
 import { ChainWalk, chainStart } from '../../../src/events/log/chain.ts'
 import { hashOfId } from '../../../src/events/log/id-hashes.ts'
@@ -10,6 +11,7 @@ import { encodeSegment } from '../../../src/events/log/segment-codec.ts'
 import { readRecord } from '../../../src/events/read-event.ts'
 import { foldRollups } from '../../../src/events/rollups/fold.ts'
 import { pendingRollups } from '../../../src/events/rollups/pending-rollups.ts'
+import { lineOf } from '../../../src/events/testing/worker-chain.ts'
 import { newId } from '../../../src/lib/ids.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { yieldToEventLoop } from '../../../src/lib/yield-to-event-loop.ts'
@@ -75,9 +77,10 @@ export async function fill(
     const texts = batchOf(worker, made, size, { until: receivedAt, span: between * size * workers.length })
     const head = known.get(chain) ?? { seq: 0, digest: chainStart(chain) }
     const walk = new ChainWalk(head.digest)
-    for (const [index, text] of texts.entries()) walk.step(head.seq + 1 + index, text)
+    const lines = texts.map(lineOf)
+    for (const [index, { bytes }] of lines.entries()) walk.step(head.seq + 1 + index, bytes)
     cost.ingest += await processorTime(async () => {
-      known.set(chain, await ingest(ledger, worker, { first: head.seq + 1, texts, digest: walk.digest, receivedAt }))
+      known.set(chain, await ingest(ledger, worker, { first: head.seq + 1, lines, digest: walk.digest, receivedAt }))
     })
     made += size
     if (batches % 64 === 63) {
@@ -97,7 +100,7 @@ const leaveSums = (ledger: Database): Promise<void> =>
 const ingest = (
   ledger: Database,
   { chain, gateway }: Worker,
-  batch: { first: number; texts: readonly string[]; digest: string; receivedAt: number },
+  batch: { first: number; lines: readonly Line[]; digest: string; receivedAt: number },
 ): Promise<ChainHead> =>
   ingestEvents(ledger, {
     ...{ chain, gatewayId: gateway, ...batch, newId, log: silentLog },
@@ -139,7 +142,7 @@ export async function partsOfIngest(size: number): Promise<Record<string, number
     for (const [index, text] of texts.entries()) walk.step(index + 1, text)
   })
   const records = read.map((some, batch) =>
-    some.map((record, index): NewRecord => ({ text: batches[batch]?.[index] ?? '', at: now, record })),
+    some.map((record, index): NewRecord => ({ bytes: Buffer.from(batches[batch]?.[index] ?? ''), at: now, record })),
   )
   await each('hash one id', records, (some) => some.map(({ record }) => hashOfId(record?.event_id ?? '')))
   const segments = await each('index and join', records, (some) => buildSegment(some, place))

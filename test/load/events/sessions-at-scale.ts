@@ -18,6 +18,7 @@ import { conditionsOf } from '../../../src/events/query/filters.ts'
 import { readEventPage } from '../../../src/events/query/query.ts'
 import { readSessions, type SessionQuery } from '../../../src/events/sessions/read-sessions.ts'
 import { testOwner } from '../../../src/events/testing/ledger.ts'
+import { lineOf } from '../../../src/events/testing/worker-chain.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { newId } from '../../../src/lib/ids.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
@@ -57,8 +58,8 @@ for (let made = 0; made < requests; made += batch) {
   for (const [index, text] of texts.entries()) walk.step(head.seq + 1 + index, text)
   const before = process.cpuUsage()
   head = await ingestEvents(ledger, {
-    ...{ chain: worker.chain, gatewayId: worker.gateway, first: head.seq + 1, texts, digest: walk.digest, receivedAt },
-    ...{ newId, log: silentLog, bookingStatements: () => [], onIngested: () => undefined },
+    ...{ chain: worker.chain, gatewayId: worker.gateway, first: head.seq + 1, digest: walk.digest, receivedAt },
+    ...{ lines: texts.map(lineOf), newId, log: silentLog, bookingStatements: () => [], onIngested: () => undefined },
   })
   const { user, system } = process.cpuUsage(before)
   spent += user + system

@@ -4,6 +4,7 @@ import { zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { noAttribution } from '../../../events/event.ts'
 import { chainHead, ingestEvents } from '../../../events/ingest/ingest.ts'
+import type { Line } from '../../../events/ingest/read-batch.ts'
 import { chainNext, chainStart } from '../../../events/log/chain.ts'
 import { emptyTestDatabases, openTestDatabases, type TestDatabases, testEvent } from '../../../events/testing/ledger.ts'
 import { recordedTexts } from '../../../events/testing/recorded.ts'
@@ -15,6 +16,8 @@ import { readBatch } from './events-batch.ts'
 const digest = 'a'.repeat(64)
 const packed = (text: string | Uint8Array): Uint8Array => zstdCompressSync(Buffer.from(text))
 const lines = (texts: readonly string[]): string => texts.map((text) => `${text}\n`).join('')
+/** The text of a line, and what its bytes say. */
+const textsOf = ({ text, bytes }: Line) => [text, String(bytes)]
 const codeOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     () => 'accepted',
@@ -32,7 +35,12 @@ test('takes the text of each record byte for byte', async () => {
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 10 ** 15 - 1 }), texts, async (first, each) => {
       const body = packed(batchHead(first, each.length, digest) + lines(each))
-      expect(await readBatch(body, 'zstd')).toEqual({ first, texts: each, digest })
+      const taken = await readBatch(body, 'zstd')
+      expect({ ...taken, lines: taken.lines.map(textsOf) }).toEqual({
+        first,
+        lines: each.map((text) => [text, text]),
+        digest,
+      })
     }),
   )
 })
@@ -46,7 +54,8 @@ test('takes no changed byte of a batch for another record', async () => {
       changed[at] = (changed[at] ?? 0) ^ change
       const taken = await readBatch(packed(changed), 'zstd').catch(() => null)
       if (taken === null) return
-      const again = batchHead(taken.first, taken.texts.length, taken.digest) + lines(taken.texts)
+      const again =
+        batchHead(taken.first, taken.lines.length, taken.digest) + lines(taken.lines.map(({ bytes }) => String(bytes)))
       expect(Buffer.from(again).equals(changed)).toBe(true)
     }),
     { numRuns: 500 },
@@ -54,8 +63,8 @@ test('takes no changed byte of a batch for another record', async () => {
 })
 
 test('takes an empty body as the question for the head', async () => {
-  expect((await readBatch(new Uint8Array(), null)).texts).toEqual([])
-  expect((await readBatch(new Uint8Array(), 'zstd')).texts).toEqual([])
+  expect((await readBatch(new Uint8Array(), null)).lines).toEqual([])
+  expect((await readBatch(new Uint8Array(), 'zstd')).lines).toEqual([])
 })
 
 const one = batchHead(1, 1, digest)
@@ -83,6 +92,10 @@ const bad: Record<string, { body: Uint8Array; encoding?: string | null; says: Re
     says: /1 lines after the first, which announces 2/,
   },
   'more records than it says': { body: packed(`${one}{}\n{}\n`), says: /2 lines after the first, which announces 1/ },
+  'very many more records than it says': {
+    body: packed(one + '\n'.repeat(1_000_000)),
+    says: /1000000 lines after the first, which announces 1/,
+  },
   'a last line that does not end': { body: packed(`${one}{}`), says: /does not end/ },
   'a body that was cut off': { body: packed(`${one}{"text":"x"}\n`).subarray(0, -3), says: null },
   'bytes that are not UTF-8': {
