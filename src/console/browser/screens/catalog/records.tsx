@@ -278,8 +278,7 @@ function RecordForm({ kind, record, schema, choices, typed, whole, rest, close, 
   /** The version that a change is made over: a newer one, once it was looked at. */
   const version = useRef(record?.version)
   const element = useRef<HTMLFormElement>(null)
-  // Where the dialog was there before its form, it holds the focus. Any later than with the form, it is taken from who
-  // types.
+  // A dialog that opened before its form has the focus. The form takes it as it appears, before anyone types.
   useLayoutEffect(() => element.current?.querySelector<HTMLElement>('input, select, textarea')?.focus(), [])
   const { run, busy, refusal, clear, form } = useAction(
     () =>

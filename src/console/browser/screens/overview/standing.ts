@@ -8,9 +8,9 @@
  */
 import type { Alert, Budget, Firing, FoundByDoctor, Recent, WaitingServer, Worker } from '../../api/routes.ts'
 import { ago, countNoun, money, number, percent } from '../../formats.ts'
-import type { FailedTest } from '../catalog/failed-tests.ts'
 import { alertCauses } from './alert-causes.ts'
 import type { Cause } from './cause.ts'
+import type { FailedTest } from './failed-tests.ts'
 
 export type Standing = 'healthy' | 'degraded' | 'refusing'
 

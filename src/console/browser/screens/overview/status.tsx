@@ -13,8 +13,8 @@ import { Time } from '../../parts/small.tsx'
 import { showInvisible } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { spentOf } from '../budgets/budget-use.tsx'
-import { readFailedTests } from '../catalog/read-failed-tests.ts'
 import type { Cause } from './cause.ts'
+import { readFailedTests } from './read-failed-tests.ts'
 import { causesOf, type Standing, standingOf } from './standing.ts'
 
 const shownAtMost = 8
