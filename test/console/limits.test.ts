@@ -144,7 +144,7 @@ test('a token shows the budget of its team among its limits, with when it resets
   const { page } = opened
   await opened.to(`/tokens/${tokenId}`)
   const limits = page.getByRole('list', { name: 'Limits' })
-  await limits.waitFor()
+  await limits.getByText('of team Checkout').waitFor()
   expect(await limits.textContent()).toMatch(/Budget Tills of team Checkout\$[\d.]+ of \$0\.0000\d+ usedResets /)
   expect(await seriousInBothThemes(page, 'token-limits')).toEqual([])
   await limits.getByRole('link', { name: 'Tills' }).click()
