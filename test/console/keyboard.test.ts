@@ -111,7 +111,7 @@ test('a record is opened, changed and deleted by keyboard alone, and the focus r
   await page.keyboard.press('Tab')
   await page.keyboard.type('Day')
   await page.keyboard.press('Tab')
-  await page.keyboard.type('Organization')
+  await page.keyboard.type('The organization')
   await tabTo(page, 'button', 'Add')
   await page.keyboard.press('Enter')
   await page.locator('dialog').waitFor({ state: 'detached' })
