@@ -82,7 +82,7 @@ export const catalogKinds: readonly RecordKind[] = [
     command: 'gatehouse model create gpt-4o --provider openai --fallback spare/gpt',
     columns: [
       { title: 'Model', cell: ({ id }) => id },
-      { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide' },
+      { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide', nowrap: true },
       { title: 'Health', cell: ({ id }) => <HealthOfAll of={{ model: id }} /> },
       {
         title: 'In / out per million',
