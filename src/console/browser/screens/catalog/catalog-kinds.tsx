@@ -269,10 +269,10 @@ function Targets({ record: { id, targets, strategy } }: { record: ListedRecord }
       {all.map(({ provider, upstream_model, weight, tier }) => {
         const name = String(upstream_model ?? id)
         return (
-          <div key={`${provider} ${name} ${tier}`}>
+          <div class="row" key={`${provider} ${name} ${tier}`}>
             {userText(name.startsWith(`${provider}/`) ? name : `${provider}/${name}`)}
             {strategy === 'weighted' && all.length > 1 && (
-              <span class="quiet"> {percent((numberOf(weight) ?? 0) / Math.max(1, weights))}</span>
+              <span class="quiet">{percent((numberOf(weight) ?? 0) / Math.max(1, weights))}</span>
             )}
           </div>
         )
