@@ -143,6 +143,16 @@ test('the chart shows the verdict that is filtered by, which its legend chooses'
   expect(await page.getByRole('button', { name: 'Chart' }).getAttribute('aria-pressed')).toBe('true')
 })
 
+test('the chart of a token that is filtered by its name keeps the name when a verdict is chosen', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/traffic?chart=on&token=nightly+batch')
+  await page.locator('.legend').getByRole('link').first().click()
+  await until('the verdict is chosen', () => new URL(page.url()).searchParams.has('verdict'))
+  expect(new URL(page.url()).searchParams.get('token')).toBe('nightly batch')
+  await page.locator('.legend').getByRole('link').first().waitFor()
+})
+
 test('yesterday and today are time ranges by one choice', async () => {
   await using opened = await openConsole()
   const { page } = opened

@@ -181,12 +181,19 @@ function optionsOf(
       ...series.map(({ name, colour }) => {
         const stroke = resolved(colour)
         if (stacked) return { label: name, fill: stroke, width: 0, points: { show: false }, ...bars }
-        // A value with none beside it makes no line, so that it needs a point to be seen.
-        return { label: name, stroke, width: 1.5, points: { size: 4, fill: stroke } }
+        // A value with none beside it makes no line: it has a point also where there is no room for points at all.
+        const filter: uPlot.Series.Points.Filter = (plot, index, show) => (show ? null : lonely(plot.data[index] ?? []))
+        return { label: name, stroke, width: 1.5, points: { size: 4, fill: stroke, filter } }
       }),
     ],
   }
 }
+
+/** Where values have none beside them. */
+const lonely = (values: ArrayLike<number | null | undefined>): number[] =>
+  Array.from(values).flatMap((value, at, all) =>
+    value != null && all[at - 1] == null && all[at + 1] == null ? [at] : [],
+  )
 
 /** A click moves the pointer a little too: that much selects nothing. */
 const leastPixels = 6

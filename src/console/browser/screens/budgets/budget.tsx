@@ -244,7 +244,7 @@ const Newest = ({ found }: { found: Loaded<Event[]> }) => (
     <TableCard
       label="Newest refused requests"
       rows={found.value === undefined && found.refusal !== null ? null : found.value}
-      note={`The newest ${newestShown} at most`}
+      note={found.value?.length === newestShown ? `The newest ${newestShown}` : undefined}
       keyOf={({ event_id }) => event_id}
       linkOf={({ exchange_id, event_id }) => href(`/traffic/${exchange_id ?? event_id}`)}
       columns={[

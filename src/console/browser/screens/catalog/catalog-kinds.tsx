@@ -82,7 +82,7 @@ export const catalogKinds: readonly RecordKind[] = [
     command: 'gatehouse model create gpt-4o --provider openai --fallback spare/gpt',
     columns: [
       { title: 'Model', cell: ({ id }) => id },
-      { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide' },
+      { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide', nowrap: true },
       { title: 'Health', cell: ({ id }) => <HealthOfAll of={{ model: id }} /> },
       {
         title: 'In / out per million',
@@ -269,10 +269,10 @@ function Targets({ record: { id, targets, strategy } }: { record: ListedRecord }
       {all.map(({ provider, upstream_model, weight, tier }) => {
         const name = String(upstream_model ?? id)
         return (
-          <div key={`${provider} ${name} ${tier}`}>
+          <div class="row" key={`${provider} ${name} ${tier}`}>
             {userText(name.startsWith(`${provider}/`) ? name : `${provider}/${name}`)}
             {strategy === 'weighted' && all.length > 1 && (
-              <span class="quiet"> {percent((numberOf(weight) ?? 0) / Math.max(1, weights))}</span>
+              <span class="quiet">{percent((numberOf(weight) ?? 0) / Math.max(1, weights))}</span>
             )}
           </div>
         )

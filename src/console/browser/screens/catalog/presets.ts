@@ -7,10 +7,10 @@ export type Preset = PresetRecord
 export const readPresets = async (signal?: AbortSignal): Promise<Preset[]> =>
   (await request<{ presets: Preset[] }>('GET', '/v1/catalog/provider-presets', { signal })).presets
 
-/** `Needs a key (GROQ_API_KEY). It is reached at https://…` */
+/** `Needs a key (in the environment: GROQ_API_KEY). It is reached at https://…` */
 export function presetNeeds({ key_needed, key_variable, address, address_needed }: Preset): string {
   const key = key_needed ? 'Needs a key' : 'Works without a key'
-  const variable = key_variable === null ? '' : ` (${key_variable} where a start is to find it)`
+  const variable = key_variable === null ? '' : ` (in the environment: ${key_variable})`
   const place = address === null ? (address_needed ?? '') : `It is reached at ${address}`
   return `${key}${variable}. ${place}`.trim()
 }

@@ -2,6 +2,7 @@
  * How a reviewer decides: one key, with a note where there is something to say. A decision takes effect after some
  * seconds, and until then it can be undone.
  */
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api, type Escalation } from '../../api/routes.ts'
 import { clockTime } from '../../formats.ts'
@@ -45,9 +46,11 @@ interface DecideProps {
   about: readonly Escalation[]
   busy: boolean
   decide(decision: Decision): void
+  /** What else can be done with them, beside the decision. */
+  children?: ComponentChildren
 }
 
-export function Decide({ draft, set, about, busy, decide }: DecideProps) {
+export function Decide({ draft, set, about, busy, decide, children }: DecideProps) {
   const of = about.length === 1 ? '' : ` all ${about.length}`
   const revoked = about.filter(({ token }) => token.revoked)
   return (
@@ -89,6 +92,7 @@ export function Decide({ draft, set, about, busy, decide }: DecideProps) {
         <button type="button" class="danger" disabled={busy} onClick={() => decide('block')}>
           Block{of}
         </button>
+        {children}
       </div>
     </div>
   )

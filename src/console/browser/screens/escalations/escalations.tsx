@@ -119,6 +119,11 @@ export function Escalations() {
     ),
   )
   const why = chosen === undefined ? null : whyNotDecided(chosen)
+  const claim = mayTake && (
+    <button type="button" disabled={take.busy} onClick={take.run}>
+      {taking ? 'Claim' : 'Release'}
+    </button>
+  )
   return (
     <>
       <PageHeader title="Escalations">
@@ -146,7 +151,7 @@ export function Escalations() {
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       {own.length > 0 && <Undo decisions={own} busy={undo.busy} undo={undo.run} />}
       {undo.refusal !== null && <ErrorNote refusal={undo.refusal} />}
-      <div class={`inbox ${queryValue('id') === null ? '' : 'opened'}`}>
+      <div class={queryValue('id') === null ? 'inbox' : 'inbox opened'}>
         <TableCard
           label="Escalations"
           rows={found.value === undefined && found.refusal !== null ? null : found.value && groups}
@@ -180,16 +185,12 @@ export function Escalations() {
                 about={equal.filter(mayDecide)}
                 busy={decision.busy}
                 decide={decide}
-              />
+              >
+                {claim}
+              </Decide>
             )}
             {why !== null && isOpen(chosen) && <p class="quiet">{why}</p>}
-            {mayTake && (
-              <div class="row">
-                <button type="button" disabled={take.busy} onClick={take.run}>
-                  {taking ? 'Claim' : 'Release'}
-                </button>
-              </div>
-            )}
+            {why !== null && mayTake && <div class="row">{claim}</div>}
             {decision.refusal !== null && <ErrorNote refusal={decision.refusal} />}
             {!isOpen(chosen) && groups.some(({ first }) => isOpen(first)) && (
               <div class="row">

@@ -68,7 +68,7 @@ function KeyForm({ presets, made }: { presets: readonly Preset[]; made(provider:
           options={presets.map((one) => [one.name, one.title] as const)}
         />
         <TextField
-          label={preset?.key_needed === false ? 'API key (optional)' : 'API key'}
+          label="API key"
           type="password"
           autocomplete="new-password"
           value={key}

@@ -167,6 +167,6 @@ type Times = Pick<SeriesPoint, 'latency_ms' | 'first_token_ms'>
 
 const drawSpend = (series: Series, times: readonly number[]): ChartSeries[] =>
   spendOf(series, times, {
-    nameOf: ({ key, rest }) => (rest ? otherName : (key ?? 'None')),
+    nameOf: ({ key, rest }) => (rest ? otherName : (key ?? 'No model')),
     linkOf: ({ key, rest }) => (key === null || rest ? undefined : href('/traffic', { model: key })),
   })

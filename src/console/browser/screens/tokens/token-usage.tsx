@@ -11,6 +11,8 @@ import { bucketsOf, ChartPanel, useSeries, valuesAt } from '../traffic/series.ts
 import { refusedVerdicts, verdictLines } from '../traffic/verdict-lines.ts'
 
 const nothing = 'No request in this time range.'
+const noSpend = 'No spend in this time range.'
+const noModel = 'No request was sent to a model in this time range.'
 
 export function TokenUsage({ id }: { id: string }) {
   const filters = useMemo(() => ({ token_id: id }), [id])
@@ -31,7 +33,7 @@ export function TokenUsage({ id }: { id: string }) {
           stacked
           empty={nothing}
         />
-        <ChartPanel title="Spend" of={byVerdict} draw={drawSpend} format={money} stacked empty={nothing} />
+        <ChartPanel title="Spend" of={byVerdict} draw={drawSpend} format={money} stacked empty={noSpend} />
       </div>
       <Models id={id} />
     </>
@@ -77,7 +79,7 @@ function Models({ id }: { id: string }) {
     <section class="card stack">
       <h2>Models</h2>
       <Show of={found} rows={5}>
-        {(used) => (used.models.length === 0 ? <p class="quiet">{nothing}</p> : <UsedModels id={id} used={used} />)}
+        {(used) => (used.models.length === 0 ? <p class="quiet">{noModel}</p> : <UsedModels id={id} used={used} />)}
       </Show>
     </section>
   )

@@ -29,8 +29,8 @@ export function Spend() {
   const found = useSeries(by)
   const draw = useCallback(
     (series: Series, times: readonly number[]) =>
-      spendOf(series, times, { nameOf: nameIn(series.totals), linkOf: (each) => linkOf(by, each) }),
-    [by],
+      spendOf(series, times, { nameOf: nameIn(series.totals, title), linkOf: (each) => linkOf(by, each) }),
+    [by, title],
   )
   return (
     <>
@@ -59,7 +59,7 @@ export function Spend() {
         columns={[
           {
             title,
-            cell: ({ key, rest }) => nameIn(found.value?.totals ?? [])({ key, rest }),
+            cell: ({ key, rest }) => nameIn(found.value?.totals ?? [], title)({ key, rest }),
           },
           { title: 'Spend', right: true, cell: ({ cost }) => money(cost) },
           { title: 'Requests', right: true, cell: ({ requests }) => number(requests) },
@@ -85,10 +85,10 @@ function linkOf(by: SeriesBy, { key, rest }: SeriesKey): string | undefined {
 }
 
 const nameIn =
-  (totals: Series['totals']) =>
+  (totals: Series['totals'], title: string) =>
   ({ key, rest }: SeriesKey): string => {
     if (rest) return otherName
-    if (key === null) return 'None'
+    if (key === null) return `No ${title.toLowerCase()}`
     return totals.find((each) => each.key === key)?.name ?? (isId(key) ? shortId(key) : key)
   }
 

@@ -35,7 +35,7 @@ const limitKinds: Readonly<Record<string, string>> = {
   consumer_group: 'the consumer group',
   access_policy: 'the access policy',
   mcp_server: 'the MCP server or the tool',
-  rate_limit: 'the limit of its token',
+  rate_limit: 'its token',
 }
 
 const isRate = (kind: string) =>
@@ -64,7 +64,7 @@ function limitSentence(event: Event, nameOf: NameOf): string | null {
   const kind = limitKinds[limit.kind] ?? 'a limit'
   const name = `${limit.name === null ? kind : `${kind} “${limit.name}”`}${ownerWords(limit, event, nameOf)}`
   const most = limit.limit === null ? null : limitAmount(limit.limit, limit.unit)
-  if (isRate(limit.kind)) return `${name} has used ${most === null ? 'all' : `its ${most}`} of this minute`
+  if (isRate(limit.kind)) return `${name} has used ${most === null ? 'its rate' : `its ${most}`} of this minute`
   const state = limit.left === 0 ? 'is used up' : 'has too little left'
   const used = limit.used === null || most === null ? '' : `: ${limitAmount(limit.used, limit.unit)} of ${most} used`
   return `${name} ${state}${used}${limit.resets_at === null ? '' : `, resets ${fullTime(limit.resets_at)}`}`
@@ -90,7 +90,13 @@ function policySentence({ kind, stage, reason_code, targets }: PolicyResult, nam
 export function eventTitle(event: Event): string {
   if (event.event_type === 'gateway.request.outcome') return detail(event, 'model') ?? 'No model'
   if (event.event_type === 'gateway.provider.attempt')
-    return [detail(event, 'provider'), detail(event, 'model')].filter((part) => part !== null).join('/')
+    return targetName(detail(event, 'provider'), detail(event, 'model'))
   const name = detail(event, 'name') ?? detail(event, 'kind')
   return name === null ? eventWords(event.event_type) : `${eventWords(event.event_type)}: ${name}`
 }
+
+/** `openai/gpt-5`; a model whose name begins with its provider is not given it twice. */
+const targetName = (provider: string | null, model: string | null): string =>
+  provider !== null && model?.startsWith(`${provider}/`) === true
+    ? model
+    : [provider, model].filter((part) => part !== null).join('/')

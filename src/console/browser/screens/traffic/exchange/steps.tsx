@@ -126,18 +126,20 @@ function Reserved({ step, outcome }: { step: Step; outcome: Event }) {
   }
   const name = userText(limit.name ?? humanize(limit.kind))
   const opens = limit.kind === 'budget' && hasPermission('catalog:read')
-  const amount = (value: number | null) => (value === null ? '–' : limitAmount(value, limit.unit))
+  // The gateway does not know every amount, such as what is left of a rate.
+  const amount = (title: string, value: number | null) =>
+    value === null ? null : ([title, limitAmount(value, limit.unit)] as const)
   return (
     <>
       <Line step={step}>Refused by a limit</Line>
       <Facts
         facts={[
           ['Limit', opens ? <a href={href(`/budgets/${limit.id}`)}>{name}</a> : name],
-          ['Kind', humanize(limit.kind)],
+          limit.name === null ? null : ['Kind', humanize(limit.kind)],
           ownerOf(limit),
-          ['Used', amount(limit.used)],
-          ['Allows', amount(limit.limit)],
-          ['Left', amount(limit.left)],
+          amount('Used', limit.used),
+          amount('Allows', limit.limit),
+          amount('Left', limit.left),
           limit.resets_at === null ? null : ['Resets', fullTime(limit.resets_at)],
         ]}
       />
