@@ -3,7 +3,7 @@ import type { Event } from '../../../api/routes.ts'
 import { humanize } from '../../../formats.ts'
 import { showInvisible, userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
-import { findingWords } from '../../finding-words.ts'
+import { findingSentence } from '../../finding-words.ts'
 import { knownName } from '../../record-name.tsx'
 import { policyResults } from './event-details.ts'
 
@@ -33,7 +33,7 @@ export function CapturedText({ outcome }: { outcome: Event }) {
               </div>
               <ul>
                 {result.targets.map((target) => (
-                  <li key={target}>{userText(findingWords(target))}</li>
+                  <li key={target}>{userText(findingSentence([target]))}</li>
                 ))}
               </ul>
             </div>
