@@ -158,11 +158,15 @@ test('a member sees the limits of the own token by name, without a link that the
   const { body } = await api(gatehouse, '/v1/users?limit=100')
   const userId = /"id":"([0-9a-f-]{36})"[^}]*"email":"member@example.com"/.exec(JSON.stringify(body))?.[1]
   const bindings = { team_id: teamId, user_id: userId }
-  const own = await createToken(gatehouse, { name: 'Own', roles: ['member'], bindings, expires_in_seconds: 86_400 })
+  const { id: policyId } = await make('/v1/access-policies', { name: 'Slow lane', requests_per_minute: 60 })
+  const own = await createToken(gatehouse, {
+    ...{ name: 'Own', roles: ['member'], bindings, expires_in_seconds: 86_400, access_policy_ids: [policyId] },
+  })
   await opened.to(`/tokens/${own.id}`)
   const limits = page.getByRole('list', { name: 'Limits' })
   await limits.waitFor()
   expect(await limits.textContent()).toContain('Budget Tills of team Checkout')
+  expect(await limits.textContent()).toContain('Access policy Slow lane: 60 requests a minute')
   expect(await limits.getByRole('link').count()).toBe(0)
   const text = await page.locator('main').textContent()
   expect(text).toContain('Until ')
