@@ -173,6 +173,32 @@ test('a member sees the limits of the own token by name, without a link that the
   expect(text).not.toMatch(/\d{4}-\d\d-\d\dT/)
 })
 
+test('a budget lists the tokens that it refused most often, and says where that could not be read', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const path = /\/v1\/usage\/report\?/
+  const rows = Array.from({ length: 25 }, (_, index) => ({
+    ...{ group: { token: `t-${index}` }, names: { token: `Till ${index}` }, requests: index + 1, cost: 0 },
+  }))
+  await page.route(path, (route) => route.fulfill({ json: { rows, totals: { requests: 325, cost: 0 } } }))
+  await opened.to(`/budgets/${budgetId}`)
+  const section = page.locator('section[aria-label="Who was refused"]')
+  await section.getByRole('link', { name: 'Till 24' }).waitFor()
+  expect(await section.locator('tbody tr').count()).toBe(20)
+  await page.getByText('The 20 of 25 tokens that it refused most often.').waitFor()
+  const all = await page.getByRole('link', { name: 'All refused requests' }).getAttribute('href')
+  expect(all).toContain(`limit_id=${budgetId}`)
+  await page.unroute(path)
+  const error = { message: 'The report has too many rows', code: 'invalid_parameter', param: 'by' }
+  await page.route(path, (route) => route.fulfill({ status: 400, json: { error } }))
+  await api((await sharedConsole()).gatehouse, `/v1/budgets/${budgetId}`, {
+    method: 'PATCH',
+    body: { max_budget: 1000 },
+  })
+  await page.reload()
+  await page.getByText('Whether it refused requests in this window could not be read.').waitFor()
+})
+
 test('a token that was renamed in another tab meanwhile shows both names and takes the one that is chosen', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'First name' })
