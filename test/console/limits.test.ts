@@ -199,6 +199,21 @@ test('a budget lists the tokens that it refused most often, and says where that 
   await page.getByText('Whether it refused requests in this window could not be read.').waitFor()
 })
 
+test('a change of models that came too late shows both lists as a person writes them', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'Models' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${token.id}`)
+  await page.getByRole('button', { name: 'Change' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Models (fewer)').fill('gpt-*\nclaude-*')
+  await api(gatehouse, `/v1/tokens/${token.id}`, { method: 'PATCH', body: { name: 'Models of others' } })
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('Yours: gpt-*, claude-*').waitFor()
+  await dialog.getByText('Saved now: nothing').waitFor()
+})
+
 test('a token that was renamed in another tab meanwhile shows both names and takes the one that is chosen', async () => {
   const { gatehouse } = await sharedConsole()
   const token = await createToken(gatehouse, { name: 'First name' })

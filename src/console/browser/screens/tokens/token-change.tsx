@@ -11,6 +11,7 @@ import {
   narrowableFields,
   narrowingBody,
   noNarrowing,
+  readableChanges,
   useNarrowing,
 } from './narrowing-fields.tsx'
 import { Done, PropagationNote } from './token-end.tsx'
@@ -50,7 +51,7 @@ export function ChangeDialog({ token, close }: { token: TokenRecord; close(): vo
             refusal={refusal}
             read={() => api('GET /v1/tokens/{id}', { params: { id: token.id } })}
             fieldsOf={narrowableFields}
-            mine={changes}
+            mine={readableChanges(changes)}
             saveMine={(theirs) => {
               version.current = theirs.version
               run()
