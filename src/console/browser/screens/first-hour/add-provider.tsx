@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
-import { SelectField, TextField } from '../../parts/forms/field.tsx'
+import { RequiredNote, SelectField, TextField } from '../../parts/forms/field.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { type Preset, presetNeeds, readPresets } from '../catalog/presets.ts'
@@ -60,6 +60,7 @@ function KeyForm({ presets, made }: { presets: readonly Preset[]; made(provider:
   )
   return (
     <form class="form" {...form}>
+      <RequiredNote />
       <div class="pair">
         <SelectField
           label="Service"
@@ -68,7 +69,7 @@ function KeyForm({ presets, made }: { presets: readonly Preset[]; made(provider:
           options={presets.map((one) => [one.name, one.title] as const)}
         />
         <TextField
-          label={preset?.key_needed === false ? 'API key (optional)' : 'API key'}
+          label="API key"
           type="password"
           autocomplete="new-password"
           value={key}
