@@ -1,5 +1,6 @@
 /** The catalog in the console: what a preset needs, how providers are, who answers for a model, quarantine. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Page } from 'playwright-core'
 import { api, chat, createToken } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { allThere, endConsole, make, openConsole, seriousInBothThemes, sharedConsole } from './console.ts'
@@ -80,6 +81,12 @@ test('says what a model costs at each target, and whose price it is', async () =
   expect(await seriousInBothThemes(page, 'catalog-price', 'dialog')).toEqual([])
 })
 
+/** The labels and titles of groups that show the mark of what is required. */
+const marked = (page: Page): Promise<unknown> =>
+  page.evaluate(
+    '[...document.querySelectorAll("form :is(label, legend)")].filter((one) => getComputedStyle(one, "::after").content.includes("*")).map((one) => one.textContent)',
+  )
+
 test('a form marks what it needs and says what the mark means, where it needs anything', async () => {
   await using opened = await openConsole()
   const { page } = opened
@@ -87,14 +94,27 @@ test('a form marks what it needs and says what the mark means, where it needs an
   const form = page.getByRole('dialog').locator('form')
   await form.getByLabel('Thresholds').fill('50, 80')
   await form.getByText('Fields marked with * are required').waitFor()
-  const marks = await page.evaluate(
-    '[...document.querySelectorAll("dialog label")].filter((one) => getComputedStyle(one, "::after").content.includes("*")).map((one) => one.textContent)',
-  )
-  expect(marks).toEqual(['Name', 'Condition'])
+  expect(await marked(page)).toEqual(['Name', 'Condition'])
   await form.getByLabel('Name').fill('two steps')
   await form.getByLabel('Condition').selectOption('budget_share')
   await form.getByRole('button', { name: 'Add' }).click()
   await page.getByRole('cell', { name: '50, 80 %' }).waitFor()
+})
+
+test('other forms mark what they need too, and say it of a group in words', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const note = page.getByText('Fields marked with * are required')
+  await opened.to('/tokens/new')
+  await page.getByRole('radio').first().check()
+  await note.waitFor()
+  expect(await marked(page)).toEqual(['Name'])
+  await opened.to('/reports?kind=invoice')
+  await note.waitFor()
+  expect(await marked(page)).toEqual(['Provider', 'CSV file'])
+  await opened.to('/policies/new?kind=pattern-filter')
+  await note.waitFor()
+  await page.getByRole('group', { name: 'Stages (required)', exact: true }).waitFor()
 })
 
 test('puts an MCP server under quarantine and takes it out again, by keyboard', async () => {

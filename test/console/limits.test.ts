@@ -158,15 +158,60 @@ test('a member sees the limits of the own token by name, without a link that the
   const { body } = await api(gatehouse, '/v1/users?limit=100')
   const userId = /"id":"([0-9a-f-]{36})"[^}]*"email":"member@example.com"/.exec(JSON.stringify(body))?.[1]
   const bindings = { team_id: teamId, user_id: userId }
-  const own = await createToken(gatehouse, { name: 'Own', roles: ['member'], bindings, expires_in_seconds: 86_400 })
+  const { id: policyId } = await make('/v1/access-policies', { name: 'Slow lane', requests_per_minute: 60 })
+  const own = await createToken(gatehouse, {
+    ...{ name: 'Own', roles: ['member'], bindings, expires_in_seconds: 86_400, access_policy_ids: [policyId] },
+  })
   await opened.to(`/tokens/${own.id}`)
   const limits = page.getByRole('list', { name: 'Limits' })
   await limits.waitFor()
   expect(await limits.textContent()).toContain('Budget Tills of team Checkout')
+  expect(await limits.textContent()).toContain('Access policy Slow lane: 60 requests a minute')
   expect(await limits.getByRole('link').count()).toBe(0)
   const text = await page.locator('main').textContent()
   expect(text).toContain('Until ')
   expect(text).not.toMatch(/\d{4}-\d\d-\d\dT/)
+})
+
+test('a budget lists the tokens that it refused most often, and says where that could not be read', async () => {
+  await using opened = await openConsole()
+  const { page } = opened
+  const path = /\/v1\/usage\/report\?/
+  const rows = Array.from({ length: 25 }, (_, index) => ({
+    ...{ group: { token: `t-${index}` }, names: { token: `Till ${index}` }, requests: index + 1, cost: 0 },
+  }))
+  await page.route(path, (route) => route.fulfill({ json: { rows, totals: { requests: 325, cost: 0 } } }))
+  await opened.to(`/budgets/${budgetId}`)
+  const section = page.locator('section[aria-label="Who was refused"]')
+  await section.getByRole('link', { name: 'Till 24' }).waitFor()
+  expect(await section.locator('tbody tr').count()).toBe(20)
+  await page.getByText('The 20 of 25 tokens that it refused most often.').waitFor()
+  const all = await page.getByRole('link', { name: 'All refused requests' }).getAttribute('href')
+  expect(all).toContain(`limit_id=${budgetId}`)
+  await page.unroute(path)
+  const error = { message: 'The report has too many rows', code: 'invalid_parameter', param: 'by' }
+  await page.route(path, (route) => route.fulfill({ status: 400, json: { error } }))
+  await api((await sharedConsole()).gatehouse, `/v1/budgets/${budgetId}`, {
+    method: 'PATCH',
+    body: { max_budget: 1000 },
+  })
+  await page.reload()
+  await page.getByText('Whether it refused requests in this window could not be read.').waitFor()
+})
+
+test('a change of models that came too late shows both lists as a person writes them', async () => {
+  const { gatehouse } = await sharedConsole()
+  const token = await createToken(gatehouse, { name: 'Models' })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to(`/tokens/${token.id}`)
+  await page.getByRole('button', { name: 'Change' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Models (fewer)').fill('gpt-*\nclaude-*')
+  await api(gatehouse, `/v1/tokens/${token.id}`, { method: 'PATCH', body: { name: 'Models of others' } })
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('Yours: gpt-*, claude-*').waitFor()
+  await dialog.getByText('Saved now: nothing').waitFor()
 })
 
 test('a token that was renamed in another tab meanwhile shows both names and takes the one that is chosen', async () => {

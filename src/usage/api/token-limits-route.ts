@@ -1,7 +1,8 @@
 /**
- * `/v1/tokens/{id}/limits`: every limit that the requests of a token draw on, its own and those of its sources, its
- * team, its user and the organization, with what is used of each. Whoever may read the token may read them: a refusal
- * names them too. Budgets of MCP servers are of the called server, and not listed.
+ * `/v1/tokens/{id}/limits`: the limits that the requests of a token draw on, its own and those of its sources, its
+ * team, its user and the organization, with what is used of each. A caller who may read the token may read them: a
+ * refusal names them too. Budgets that depend on the request are not listed: those of MCP servers, and those of the
+ * owner that a gateway names for its spend.
  */
 import { eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -75,7 +76,7 @@ export const tokenLimitsRoute = (dependencies: Dependencies) =>
       response: tokenLimitsSchema,
       detail: {
         tags: ['Tokens'],
-        summary: 'Returns every limit that applies to a token: its own, and those of its team, its user and all tokens',
+        summary: 'Returns the limits of a token: its own, and those of its team, its user and all tokens',
       },
     })
 
@@ -231,7 +232,7 @@ async function settledOf(ledger: Database, names: readonly string[]): Promise<(a
 
 const namedScopes: readonly NamedDimension[] = ['token', 'team', 'user']
 
-/** The token's own team and person are named to whoever may read the token. */
+/** A caller who may read the token may know what its team and its person are called. */
 async function withNames(ledger: Database, limits: readonly TokenLimit[]): Promise<TokenLimit[]> {
   const readers = await Promise.all(
     namedScopes.map(async (kind) => {

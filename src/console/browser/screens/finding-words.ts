@@ -1,17 +1,37 @@
 /**
- * What a policy found and where, in words: `messages: EMAIL (email)` is `an e-mail address in a message`. The config of
- * the policy, where it is known, says which of its terms or patterns is meant.
+ * The targets of a policy's result in words: `messages: EMAIL (email)` is `found an e-mail address in a message`. A
+ * target without a finding is what the policy decided on: `max_output_tokens` is `concerns max_output_tokens`. The
+ * config of the policy, where it is known, says which of its terms or patterns is meant.
  */
 import { humanize } from '../formats.ts'
 import { isObject } from '../json-object.ts'
 
-export function findingWords(target: string, config?: unknown): string {
+export function findingWords(targets: readonly string[], config?: unknown): string {
+  const found = targets.map((target) => foundWords(target, config)).filter((words) => words !== null)
+  const others = targets.filter((target) => foundWords(target, config) === null).map(concernWords)
+  return [
+    ...(found.length === 0 ? [] : [`found ${found.join(', ')}`]),
+    ...(others.length === 0 ? [] : [`concerns ${others.join(', ')}`]),
+  ].join('; ')
+}
+
+/** The same at the start of a line. */
+export function findingSentence(targets: readonly string[], config?: unknown): string {
+  const words = findingWords(targets, config)
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** Null for a target that says no finding. */
+function foundWords(target: string, config: unknown): string | null {
   const [, place, label, entry] = /^(.*): ([A-Z0-9_]+) \((.*)\)$/s.exec(target) ?? []
-  if (place !== undefined && label !== undefined && entry !== undefined) {
-    return `${whatWords(label, entry, config)} ${placeWords(place)}`
-  }
+  if (place === undefined || label === undefined || entry === undefined) return null
+  return `${whatWords(label, entry, config)} ${placeWords(place)}`
+}
+
+/** Names stay as they are written. */
+function concernWords(target: string): string {
   const tool = /^tools\.(.+)$/s.exec(target)?.[1]
-  return tool === undefined ? humanize(target).toLowerCase() : `the tool ${tool}`
+  return tool === undefined ? target : `the tool ${tool}`
 }
 
 const personalData: Readonly<Record<string, string>> = {

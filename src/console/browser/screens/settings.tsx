@@ -208,8 +208,8 @@ function Sessions() {
           }}
         >
           <p>
-            {ending.kind === 'browser' ? 'Whoever uses it' : `The program ${ending.program ?? ''}`} has to sign in
-            again. It was last used <Time at={ending.last_used_at} about />.
+            {ending.kind === 'browser' ? 'The person who uses it' : `The program ${ending.program ?? ''}`} has to sign
+            in again. It was last used <Time at={ending.last_used_at} about />.
           </p>
         </Confirm>
       )}

@@ -5,7 +5,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useLoaded } from '../loaded.tsx'
 import { explained } from '../small.tsx'
-import { Around, CheckField, type Common, describedBy, onItsWay, SelectField } from './field.tsx'
+import { Around, CheckField, type Common, describedBy, Legend, onItsWay, SelectField } from './field.tsx'
 
 export type Options = readonly (readonly [value: string, label: string, hint?: string])[]
 
@@ -130,7 +130,7 @@ export function ManyOf({ label, hint, fault, options: given, chosen, set, requir
   const hidden = fitting.length - shown.length
   return (
     <fieldset class="field">
-      <legend class={required === true ? 'required' : ''}>{label}</legend>
+      <Legend required={required === true}>{label}</Legend>
       {long && (
         <input
           type="search"

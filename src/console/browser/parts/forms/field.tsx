@@ -29,6 +29,14 @@ export const Around = ({ id, label, hint, fault, children }: Common & { id: stri
   </div>
 )
 
+/** The title of a group of fields. A group has no state `required`, so its title says it. */
+export const Legend = ({ required = false, children }: { required?: boolean; children: ComponentChildren }) => (
+  <legend class={required ? 'required' : ''}>
+    {children}
+    {required && <span class="hidden"> (required)</span>}
+  </legend>
+)
+
 /** What the mark beside the labels of a form means; without it, a form has no marks. */
 export const RequiredNote = () => <p class="small quiet required-note">Fields marked with * are required.</p>
 

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { chooseInstants, chooseRange, days, ranges, timeRange } from '../../time-range.ts'
 import { Dialog } from '../frame/dialog.tsx'
-import { TextField } from './field.tsx'
+import { RequiredNote, TextField } from './field.tsx'
 
 /** The time range of everything that is shown. */
 export function RangePicker() {
@@ -51,6 +51,7 @@ function CustomRange({ close }: { close(): void }) {
           close()
         }}
       >
+        <RequiredNote />
         <div class="pair">
           <TextField label="From" type="datetime-local" value={since} set={setSince} required />
           <TextField label="To" type="datetime-local" value={until} set={setUntil} hint="Empty: until now" />

@@ -12,7 +12,7 @@ import { humanize } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { explained } from '../small.tsx'
 import { type Finder, ManyOf, OneOf, type Options } from './choice.tsx'
-import { CheckField, SelectField, TextArea, TextField } from './field.tsx'
+import { CheckField, Legend, SelectField, TextArea, TextField } from './field.tsx'
 import { fieldLabel } from './field-label.ts'
 import { JsonField, LinesField, NumbersField, PairsField } from './typed-values.tsx'
 
@@ -256,7 +256,7 @@ function ListField({ path, schema, value, set, common, required, ...shared }: Wi
   const take = (next: JsonObject[]) => set(next.length === 0 ? undefined : next)
   return (
     <fieldset class="group">
-      <legend class={required ? 'required' : ''}>{common.label}</legend>
+      <Legend required={required}>{common.label}</Legend>
       {common.hint !== undefined && <div class="small quiet">{explained(common.hint)}</div>}
       {list.map((item, index) => (
         <div class="group" key={index}>
@@ -294,7 +294,7 @@ function ObjectField(props: WithCommon) {
   const present = required || schema.default !== undefined || isObject(value)
   return (
     <fieldset class="group">
-      <legend class={required ? 'required' : ''}>{common.label}</legend>
+      <Legend required={required}>{common.label}</Legend>
       {common.hint !== undefined && <div class="small quiet">{explained(common.hint)}</div>}
       {!required && schema.default === undefined && (
         <CheckField label="Set it" value={present} set={(on) => set(on ? {} : undefined)} />

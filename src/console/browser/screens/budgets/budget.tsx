@@ -56,7 +56,7 @@ function Shown({ budget }: { budget: Budget }) {
   const usage = useLoaded(`usage ${id}`, (signal) => api('GET /v1/budgets/{id}/usage', { params: { id }, signal }))
   const since = usage.value?.since
   const refused = useRefused(id, since)
-  const count = refused.value?.totals.requests ?? 0
+  const count = refused.value?.totals.requests ?? (refused.refusal === null ? 0 : null)
   const used = per === null ? `${money(budget.current_spend)} of ${money(limit)}` : money(budget.current_spend)
   const { note, sentence } = stateOf(budget, count)
   return (
@@ -111,20 +111,18 @@ function Shown({ budget }: { budget: Budget }) {
   )
 }
 
-/** How it stands, and how urgent that is. `refused`: requests that it refused in this window. */
-function stateOf(budget: Budget, refused: number): { note: string; sentence: string } {
+/** How it stands, and how urgent that is. `refused`: requests that it refused in this window; null: that could not be read. */
+function stateOf(budget: Budget, refused: number | null): { note: string; sentence: string } {
   const { current_spend: spent, max_budget: limit, window, resets_at: resets, forecast, per, values } = budget
   const until = resets === null ? '' : ` until ${fullTime(resets)}`
-  const tooLittle = `Too little of it is left for some requests: ${countNoun(refused, 'request')} refused in this window.`
+  const ofRefused = refusedState(refused)
   if (per !== null) {
     const exhausted = values?.exhausted ?? 0
     if (exhausted > 0) {
       const some = `It is used up for ${number(exhausted)} of ${countNoun(values?.count ?? 0, 'value')} of ${per}`
       return { note: 'warn', sentence: `${some}: their requests are refused${until}. Others go on.` }
     }
-    return refused > 0
-      ? { note: 'warn', sentence: tooLittle }
-      : { note: '', sentence: `Each ${per} has some of it left.` }
+    return ofRefused ?? { note: '', sentence: `Each ${per} has some of it left.` }
   }
   if (spent >= limit) {
     return { note: 'danger', sentence: `It is used up: requests that draw on it are refused${until}.` }
@@ -132,7 +130,17 @@ function stateOf(budget: Budget, refused: number): { note: string; sentence: str
   if (forecast !== null && forecast > limit) {
     return { note: 'warn', sentence: `At its pace it is used up before the ${window} ends.` }
   }
-  return refused > 0 ? { note: 'warn', sentence: tooLittle } : { note: '', sentence: 'It lasts at its pace so far.' }
+  return ofRefused ?? { note: '', sentence: 'It lasts at its pace so far.' }
+}
+
+/** Null where it refused nothing. */
+function refusedState(refused: number | null): { note: string; sentence: string } | null {
+  if (refused === 0) return null
+  const sentence =
+    refused === null
+      ? 'Whether it refused requests in this window could not be read.'
+      : `Too little of it is left for some requests: ${countNoun(refused, 'request')} refused in this window.`
+  return { note: 'warn', sentence }
 }
 
 const valuesOnPage = 20
@@ -195,16 +203,15 @@ function Burn({ usage: { days } }: { usage: BudgetUsage }) {
 
 const reasonOf = 'usage_authorization_budget_exceeded'
 
-/** Which tokens this budget refused, and how often; unknown until it is known since when the window runs. */
-function useRefused(id: string, since: string | undefined): Loaded<UsageReport> {
+/** Which tokens this budget refused, and how often; read once it is known since when the window runs. */
+function useRefused(id: string, since = ''): Loaded<UsageReport> {
   const query = { since, by: 'token', reason_code: reasonOf, limit_id: id }
-  const read = useLoaded(`refused ${id} ${since}`, async (signal) =>
-    since === undefined || !hasPermission('events:read')
-      ? null
-      : await api('GET /v1/usage/report', { query: { ...query, since }, signal }),
-  )
-  return { ...read, value: read.value ?? undefined }
+  return useLoaded(`refused ${id} ${since}`, (signal) => api('GET /v1/usage/report', { query, signal }), {
+    wait: since === '' || !hasPermission('events:read'),
+  })
 }
+
+const mostTokens = 20
 
 const newestShown = 20
 
@@ -214,7 +221,8 @@ function Refused({ id, since, found }: { id: string; since: string; found: Loade
     const { events } = await readEvents({ ...filters, limit: newestShown }, signal)
     return events
   })
-  const rows = found.value?.rows.toSorted((one, other) => other.requests - one.requests)
+  const tokens = found.value?.rows
+  const rows = tokens?.toSorted((one, other) => other.requests - one.requests).slice(0, mostTokens)
   return (
     <>
       <section class="stack close">
@@ -223,6 +231,14 @@ function Refused({ id, since, found }: { id: string; since: string; found: Loade
         <TableCard
           label="Who was refused"
           rows={rows === undefined && found.refusal !== null ? null : rows}
+          note={
+            tokens === undefined || tokens.length <= mostTokens ? undefined : (
+              <>
+                The {mostTokens} of {number(tokens.length)} tokens that it refused most often.{' '}
+                <a href={href('/traffic', filters)}>All refused requests</a>
+              </>
+            )
+          }
           keyOf={({ group }) => group.token ?? ''}
           linkOf={({ group }) => href('/traffic', { ...filters, token_id: group.token ?? null })}
           columns={[

@@ -56,7 +56,7 @@ export const EffectivePrices = ({ prices }: { prices: readonly EffectivePrice[] 
   </section>
 )
 
-/** `cached_input_per_million` is `Cached input, a million tokens`. */
+/** The names of prices that are not `NAME_per_million` tokens. */
 const unitWords: Readonly<Record<string, string>> = {
   cache_write_hour_per_million: 'Cache write for an hour, a million tokens',
   audio_per_hour: 'Audio, an hour',
@@ -66,6 +66,7 @@ const unitWords: Readonly<Record<string, string>> = {
   per_thousand_requests: 'Beside the tokens, a thousand requests',
 }
 
+/** `cached_input_per_million` is `Cached input, a million tokens`. */
 const titleOf = (name: string): string =>
   unitWords[name] ?? `${humanize(name.replace('_per_million', ''))}, a million tokens`
 

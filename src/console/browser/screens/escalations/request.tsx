@@ -10,7 +10,7 @@ import { useLoaded } from '../../parts/loaded.tsx'
 import { explained, Facts, Id, Time } from '../../parts/small.tsx'
 import { showInvisible, UserText, userText } from '../../parts/user-text.tsx'
 import { hasPermission, isCaller } from '../../session.ts'
-import { findingWords } from '../finding-words.ts'
+import { findingSentence } from '../finding-words.ts'
 import { conditionWords } from './condition-words.ts'
 import { isOpen } from './queue.ts'
 
@@ -158,7 +158,7 @@ function Why({ escalation: { policy, reason_code, request } }: { escalation: Esc
       {request.targets.length > 0 && (
         <ul class="stack close">
           {request.targets.map((target) => (
-            <li key={target}>Found {userText(findingWords(target, changed ? undefined : now?.config))}</li>
+            <li key={target}>{userText(findingSentence([target], changed ? undefined : now?.config))}</li>
           ))}
         </ul>
       )}

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
-import { SelectField, TextField } from '../../parts/forms/field.tsx'
+import { RequiredNote, SelectField, TextField } from '../../parts/forms/field.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { type Preset, presetNeeds, readPresets } from '../catalog/presets.ts'
@@ -60,6 +60,7 @@ function KeyForm({ presets, made }: { presets: readonly Preset[]; made(provider:
   )
   return (
     <form class="form" {...form}>
+      <RequiredNote />
       <div class="pair">
         <SelectField
           label="Service"

@@ -122,7 +122,7 @@ const FoundBy = ({ finding }: { finding: Finding }) => (
     <span class="small quiet">
       {stageLabel(finding.stage)} · {milliseconds(finding.latency_ms)}
       {finding.mode === 'monitor' && ' · not applied'}
-      {finding.targets.length > 0 && ` · found ${finding.targets.map((target) => findingWords(target)).join(', ')}`}
+      {finding.targets.length > 0 && ` · ${findingWords(finding.targets)}`}
     </span>
   </li>
 )

@@ -7,7 +7,7 @@ import { api, type PolicyRecord } from '../../api/routes.ts'
 import { humanize } from '../../formats.ts'
 import { isObject } from '../../json-object.ts'
 import { Conflict } from '../../parts/forms/conflict.tsx'
-import { CheckField, RadioField, RequiredNote, TextField } from '../../parts/forms/field.tsx'
+import { CheckField, Legend, RadioField, RequiredNote, TextField } from '../../parts/forms/field.tsx'
 import { type JsonObject, SchemaFields } from '../../parts/forms/schema-form.tsx'
 import { Confirm, useAction } from '../../parts/frame/dialog.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
@@ -246,7 +246,7 @@ const Stages = ({
   set(value: string[]): void
 }) => (
   <fieldset class="field">
-    <legend class="required">Stages</legend>
+    <Legend required>Stages</Legend>
     {stages.map((stage) => (
       <CheckField
         key={stage}

@@ -4,7 +4,7 @@ import { request } from '../../api/request.ts'
 import type { ReconciliationReport } from '../../api/routes.ts'
 import { money, monthTitle, number } from '../../formats.ts'
 import type { Options } from '../../parts/forms/choice.tsx'
-import { SelectField } from '../../parts/forms/field.tsx'
+import { RequiredNote, SelectField } from '../../parts/forms/field.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
 import { ErrorNote, Show, useLoaded } from '../../parts/loaded.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
@@ -42,6 +42,7 @@ function Comparison({ months, providers }: { months: readonly string[]; provider
           Compares the CSV of costs or usage that OpenAI or Anthropic give with what was booked here. The file is not
           kept.
         </p>
+        <RequiredNote />
         <SelectField
           label="Month"
           value={month}
@@ -55,15 +56,16 @@ function Comparison({ months, providers }: { months: readonly string[]; provider
           options={[['', 'Choose…'], ...providers.map(([name, label]) => [name, label] as const)]}
           required
         />
-        <label class="field" for="invoice">
-          <span>CSV file</span>
+        <div class="field">
+          <label for="invoice">CSV file</label>
           <input
             id="invoice"
             type="file"
             accept=".csv,text/csv"
+            required
             onChange={(event) => setFile(event.currentTarget.files?.[0] ?? null)}
           />
-        </label>
+        </div>
         {refusal !== null && <ErrorNote refusal={refusal} />}
         <div class="row">
           <button type="submit" class="primary" disabled={busy || file === null || provider === ''}>

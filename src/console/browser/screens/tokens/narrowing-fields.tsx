@@ -21,11 +21,22 @@ export const narrowingBody = ({ models, budget, requests, rpm, tpm, expires }: N
   ...(expires === '' ? {} : { expires_at: new Date(expires).toISOString() }),
 })
 
-/** What a token has of the same fields, under the names that the API takes. */
+/** What a token has of the same fields, as `readableChanges` names them. */
 export const narrowableFields = ({ name, bindings, max_budget, max_requests, ...token }: TokenRecord) => ({
   ...{ name, max_budget, max_requests, expires_at: token.expires_at },
   ...{ rate_limit_rpm: token.rate_limit_rpm, rate_limit_tpm: token.rate_limit_tpm },
-  bindings: { model_filter: bindings.model_filter ?? null },
+  models: bindings.model_filter?.join(', ') ?? null,
+})
+
+interface Changes {
+  name?: string
+  bindings?: { model_filter: readonly string[] }
+}
+
+/** What is sent, with the models beside the other fields: a person reads `gpt-*` and no JSON. */
+export const readableChanges = ({ bindings, ...changes }: Changes) => ({
+  ...changes,
+  ...(bindings === undefined ? {} : { models: bindings.model_filter.join(', ') }),
 })
 
 /** What the API said of a field. */

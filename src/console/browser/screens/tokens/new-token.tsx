@@ -7,7 +7,7 @@ import { href } from '../../address.ts'
 import { api } from '../../api/routes.ts'
 import { linesOf } from '../../lines.ts'
 import { OneOf } from '../../parts/forms/choice.tsx'
-import { CheckField, RadioField, SelectField, TextArea, TextField } from '../../parts/forms/field.tsx'
+import { CheckField, RadioField, RequiredNote, SelectField, TextArea, TextField } from '../../parts/forms/field.tsx'
 import { useAction } from '../../parts/frame/dialog.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
@@ -152,6 +152,7 @@ export function NewToken() {
         />
         {role !== '' && (
           <>
+            <RequiredNote />
             <TokenFields
               fields={fields}
               set={(changes) => setFields({ ...fields, ...changes })}

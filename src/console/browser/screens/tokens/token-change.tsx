@@ -2,7 +2,7 @@
 import { useRef, useState } from 'preact/hooks'
 import { api, type Propagation, type TokenRecord } from '../../api/routes.ts'
 import { Conflict } from '../../parts/forms/conflict.tsx'
-import { TextField } from '../../parts/forms/field.tsx'
+import { RequiredNote, TextField } from '../../parts/forms/field.tsx'
 import { Dialog, useAction } from '../../parts/frame/dialog.tsx'
 import { showToast } from '../../parts/frame/toast.tsx'
 import {
@@ -11,6 +11,7 @@ import {
   narrowableFields,
   narrowingBody,
   noNarrowing,
+  readableChanges,
   useNarrowing,
 } from './narrowing-fields.tsx'
 import { Done, PropagationNote } from './token-end.tsx'
@@ -43,6 +44,7 @@ export function ChangeDialog({ token, close }: { token: TokenRecord; close(): vo
     <Dialog title={`Change ${token.name}`} stays={busy} close={close}>
       <form class="form" {...form}>
         <p>A token may be renamed and given less, never more. Leave a field empty to leave its limit as it is.</p>
+        <RequiredNote />
         <TextField label="Name" value={name} set={setName} required fault={faultOf(refusal, 'name')} />
         <NarrowingFields token={saved} holder="The token" fields={fields} set={setFields} refusal={refusal} />
         {refusal !== null && (
@@ -50,7 +52,7 @@ export function ChangeDialog({ token, close }: { token: TokenRecord; close(): vo
             refusal={refusal}
             read={() => api('GET /v1/tokens/{id}', { params: { id: token.id } })}
             fieldsOf={narrowableFields}
-            mine={changes}
+            mine={readableChanges(changes)}
             saveMine={(theirs) => {
               version.current = theirs.version
               run()

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
-import { TextField } from '../../parts/forms/field.tsx'
+import { RequiredNote, TextField } from '../../parts/forms/field.tsx'
 import { Dialog, useAction } from '../../parts/frame/dialog.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret } from '../../parts/secret.tsx'
@@ -39,6 +39,7 @@ export function CloneDialog({ token, close }: { token: TokenRecord; close(): voi
           A clone has the same limits or lower ones, and its use also counts for its source. Leave a field empty to
           inherit the limit of the source.
         </p>
+        <RequiredNote />
         <TextField label="Name" value={name} set={setName} required fault={faultOf(refusal, 'name')} />
         <NarrowingFields token={token} holder="The source" fields={fields} set={setFields} refusal={refusal} />
         <TextField label="Reason" hint="For the record" value={reason} set={setReason} />

@@ -1,4 +1,7 @@
-/** Every limit that stops a token: its own, and those of its team, its person, the organization and its groups. */
+/**
+ * The limits of a token: its own, and those of its team, its person, the organization and its groups. Budgets of MCP
+ * servers and of the owner that a gateway names for its spend are left out: they depend on the request.
+ */
 import type { ComponentChildren } from 'preact'
 import { href } from '../../address.ts'
 import { api, type TokenLimits, type TokenRecord } from '../../api/routes.ts'
@@ -35,7 +38,7 @@ export function Limits({ token: { id, version } }: { token: TokenRecord }) {
 }
 
 function LimitOf({ limit, ofToken }: { limit: Limit; ofToken: string }) {
-  const { limit: most, used, window, resets_at: resets } = limit
+  const { limit: most, used, window, per, resets_at: resets } = limit
   const title = <Title limit={limit} ofToken={ofToken} />
   if (window === 'minute') {
     return (
@@ -50,7 +53,10 @@ function LimitOf({ limit, ofToken }: { limit: Limit; ofToken: string }) {
     <>
       <div>{title}</div>
       {used === null ? (
-        <span class="small quiet">{amount(most)}, by the value that a request brings</span>
+        <span class="small quiet">
+          {amount(most)}
+          {per !== null && ` for each ${per.dimension}; the request says which`}
+        </span>
       ) : (
         <UsedBar used={used} limit={most} text={`${amount(used)} of ${amount(most)} ${what}`} />
       )}
@@ -74,7 +80,8 @@ function Title({
   if (kind === 'access_policy') {
     return (
       <>
-        Access policy <RecordName kind="access-policies" id={id} linked />
+        Access policy{' '}
+        {hasPermission('catalog:read') ? <RecordName kind="access-policies" id={id} linked /> : userText(name ?? id)}
       </>
     )
   }
@@ -104,7 +111,7 @@ function Title({
   )
 }
 
-/** Whoever may open the token may know what its team and its person are called. */
+/** A person who may open the token may know what its team and its person are called. */
 function Owner({ scope: { kind, id, name } }: { scope: NonNullable<Limit['scope']> }) {
   if (kind === 'organization') return <>the organization</>
   const what = kind === 'team' ? 'team' : 'person'

@@ -61,3 +61,20 @@ test('the filter, the provider and the access policies of a token each leave mod
 test('an exact name of the filter is usable where the catalog does not list it', () => {
   expect(ask({ bindings: { model_filter: ['claude-*', 'o9.mini'] } })).toEqual(['o9.mini', 'claude-opus'])
 })
+
+test('a Vertex provider without a key works by the account of its host', () => {
+  const models = [
+    { id: 'simulator/echo', provider_id: 'p3', families: null },
+    { id: 'gemini-pro', provider_id: 'p4', families: null },
+  ]
+  const providers = [provider('p3', 'simulator'), provider('p4', 'vertex', { has_api_key: false })]
+  expect(ask({ language: 'gemini', of: { models, providers } })).toEqual(['gemini-pro', 'simulator/echo'])
+})
+
+test('a name that the catalog or the filter has is not listed again for the provider that takes every name', () => {
+  const providers = [provider('p1', 'openai', { allow_unlisted_models: true }), provider('p2', 'anthropic')]
+  expect(ask({ of: { models: [{ id: 'gpt-4o', provider_id: 'p1', families: null }], providers } })).toEqual(['gpt-4o'])
+  expect(ask({ bindings: { model_filter: ['gpt-4o'] }, of: { models: [], providers } })).toEqual(['gpt-4o'])
+  const elsewhere = [{ id: 'gpt-4o', provider_id: 'p2', families: null }]
+  expect(ask({ bindings: { provider: 'openai' }, of: { models: elsewhere, providers } })).toEqual([])
+})

@@ -80,6 +80,10 @@ export function modelsWithin(
   const exact = (bindings.model_filter ?? [])
     .filter((name) => !name.includes('*') && !listed.some((model) => model.name === name))
     .map((name) => ({ name, provider: undefined }))
+  // The catalog's own record decides who serves a name, also where the token may not use that provider.
+  const others = unlisted(providers).filter(
+    ({ name }) => !models.some(({ id }) => id === name) && !exact.some((model) => model.name === name),
+  )
   const rankOf = ({ name, provider }: Usable): Rank => {
     // The token's own filter names it.
     if (provider === undefined) return 'native'
@@ -93,16 +97,19 @@ export function modelsWithin(
     if (provider.kind === 'simulator') return 'simulated'
     return nativeTo[String(provider.kind)]?.includes(language) === true ? 'native' : 'translated'
   }
-  return [...exact, ...listed, ...unlisted(providers)]
+  return [...exact, ...listed, ...others]
     .filter((model) => mayName(model) && mayUse(model))
     .map((model) => ({ name: model.name, rank: ranks.indexOf(rankOf(model)) }))
     .toSorted((one, other) => one.rank - other.rank)
     .map(({ name }) => name)
 }
 
-/** Without an address of its own, a provider is the service itself, which answers nobody without a key. */
+/** These need no key: the simulator takes none, and Vertex AI uses the account of the host. */
+const keyless: readonly unknown[] = ['simulator', 'vertex']
+
+/** Without an address of its own, a provider is the service itself, which answers nobody else without a key. */
 const isReachable = ({ kind, base_url, has_api_key, header_names }: JsonObject): boolean =>
-  kind === 'simulator' ||
+  keyless.includes(kind) ||
   base_url !== null ||
   has_api_key === true ||
   (Array.isArray(header_names) && header_names.length > 0)

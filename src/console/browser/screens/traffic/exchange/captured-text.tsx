@@ -3,9 +3,11 @@ import type { Event } from '../../../api/routes.ts'
 import { humanize } from '../../../formats.ts'
 import { showInvisible, userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
-import { findingWords } from '../../finding-words.ts'
+import { hasPermission } from '../../../session.ts'
+import { findingSentence } from '../../finding-words.ts'
 import { knownName } from '../../record-name.tsx'
 import { policyResults } from './event-details.ts'
+import { whyNoText } from './why-no-text.ts'
 
 /** What stands in place of a finding: `[EMAIL]`. */
 const label = /(\[[A-Z][A-Z0-9_]*\])/
@@ -33,14 +35,14 @@ export function CapturedText({ outcome }: { outcome: Event }) {
               </div>
               <ul>
                 {result.targets.map((target) => (
-                  <li key={target}>{userText(findingWords(target))}</li>
+                  <li key={target}>{userText(findingSentence([target]))}</li>
                 ))}
               </ul>
             </div>
           ))}
         </div>
       </div>
-      {stoppedAnswer(outcome) && <p class="small quiet">{answerWords}</p>}
+      {stoppedAnswer(outcome) && <StoppedAnswer />}
       <p class="small quiet">
         Marks in brackets stand for what was taken out before the text was stored: findings of policies, personal data
         and secrets.
@@ -56,25 +58,19 @@ const stoppedAnswer = (outcome: Event): boolean =>
   )
 const stopping: ReadonlySet<string> = new Set(['block', 'deny', 'escalate'])
 
-const answerWords =
-  'A policy stopped the answer. Answers are never kept here; one that waits whole for a person is shown in Escalations where its policy says capture_escalated.'
+const StoppedAnswer = () => (
+  <p class="small quiet">
+    A policy stopped the answer. Answers are never kept here.
+    {hasPermission('escalations:read') &&
+      ' A policy with capture_escalated shows an answer that waits for a person in Escalations.'}
+  </p>
+)
 
 /** Why the text is not there. */
 const NoText = ({ outcome }: { outcome: Event }) => (
   <section class="card stack">
     <h2>The text of the request</h2>
     <p class="quiet">It was not kept. {whyNoText(outcome)}</p>
-    {stoppedAnswer(outcome) && <p class="small quiet">{answerWords}</p>}
+    {stoppedAnswer(outcome) && <StoppedAnswer />}
   </section>
 )
-
-function whyNoText(outcome: Event): string {
-  const results = policyResults(outcome)
-  if (results.length === 0 && outcome.details?.dispatched !== true && outcome.verdict !== 'allow') {
-    return 'The request was refused before policies read its text.'
-  }
-  if (results.some(({ verdict, stage }) => verdict === 'block' && stage === 'pre_request')) {
-    return 'A policy blocked the request without saying which words, so that no part of it is safe to keep.'
-  }
-  return 'Either the request has no text, or the gateway keeps none: the setting SERVICE_CAPTURE_PROMPT_BYTES says how much.'
-}

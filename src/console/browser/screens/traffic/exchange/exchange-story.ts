@@ -81,7 +81,7 @@ const stages: Readonly<Record<string, string>> = {
 
 function policySentence({ kind, stage, reason_code, targets }: PolicyResult, name: string | null): string {
   const policy = name === null ? `a policy of the kind ${kind}` : `the policy “${name}”`
-  const places = targets.length === 0 ? '' : ` (${targets.map((target) => findingWords(target)).join('; ')})`
+  const places = targets.length === 0 ? '' : ` (${findingWords(targets)})`
   const why = knownReason(reason_code) ?? `its reason is “${reason_code}”`
   return `${policy} matched ${stages[stage] ?? stage}${places}: ${why}`
 }

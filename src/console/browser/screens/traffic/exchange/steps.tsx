@@ -10,7 +10,7 @@ import { VerdictBadge } from '../../../parts/verdict.tsx'
 import { hasPermission } from '../../../session.ts'
 import { BudgetScope } from '../../budgets/budget-scope.tsx'
 import { dimensionTitle, valueFilter } from '../../dimensions.ts'
-import { findingWords } from '../../finding-words.ts'
+import { findingSentence } from '../../finding-words.ts'
 import { knownName, RecordName } from '../../record-name.tsx'
 import { Cost } from './cost.tsx'
 import { detail, numberDetail, type PolicyResult, type RefusedLimit, refusedLimit } from './event-details.ts'
@@ -104,9 +104,7 @@ const Decision = ({ step, result }: { step: Step; result: PolicyResult }) => (
       />
       {result.mode === 'monitor' && <span class="tag">monitor: not applied</span>}
     </div>
-    {result.targets.length > 0 && (
-      <p class="small">Found {userText(result.targets.map((target) => findingWords(target)).join(', '))}</p>
-    )}
+    {result.targets.length > 0 && <p class="small">{userText(findingSentence(result.targets))}</p>}
   </>
 )
 

@@ -9,7 +9,7 @@ import { ErrorNote } from '../../../parts/loaded.tsx'
 import { Table } from '../../../parts/table.tsx'
 import { userText } from '../../../parts/user-text.tsx'
 import { VerdictBadge } from '../../../parts/verdict.tsx'
-import { findingWords } from '../../finding-words.ts'
+import { findingSentence } from '../../finding-words.ts'
 import { requestOf } from './curl.ts'
 import { policyResults } from './event-details.ts'
 
@@ -75,8 +75,8 @@ export function TryPolicy({ outcome, policies, close }: Props) {
                 { title: 'Stage', cell: ({ stage }) => humanize(stage) },
                 { title: 'Verdict', cell: ({ verdict }) => <VerdictBadge verdict={verdict} /> },
                 {
-                  title: 'Found',
-                  cell: ({ targets }) => userText(targets.map((target) => findingWords(target)).join(', ') || '–'),
+                  title: 'Finding',
+                  cell: ({ targets }) => userText(findingSentence(targets) || '–'),
                 },
                 { title: 'Took', right: true, from: 'wide', cell: ({ latency_ms }) => milliseconds(latency_ms) },
               ]}
