@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { z } from 'zod'
 import { api, createToken } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { allThere, endConsole, make, openConsole, seriousFindings, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 beforeAll(async () => {
@@ -27,6 +27,23 @@ const taken = (page: Page): Promise<unknown> =>
   eventually(async () =>
     expect(await page.evaluate('document.querySelector("dialog [list]").validationMessage')).toBe(''),
   )
+
+test('typing the name of a team keeps the members that are shown, and adds nothing to the history', async () => {
+  for (let number = 10; number < 35; number += 1) await make('/v1/teams', { name: `Crew ${number}` })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/people?kind=members')
+  await page.getByRole('cell', { name: owner.email }).waitFor()
+  const steps = () => page.evaluate('history.length')
+  const [before, address] = [await steps(), page.url()]
+  const team = page.getByLabel('Team', { exact: true })
+  await team.fill('')
+  await team.pressSequentially('Crew 2')
+  expect([await steps(), page.url(), await team.inputValue()]).toEqual([before, address, 'Crew 2'])
+  await team.pressSequentially('4')
+  await eventually(async () => expect(new URL(page.url()).searchParams.get('team')).not.toBeNull())
+  expect([await steps(), await team.inputValue()]).toEqual([Number(before) + 1, 'Crew 24'])
+})
 
 test('no screen reads more than a page of the teams, and a token is found by the 103rd team', async () => {
   await makeTeams()
