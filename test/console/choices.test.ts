@@ -66,6 +66,30 @@ test('no screen reads more than a page of the teams, and a token is found by the
   expect(asked).toEqual([])
 })
 
+test('the tokens read the list of teams once, and say where it could not be read', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { id } = await make('/v1/teams', { name: 'Checkout' })
+  await createToken(gatehouse, { name: 'till', bindings: { team_id: id } })
+  await using opened = await openConsole()
+  const { page } = opened
+  let [reads, failed] = [0, true]
+  await page.route(/\/v1\/teams\b/, (route) => {
+    if (new URL(route.request().url()).pathname === '/v1/teams') reads += 1
+    const error = { message: 'The database is full', type: 'server_error', code: 'internal', param: null }
+    return failed ? route.fulfill({ status: 500, json: { error } }) : route.continue()
+  })
+  await opened.to('/tokens?name=till')
+  const note = page.getByRole('alert').filter({ hasText: 'The database is full' })
+  await note.waitFor()
+  ;[reads, failed] = [0, false]
+  await note.getByRole('button', { name: 'Try again' }).click()
+  await note.waitFor({ state: 'detached' })
+  expect(reads).toBe(1)
+  await opened.within('/policies')
+  await opened.within('/tokens?name=till')
+  await page.getByRole('row', { name: 'till' }).getByRole('cell', { name: 'Checkout' }).waitFor()
+})
+
 test('a budget is made for the 103rd of the teams, found by its name', async () => {
   await makeTeams()
   await using opened = await openConsole({ width: 390 })

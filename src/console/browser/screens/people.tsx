@@ -18,12 +18,11 @@ import { AccessReview } from './access-review.tsx'
 import { everyRecord, recordChoices } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { Invite } from './invite.tsx'
-import { teamName, useTeams } from './team-names.ts'
+import { RecordNames } from './record-name.tsx'
 
 const Teams = ({ ids }: { ids: unknown }) => {
-  const known = useTeams()
   const list = Array.isArray(ids) ? ids.map(String) : []
-  return <>{list.length === 0 ? '–' : list.map((id) => teamName(known, id)).join(', ')}</>
+  return <>{list.length === 0 ? '–' : <RecordNames kind="teams" ids={list} />}</>
 }
 
 const users: RecordKind = {
