@@ -90,6 +90,46 @@ test('the tokens read the list of teams once, and say where it could not be read
   await page.getByRole('row', { name: 'till' }).getByRole('cell', { name: 'Checkout' }).waitFor()
 })
 
+test('a filter keeps a text that names nothing, and says so or that the names could not be read', async () => {
+  await makeTeams()
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  const filter = page.locator('input#filter-team_id')
+  const said = page.getByRole('status').filter({ hasText: /name/ })
+  await filter.fill('Taem')
+  await said.getByText('No name has this text').waitFor()
+  await filter.blur()
+  expect(await filter.inputValue()).toBe('Taem')
+  await filter.fill('eam 10')
+  await filter.blur()
+  await said.getByText('Choose one of the names in the list').waitFor()
+  expect(await seriousFindings(page, '.filters')).toEqual([])
+  await page.route(/\/v1\/teams\?.*name=/, (route) => route.fulfill({ status: 500, json: {} }))
+  await filter.fill('eam 5')
+  await said.getByText('The names could not be read').waitFor()
+})
+
+test('an answer that comes after a filter was cleared does not set it', async () => {
+  await makeTeams()
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  await page.route(/\/v1\/teams\?.*name=Team/, async (route) => {
+    await held
+    await route.continue().catch(() => undefined)
+  })
+  const filter = page.locator('input#filter-team_id')
+  const asked = page.waitForRequest(/\/v1\/teams\?.*name=Team/)
+  await filter.fill('Team 103')
+  await asked
+  await page.getByRole('button', { name: 'Clear team' }).click()
+  release()
+  await page.waitForLoadState('networkidle')
+  expect([new URL(page.url()).searchParams.get('team_id'), await filter.inputValue()]).toEqual([null, ''])
+})
+
 test('a budget is made for the 103rd of the teams, found by its name', async () => {
   await makeTeams()
   await using opened = await openConsole({ width: 390 })
