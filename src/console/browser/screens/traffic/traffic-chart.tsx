@@ -20,8 +20,7 @@ export function TrafficChart({ filterNames }: { filterNames: readonly string[] }
   if (!isSummed(set))
     return (
       <p class="quiet">
-        No chart is kept for these filters. It can show all requests, one verdict, and one model, token id or gateway
-        id.
+        There is no chart for these filters. Keep verdicts and at most one of model, token id and gateway id.
       </p>
     )
   return <Requests filters={text} verdicts={queryValue('verdict')} />
