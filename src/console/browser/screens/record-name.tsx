@@ -36,6 +36,10 @@ const kinds = {
     ...{ path: '/v1/budgets', permission: 'catalog:read', what: 'budget' },
     to: (id: string) => href(`/budgets/${id}`),
   },
+  providers: {
+    ...{ path: '/v1/catalog/providers', permission: 'catalog:read', what: 'provider' },
+    to: opened('/catalog', 'providers'),
+  },
   gateways: {
     ...{ path: '/v1/gateways', permission: 'catalog:read', what: 'gateway' },
     to: opened('/catalog', 'gateways'),
