@@ -134,3 +134,27 @@ test('puts an MCP server under quarantine and takes it out again, by keyboard', 
     await page.getByRole('cell', { name: state, exact: true }).waitFor()
   }
 })
+
+test('a person who may not change a record reads names instead of ids, dollars, and no version', async () => {
+  const { gatehouse } = await sharedConsole()
+  const auditor = { email: 'auditor@example.com', name: 'An auditor', password: 'a long secret of an auditor' }
+  await make('/v1/users', { ...auditor, role: 'auditor' })
+  const team = await make('/v1/teams', { name: 'Checkout' })
+  const scope = { kind: 'team', id: team.id }
+  const budget = await make('/v1/budgets', { name: 'small', max_budget: 5, window: 'month', scope })
+  const price = { input_per_million: 2, output_per_million: 3 }
+  await api(gatehouse, '/v1/catalog/models', { body: { id: 'only-read', targets: [{ provider: 'simulator' }], price } })
+  await using opened = await openConsole({ as: auditor })
+  const { page } = opened
+  const dialog = page.getByRole('dialog')
+  await opened.to(`/catalog?kind=budgets&open=${budget.id}`)
+  await dialog.getByRole('link', { name: 'Checkout' }).waitFor()
+  await dialog.getByText('$5.00').first().waitFor()
+  expect(await dialog.textContent()).not.toContain(team.id)
+  expect(await dialog.getByText('Version').count()).toBe(0)
+  await opened.to('/catalog?kind=models&open=only-read')
+  await dialog.getByRole('link', { name: 'simulator', exact: true }).waitFor()
+  // Above the facts the price of each target is said too.
+  await dialog.getByText('Input per million').waitFor()
+  await dialog.getByText('$2.00').nth(1).waitFor()
+})

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { z } from 'zod'
 import { api, createToken } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { allThere, endConsole, make, openConsole, seriousFindings, sharedConsole } from './console.ts'
+import { allThere, endConsole, make, openConsole, owner, seriousFindings, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
 beforeAll(async () => {
@@ -28,6 +28,23 @@ const taken = (page: Page): Promise<unknown> =>
     expect(await page.evaluate('document.querySelector("dialog [list]").validationMessage')).toBe(''),
   )
 
+test('typing the name of a team keeps the members that are shown, and adds nothing to the history', async () => {
+  for (let number = 10; number < 35; number += 1) await make('/v1/teams', { name: `Crew ${number}` })
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/people?kind=members')
+  await page.getByRole('cell', { name: owner.email }).waitFor()
+  const steps = () => page.evaluate('history.length')
+  const [before, address] = [await steps(), page.url()]
+  const team = page.getByLabel('Team', { exact: true })
+  await team.fill('')
+  await team.pressSequentially('Crew 2')
+  expect([await steps(), page.url(), await team.inputValue()]).toEqual([before, address, 'Crew 2'])
+  await team.pressSequentially('4')
+  await eventually(async () => expect(new URL(page.url()).searchParams.get('team')).not.toBeNull())
+  expect([await steps(), await team.inputValue()]).toEqual([Number(before) + 1, 'Crew 24'])
+})
+
 test('no screen reads more than a page of the teams, and a token is found by the 103rd team', async () => {
   await makeTeams()
   await using opened = await openConsole()
@@ -47,6 +64,70 @@ test('no screen reads more than a page of the teams, and a token is found by the
   await eventually(async () => expect(new URL(page.url()).searchParams.get('team_id')).not.toBeNull())
   expect(await filter.inputValue()).toBe('Team 103')
   expect(asked).toEqual([])
+})
+
+test('the tokens read the list of teams once, and say where it could not be read', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { id } = await make('/v1/teams', { name: 'Checkout' })
+  await createToken(gatehouse, { name: 'till', bindings: { team_id: id } })
+  await using opened = await openConsole()
+  const { page } = opened
+  let [reads, failed] = [0, true]
+  await page.route(/\/v1\/teams\b/, (route) => {
+    if (new URL(route.request().url()).pathname === '/v1/teams') reads += 1
+    const error = { message: 'The database is full', type: 'server_error', code: 'internal', param: null }
+    return failed ? route.fulfill({ status: 500, json: { error } }) : route.continue()
+  })
+  await opened.to('/tokens?name=till')
+  const note = page.getByRole('alert').filter({ hasText: 'The database is full' })
+  await note.waitFor()
+  ;[reads, failed] = [0, false]
+  await note.getByRole('button', { name: 'Try again' }).click()
+  await note.waitFor({ state: 'detached' })
+  expect(reads).toBe(1)
+  await opened.within('/policies')
+  await opened.within('/tokens?name=till')
+  await page.getByRole('row', { name: 'till' }).getByRole('cell', { name: 'Checkout' }).waitFor()
+})
+
+test('a filter keeps a text that names nothing, and says so or that the names could not be read', async () => {
+  await makeTeams()
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  const filter = page.locator('input#filter-team_id')
+  const said = page.getByRole('status').filter({ hasText: /name/ })
+  await filter.fill('Taem')
+  await said.getByText('No name has this text').waitFor()
+  await filter.blur()
+  expect(await filter.inputValue()).toBe('Taem')
+  await filter.fill('eam 10')
+  await filter.blur()
+  await said.getByText('Choose one of the names in the list').waitFor()
+  expect(await seriousFindings(page, '.filters')).toEqual([])
+  await page.route(/\/v1\/teams\?.*name=/, (route) => route.fulfill({ status: 500, json: {} }))
+  await filter.fill('eam 5')
+  await said.getByText('The names could not be read').waitFor()
+})
+
+test('an answer that comes after a filter was cleared does not set it', async () => {
+  await makeTeams()
+  await using opened = await openConsole()
+  const { page } = opened
+  await opened.to('/tokens')
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  await page.route(/\/v1\/teams\?.*name=Team/, async (route) => {
+    await held
+    await route.continue().catch(() => undefined)
+  })
+  const filter = page.locator('input#filter-team_id')
+  const asked = page.waitForRequest(/\/v1\/teams\?.*name=Team/)
+  await filter.fill('Team 103')
+  await asked
+  await page.getByRole('button', { name: 'Clear team' }).click()
+  release()
+  await page.waitForLoadState('networkidle')
+  expect([new URL(page.url()).searchParams.get('team_id'), await filter.inputValue()]).toEqual([null, ''])
 })
 
 test('a budget is made for the 103rd of the teams, found by its name', async () => {

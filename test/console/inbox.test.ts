@@ -1,6 +1,8 @@
 /** The inbox, while its list changes under who reads it: whatever comes or goes, no key acts on another request. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Locator } from 'playwright-core'
 import { z } from 'zod'
+import { until } from '../support/eventually.ts'
 import { endConsole, type OpenPage, openConsole, sharedConsole } from './console.ts'
 
 setDefaultTimeout(120_000)
@@ -209,6 +211,27 @@ test('at 390 pixels the request takes the place of the list, and no key decides 
   await page.keyboard.press('b')
   await inbox.shows('Blocking')
   expect(inbox.decided).toEqual([{ reason: 'the.second', body: { resolution: 'block', undo_seconds: 10 } }])
+})
+
+test('at 390 pixels the focus is on the request that opens, and back on its row when it closes', async () => {
+  await using opened = await openConsole({ width: 390 })
+  const { page } = opened
+  const inbox = await openInbox(opened)
+  await opened.to('/escalations')
+  const row = page.getByRole('row', { name: 'asks: pay invoice 2' }).getByRole('link')
+  const heading = page.getByLabel('The request').getByRole('heading', { level: 2 })
+  const hasFocus = (part: Locator) =>
+    until('it has the focus', async () => (await part.and(page.locator(':focus')).count()) > 0)
+  await row.focus()
+  await page.keyboard.press('Enter')
+  await inbox.shows('the.second')
+  await hasFocus(heading)
+  await page.getByRole('link', { name: 'All requests' }).click()
+  await hasFocus(row)
+  await page.keyboard.press('a')
+  await hasFocus(heading)
+  await page.goBack()
+  await hasFocus(row)
 })
 
 test('equal requests are one row, and one decision is about all of them', async () => {

@@ -281,6 +281,39 @@ test('finds a token and a request by the first characters of their ids', async (
   expect(page.url()).toContain(exchange)
 })
 
+test('the search goes on where a page of requests ends early, and opens one alone only after all were read', async () => {
+  const { gatehouse } = await sharedConsole()
+  const { token_value: token } = await createToken(gatehouse, { name: 'asks for the search' })
+  const ids = ['found-late', 'found-later']
+  for (const requestId of ids) {
+    await (await chat(gatehouse, { token, model: 'simulator/echo', requestId })).text()
+  }
+  const [late, later] = await Promise.all(ids.map(async (id) => (await eventsOfRequest(gatehouse, id))[0]))
+  await using opened = await openConsole()
+  const { page } = opened
+  let pages = 0
+  let ends = true
+  await page.route(/\/v1\/events\?.*exchange_prefix=/, (route) => {
+    pages += 1
+    const isLast = ends && pages === 3
+    const events = pages === 2 ? [late] : isLast ? [later] : []
+    return route.fulfill({ json: { events, next_cursor: isLast ? null : `page ${pages}`, follow: '' } })
+  })
+  const prefix = String(late?.exchange_id).slice(0, 18)
+  await opened.to(`/search?q=${prefix}`)
+  await page.locator('.hits li').nth(1).waitFor()
+  expect(await page.locator('.hits li').count()).toBe(2)
+  ;[pages, ends] = [0, false]
+  await opened.to(`/search?q=${prefix}`)
+  await page.getByText('Not all requests were searched').waitFor()
+  expect(await page.locator('.hits li').count()).toBe(1)
+  await page.unroute(/\/v1\/events\?.*exchange_prefix=/)
+  await page.route(/\/v1\/teams\?/, (route) => route.fulfill({ status: 500, json: {} }))
+  await opened.to(`/search?q=${String(late?.exchange_id).slice(0, 23)}`)
+  await page.getByText('There may be more than what is shown').waitFor()
+  await page.locator(`.hits a[href*="${late?.exchange_id}"]`).waitFor()
+})
+
 test('asks once which record has an id, and the browser notes no failed request', async () => {
   const { gatehouse } = await sharedConsole()
   const { id } = await createToken(gatehouse, { name: 'sought by id' })

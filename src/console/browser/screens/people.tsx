@@ -1,5 +1,5 @@
 /** People, teams, and who is in which. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { href, queryValue, setQuery } from '../address.ts'
 import { request } from '../api/request.ts'
 import { humanize } from '../formats.ts'
@@ -18,12 +18,11 @@ import { AccessReview } from './access-review.tsx'
 import { everyRecord, recordChoices } from './catalog/record-options.ts'
 import { type RecordKind, Records, text } from './catalog/records.tsx'
 import { Invite } from './invite.tsx'
-import { teamName, useTeams } from './team-names.ts'
+import { RecordNames } from './record-name.tsx'
 
 const Teams = ({ ids }: { ids: unknown }) => {
-  const known = useTeams()
   const list = Array.isArray(ids) ? ids.map(String) : []
-  return <>{list.length === 0 ? '–' : list.map((id) => teamName(known, id)).join(', ')}</>
+  return <>{list.length === 0 ? '–' : <RecordNames kind="teams" ids={list} />}</>
 }
 
 const users: RecordKind = {
@@ -141,17 +140,18 @@ function Members() {
 function MembersOfOne({ teams }: { teams: Options | Finder }) {
   const [first] = 'search' in teams ? [] : teams
   const team = queryValue('team') ?? first?.[0] ?? null
+  /** What the field holds: nothing while what is typed names no team. The address keeps the last team until then. */
+  const [chosen, setChosen] = useState(team ?? '')
+  useEffect(() => setChosen(team ?? ''), [team])
+  const choose = (id: string) => {
+    setChosen(id)
+    if (id !== '' && id !== team) setQuery({ team: id })
+  }
   if (team === null && !('search' in teams)) return <NoTeam />
   return (
     <section class="stack">
       <div class="card form">
-        <OneOf
-          label="Team"
-          options={teams}
-          value={team ?? ''}
-          set={(chosen) => setQuery({ team: chosen === '' ? null : chosen })}
-          required
-        />
+        <OneOf label="Team" options={teams} value={chosen} set={choose} required />
       </div>
       {team !== null && <MembersOf key={team} team={team} />}
     </section>

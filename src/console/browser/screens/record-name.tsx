@@ -1,12 +1,13 @@
 /**
- * The name of a record that is known by its id. Each is asked for once, if the events on the screen have not told it.
+ * The name of a record that is known by its id. Each is asked for once, if no answer with events or teams has told it.
  * Without permission, shows the kind of the record and not its id, which would say nothing.
  */
 import { signal } from '@preact/signals'
+import { Fragment } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { Permission } from '../../../identity/permissions.ts'
 import { href } from '../address.ts'
-import { request } from '../api/request.ts'
+import { Refusal, request } from '../api/request.ts'
 import type { MentionedName } from '../api/routes.ts'
 import { shortId } from '../formats.ts'
 import type { JsonObject } from '../parts/forms/schema-form.tsx'
@@ -35,6 +36,10 @@ const kinds = {
     ...{ path: '/v1/budgets', permission: 'catalog:read', what: 'budget' },
     to: (id: string) => href(`/budgets/${id}`),
   },
+  providers: {
+    ...{ path: '/v1/catalog/providers', permission: 'catalog:read', what: 'provider' },
+    to: opened('/catalog', 'providers'),
+  },
   gateways: {
     ...{ path: '/v1/gateways', permission: 'catalog:read', what: 'gateway' },
     to: opened('/catalog', 'gateways'),
@@ -59,8 +64,8 @@ interface Known {
 const known = signal<ReadonlyMap<string, Known>>(new Map())
 const asked = new Set<string>()
 
-/** Keeps the names that an answer with events gave. */
-export function learnNames(mentioned: readonly MentionedName[]): void {
+/** Keeps the names that an answer gave. */
+export function learnNames(mentioned: readonly Omit<MentionedName, 'kind'>[]): void {
   const changed = mentioned.filter(({ id, name, readable }) => {
     const before = known.peek().get(id)
     return before?.name !== name || before.readable !== readable
@@ -75,6 +80,9 @@ export function learnNames(mentioned: readonly MentionedName[]): void {
 /** What a record is called; null where that is not known. */
 export const knownName = (id: string): string | null => known.value.get(id)?.name ?? null
 
+/** The same at this moment, without being told of later changes. */
+const nameOf = (id: string): string | undefined => known.peek().get(id)?.name ?? undefined
+
 interface Props {
   kind: NamedKind
   id: string | null | undefined
@@ -86,15 +94,19 @@ export function RecordName({ kind, id, linked = false }: Props) {
   const { path, permission, to }: Kind = kinds[kind]
   const mayRead = hasPermission(permission)
   useEffect(() => {
-    if (id == null || asked.has(id) || known.peek().has(id) || !mayRead) return
+    if (id == null || asked.has(id) || nameOf(id) !== undefined || !mayRead) return
     asked.add(id)
     const know = (found: Known) => {
-      if (!known.peek().has(id)) known.value = new Map(known.peek()).set(id, found)
+      if (nameOf(id) === undefined) known.value = new Map(known.peek()).set(id, found)
     }
     request<JsonObject>('GET', `${path}/${encodeURIComponent(id)}`).then(
       ({ name, email }) => know({ name: String(name ?? email), readable: true }),
-      // It was deleted, or is another's: its id is shown.
-      () => know({ name: null, readable: false }),
+      (error: unknown) => {
+        // It was deleted, or is another's: its id is shown. After any other failure it is asked for when next shown.
+        const isGone = error instanceof Refusal && (error.status === 403 || error.status === 404)
+        if (!isGone) asked.delete(id)
+        know({ name: null, readable: !isGone })
+      },
     )
   }, [id, mayRead])
   if (id == null) return <>–</>
@@ -107,6 +119,18 @@ export function RecordName({ kind, id, linked = false }: Props) {
   )
   return linked && found?.readable !== false ? <a href={to(id)}>{shown}</a> : shown
 }
+
+/** Several of a kind. */
+export const RecordNames = ({ kind, ids }: { kind: NamedKind; ids: readonly string[] }) => (
+  <>
+    {ids.map((id, index) => (
+      <Fragment key={id}>
+        {index > 0 && ', '}
+        <RecordName kind={kind} id={id} />
+      </Fragment>
+    ))}
+  </>
+)
 
 /** What a record is for a person who may not read it: `Your team`. */
 export function withoutName(kind: NamedKind, id: string): string {

@@ -3,6 +3,7 @@
  * is too long to be read at once, part of a name finds what is meant.
  */
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import type { Refusal } from '../../api/request.ts'
 import { useLoaded } from '../loaded.tsx'
 import { explained } from '../small.tsx'
 import { Around, CheckField, type Common, describedBy, Legend, onItsWay, SelectField } from './field.tsx'
@@ -25,11 +26,26 @@ interface ChoiceProps extends Common {
 /** A longer list has a field that finds what is not shown. */
 const mostShown = 20
 
-/** What can be chosen now, with what is chosen; null while it is on its way. */
-function useOptions(options: Options | Finder | null, sought: string, chosen: readonly string[]): Options | null {
+interface Found {
+  /** What can be chosen now, with what is chosen; null while it is on its way. */
+  options: Options | null
+  /** Whether the search is on its way. */
+  loading: boolean
+  refusal: Refusal | null
+}
+
+/** The options whose names have the text, and those that are chosen. While it is to `wait`, it searches nothing. */
+export function useOptions(
+  options: Options | Finder | null,
+  sought: string,
+  chosen: readonly string[],
+  { wait = false }: { wait?: boolean } = {},
+): Found {
   const [finder, listed] = options === null ? [null, null] : 'search' in options ? [options, null] : [null, options]
-  const found = useLoaded(`find ${finder === null ? '' : sought}`, async (signal) =>
-    finder === null ? [] : await finder.search(sought, signal),
+  const found = useLoaded(
+    `find ${finder === null ? '' : sought}`,
+    async (signal) => (finder === null ? [] : await finder.search(sought, signal)),
+    { wait },
   )
   const kept = useRef<Options>([])
   const known = [...kept.current, ...(found.value ?? [])]
@@ -37,12 +53,14 @@ function useOptions(options: Options | Finder | null, sought: string, chosen: re
   const named = useLoaded(`named ${unknown.join()}`, async (signal) =>
     finder === null || unknown.length === 0 ? [] : await finder.named(unknown, signal),
   )
-  if (finder === null) return listed
+  const { loading } = found
+  const refusal = found.refusal ?? named.refusal
+  if (finder === null) return { options: listed, loading, refusal }
   kept.current = [...known, ...(named.value ?? [])].filter(
     ([value], index, all) => chosen.includes(value) && all.findIndex(([other]) => other === value) === index,
   )
   const others = (found.value ?? []).filter(([value]) => !chosen.includes(value))
-  return [...kept.current, ...others]
+  return { options: [...kept.current, ...others], loading, refusal }
 }
 
 interface OneProps extends ChoiceProps {
@@ -69,7 +87,7 @@ function FoundOne(props: OneProps & { options: Options | Finder }) {
   const input = useRef<HTMLInputElement>(null)
   /** What is typed, while it names none of them. */
   const [typed, setTyped] = useState<string | null>(null)
-  const shown = useOptions(options, typed ?? '', value === '' ? [] : [value])
+  const { options: shown } = useOptions(options, typed ?? '', value === '' ? [] : [value])
   const label = shown?.find(([one]) => one === value)?.[1] ?? value
   const text = typed ?? label
   useEffect(() => {
@@ -118,7 +136,7 @@ interface ManyProps extends ChoiceProps {
 /** Some of several. Of a long list, it shows what is chosen and the first whose names have the text that is sought. */
 export function ManyOf({ label, hint, fault, options: given, chosen, set, required }: ManyProps) {
   const [sought, setSought] = useState('')
-  const options = useOptions(given, sought, chosen)
+  const { options } = useOptions(given, sought, chosen)
   const finds = given !== null && 'search' in given
   const long = finds || (options?.length ?? 0) > mostShown
   const words = sought.trim().toLowerCase()

@@ -1,10 +1,9 @@
 /** Filters as chips; each is a member of the address's query. */
-import { useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { queryValue, setQuery } from '../../address.ts'
 import { humanize } from '../../formats.ts'
 import { Icon } from '../icon.tsx'
-import { useLoaded } from '../loaded.tsx'
-import type { Finder, Options } from './choice.tsx'
+import { type Finder, useOptions } from './choice.tsx'
 import { Suggestions } from './field.tsx'
 
 export interface Filter {
@@ -103,8 +102,6 @@ function Chip({
   )
 }
 
-const searchMs = 10_000
-
 interface FoundProps extends Pick<Filter, 'name' | 'label'> {
   finder: Finder
   drops: readonly string[]
@@ -114,33 +111,27 @@ interface FoundProps extends Pick<Filter, 'name' | 'label'> {
 function FoundChip({ name, label, finder, drops }: FoundProps) {
   const value = queryValue(name) ?? ''
   const id = `filter-${name}`
+  /** What is typed, while it names none of them. */
   const [typed, setTyped] = useState<string | null>(null)
-  const [offered, setOffered] = useState<Options>([])
-  const chosen = useLoaded(`${name} ${value}`, async (signal) =>
-    value === '' ? [] : await finder.named([value], signal),
-  )
-  const shown = [...(chosen.value ?? []), ...offered].find(([one]) => one === value)?.[1] ?? ''
+  const [focus, setFocus] = useState<'not yet' | 'here' | 'left'>('not yet')
+  const found = useOptions(finder, typed ?? '', value === '' ? [] : [value], { wait: focus === 'not yet' })
+  const options = found.options ?? []
+  const shown = options.find(([one]) => one === value)?.[1] ?? ''
   const set = (record: string | null) => {
     setTyped(null)
+    if ((record ?? '') === value) return
     setQuery({ ...Object.fromEntries(drops.map((dropped) => [dropped, null])), [name]: record })
   }
-  const latest = useRef('')
-  const idOf = (text: string, among: Options) => among.find(([, called]) => called === text)?.[0]
-  const offer = async (text: string): Promise<void> => {
-    const found = await finder.search(text, AbortSignal.timeout(searchMs)).catch(() => [])
-    if (latest.current !== text) return
-    setOffered(found)
+  const meant = options.find(([, called]) => called === typed)?.[0]
+  useEffect(() => {
     // A whole name may be typed before the search that offers it has answered.
-    const meant = text === '' ? undefined : idOf(text, found)
     if (meant !== undefined) set(meant)
-  }
-  const type = (text: string) => {
-    latest.current = text
-    const meant = idOf(text, offered)
-    if (meant !== undefined) return set(meant)
-    if (text === '') set(null)
-    else setTyped(text)
-    void offer(text)
+  }, [meant])
+  const said = () => {
+    if (typed === null || found.loading) return ''
+    if (!options.some(([, called]) => called.toLowerCase().includes(typed.toLowerCase())))
+      return 'No name has this text'
+    return focus === 'left' ? 'Choose one of the names in the list' : ''
   }
   return (
     <span class={`chip ${value === '' ? '' : 'on'}`}>
@@ -150,15 +141,20 @@ function FoundChip({ name, label, finder, drops }: FoundProps) {
         value={typed ?? shown}
         placeholder="any"
         list={`${id}-list`}
-        onFocus={() => {
-          latest.current = ''
-          void offer('')
+        aria-describedby={`${id}-status`}
+        onFocus={() => setFocus('here')}
+        onInput={({ currentTarget: { value: text } }) => (text === '' ? set(null) : setTyped(text))}
+        onBlur={() => {
+          setFocus('left')
+          // The filter that holds is shown again; without one, the text stays with what is wrong with it.
+          if (value !== '') setTyped(null)
         }}
-        onInput={({ currentTarget: { value: text } }) => type(text)}
-        onBlur={() => setTyped(null)}
       />
-      <Suggestions id={`${id}-list`} of={offered.map(([, called]) => called)} />
-      {value !== '' && (
+      <Suggestions id={`${id}-list`} of={options.map(([, called]) => called)} />
+      <span class="small" id={`${id}-status`} role="status">
+        {found.refusal === null ? said() : 'The names could not be read'}
+      </span>
+      {(value !== '' || typed !== null) && (
         <button type="button" aria-label={`Clear ${label.toLowerCase()}`} onClick={() => set(null)}>
           <Icon name="close" />
         </button>

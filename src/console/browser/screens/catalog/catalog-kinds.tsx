@@ -85,7 +85,7 @@ export const catalogKinds: readonly RecordKind[] = [
       { title: 'Answered by', cell: (record) => <Targets record={record} />, from: 'wide', nowrap: true },
       { title: 'Health', cell: ({ id }) => <HealthOfAll of={{ model: id }} /> },
       {
-        title: 'In / out per million',
+        title: 'Price per million tokens, input / output',
         cell: ({ effective_prices }) => <PriceLines prices={pricesOf(effective_prices)} />,
         right: true,
       },

@@ -106,10 +106,17 @@ export async function recordsNamed(
 
 const mostRead = 100
 
+interface Reading {
+  signal?: AbortSignal
+  /** Is given the first page of a searched list. */
+  read?(records: readonly JsonObject[]): void
+}
+
 /** The records of a route as what can be chosen: all of them, or of more than a page those that a search finds. */
-export async function recordChoices(path: string, by: By): Promise<Options | Finder> {
+export async function recordChoices(path: string, by: By, { signal, read }: Reading = {}): Promise<Options | Finder> {
   if (!isSearched(path)) return recordOptions(path, by)
-  const { records, more } = await recordsNamed(path, '', { limit: mostRead })
+  const { records, more } = await recordsNamed(path, '', { limit: mostRead, signal })
+  read?.(records)
   return more ? finderOf(path, by) : optionsOf(records, by)
 }
 

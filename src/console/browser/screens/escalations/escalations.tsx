@@ -49,8 +49,13 @@ export function Escalations() {
   const place = equal[0]?.id
   const next = groups.find(({ first }) => place === undefined || first.id < place)?.first
   const previous = groups.findLast(({ first }) => place === undefined || first.id > place)?.first
+  const inbox = useRef<HTMLDivElement>(null)
+  const pane = useRef<HTMLElement>(null)
   const move = (to: Escalation | undefined) => {
-    if (to !== undefined) setQuery({ id: to.id }, { replace: true, keepPage: true })
+    if (to === undefined) return
+    // A request that takes the place of the list is a step of its own: going back shows the list.
+    const opens = pane.current?.offsetParent === null
+    setQuery({ id: to.id }, { replace: !opens, keepPage: true })
   }
   /** What an action answered is shown at once, before the list says the same. */
   const changed = (escalations: readonly Escalation[]) => {
@@ -60,11 +65,15 @@ export function Escalations() {
     found.reload()
     countWaiting()
   }
-  const pane = useRef<HTMLElement>(null)
   const read = queryValue('id')
+  const before = useRef(read)
   useLayoutEffect(() => {
-    // Where there is no room for both, the request takes the place of the list.
-    if (read !== null && matchMedia('(max-width: 720px)').matches) scrollTo(0, 0)
+    const changed = before.current !== read
+    before.current = read
+    // Where there is no room for both, the request takes the place of the list, and the focus goes along.
+    if (!matchMedia('(max-width: 720px)').matches) return
+    if (read !== null) scrollTo(0, 0)
+    if (changed) placeFocus(inbox.current, read === null ? ['[aria-selected] a', 'tbody a'] : ['.pane h2'])
   }, [read])
   const decided = useRef<Decision>('allow')
   const decision = useAction(
@@ -151,7 +160,7 @@ export function Escalations() {
       {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
       {own.length > 0 && <Undo decisions={own} busy={undo.busy} undo={undo.run} />}
       {undo.refusal !== null && <ErrorNote refusal={undo.refusal} />}
-      <div class={queryValue('id') === null ? 'inbox' : 'inbox opened'}>
+      <div class={read === null ? 'inbox' : 'inbox opened'} ref={inbox}>
         <TableCard
           label="Escalations"
           rows={found.value === undefined && found.refusal !== null ? null : found.value && groups}
@@ -205,6 +214,12 @@ export function Escalations() {
       </div>
     </>
   )
+}
+
+/** Focuses the first of these that is there. What had the focus is hidden: WCAG 2.4.3 (focus order). */
+function placeFocus(inbox: HTMLElement | null, selectors: readonly string[]): void {
+  const found = selectors.map((selector) => inbox?.querySelector<HTMLElement>(selector)).find((one) => one != null)
+  found?.focus()
 }
 
 const statusOptions = [

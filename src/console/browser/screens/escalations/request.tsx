@@ -62,7 +62,9 @@ export function Request({ escalation, equal }: { escalation: Escalation; equal: 
   return (
     <>
       <div class="row between">
-        <h2 class="wrap">{userText(escalation.policy.name ?? reasonTitle(escalation.reason_code))}</h2>
+        <h2 class="wrap" tabIndex={-1}>
+          {userText(escalation.policy.name ?? reasonTitle(escalation.reason_code))}
+        </h2>
         <State escalation={escalation} />
       </div>
       <p class="small quiet">

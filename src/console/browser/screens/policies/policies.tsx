@@ -1,4 +1,5 @@
 /** The chain of policies in its order; a row is moved by dragging its handle, or by the arrow keys on it. */
+import { Fragment } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { hasQuery, href, queryValue } from '../../address.ts'
 import { everyPage } from '../../api/every-page.ts'
@@ -15,7 +16,8 @@ import { Command } from '../../parts/small.tsx'
 import { Empty } from '../../parts/table.tsx'
 import { userText } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
-import { teamName, useTeams } from '../team-names.ts'
+import { RecordNames } from '../record-name.tsx'
+import { teamFilter, useTeamOptions } from '../team-options.ts'
 import { Bars, countedWords, foundIn, usePolicyActivity } from './activity.tsx'
 import { stageLabel } from './stage-words.ts'
 
@@ -33,11 +35,10 @@ export function Policies() {
   const found = useLoaded('chain', readChain)
   const activity = usePolicyActivity()
   const [refusal, setRefusal] = useState<Refusal | null>(null)
-  const teams = useTeams()
+  const teams = useTeamOptions()
   const [family, team] = [queryValue('family'), queryValue('team')]
   const all = found.value
   const shown = all?.filter(({ targets }) => isFor(targets.families, family) && isFor(targets.teams, team))
-  const targetTeams = [...new Set(all?.flatMap(({ targets }) => targets.teams ?? []))]
   const movable = hasPermission('policies:write') && shown !== undefined && shown.length === all?.length
   const sent = useRef<Promise<unknown>>(Promise.resolve())
   const move = async (from: number, to: number) => {
@@ -73,12 +74,7 @@ export function Policies() {
         Every request goes through these in order. Block, deny and escalate end the chain; redact and rewrite pass on
         the changed text.
       </p>
-      <Filters
-        filters={[
-          { name: 'family', label: 'For', options: families },
-          { name: 'team', label: 'Team', options: targetTeams.map((id) => [id, teamName(teams, id)] as const) },
-        ]}
-      />
+      <Filters filters={[{ name: 'family', label: 'For', options: families }, teamFilter('team', teams.value)]} />
       {(found.refusal ?? refusal) !== null && (
         <ErrorNote refusal={found.refusal ?? asRefusal(refusal)} retry={found.retry} />
       )}
@@ -89,6 +85,7 @@ export function Policies() {
           <Chain chain={shown} move={movable ? move : null} activity={activity} />
         )}
       </div>
+      {teams.refusal !== null && <ErrorNote refusal={teams.refusal} retry={teams.retry} />}
       {activity.refusal !== null && <ErrorNote refusal={activity.refusal} retry={activity.retry} />}
       {activity.value !== undefined && <p class="small quiet">{countedWords(activity.value)}</p>}
       {hasPermission('policies:write') && !movable && shown !== undefined && (
@@ -114,7 +111,6 @@ interface ChainProps {
 
 function Chain({ chain, move, activity }: ChainProps) {
   const [dragged, setDragged] = useState<number | null>(null)
-  const teams = useTeams()
   if (chain.length === 0) return <NoPolicies />
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard (WCAG 2.1.1)
@@ -173,7 +169,7 @@ function Chain({ chain, move, activity }: ChainProps) {
               </td>
               <td class="wide">{humanize(policy.kind)}</td>
               <td class="wider">{policy.stages.map(stageLabel).join(', ')}</td>
-              <td class="wide">{userText(targetsOf(policy, (id) => teamName(teams, id)))}</td>
+              <td class="wide">{<Targets of={policy} />}</td>
               <ActivityCells activity={activity.value?.byId.get(policy.id)} known={activity.value !== undefined} />
               <td class="nowrap">
                 <PolicyState policy={policy} />
@@ -230,16 +226,26 @@ const Handle = ({ index, name, move, drag }: HandleProps) => (
   </button>
 )
 
-function targetsOf({ targets }: PolicyRecord, team: (id: string) => string): string {
+function Targets({ of: { targets } }: { of: PolicyRecord }) {
   const { teams, gateways, tokens, models, families: of } = targets
   const parts = [
     of?.map(humanize).join(', '),
-    models?.join(', '),
-    teams?.map(team).join(', '),
+    models === undefined ? undefined : userText(models.join(', ')),
+    teams === undefined ? undefined : <RecordNames kind="teams" ids={teams} />,
     tokens === undefined ? undefined : tokens.length === 0 ? 'tokens that name it' : `${tokens.length} tokens`,
     gateways === undefined ? undefined : `${gateways.length} gateways`,
   ].filter((part) => part !== undefined)
-  return parts.length === 0 ? 'All' : parts.join(' · ')
+  if (parts.length === 0) return <>All</>
+  return (
+    <>
+      {parts.map((part, index) => (
+        <Fragment key={index}>
+          {index > 0 && ' · '}
+          {part}
+        </Fragment>
+      ))}
+    </>
+  )
 }
 
 export function PolicyState({ policy: { enabled, mode } }: { policy: Pick<PolicyRecord, 'enabled' | 'mode'> }) {

@@ -12,7 +12,7 @@ import { useAction } from '../../parts/frame/dialog.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { ErrorNote } from '../../parts/loaded.tsx'
 import { askForSecret, secretKept } from '../../parts/secret.tsx'
-import { useTeamOptions } from '../team-names.ts'
+import { useTeamOptions } from '../team-options.ts'
 import { type Lists, Restrictions } from './token-restrictions.tsx'
 import { type NewToken as MadeToken, TokenSecret } from './token-secret.tsx'
 
@@ -221,9 +221,10 @@ function TokenFields({ fields, set, keyClass, setKeyClass, fault }: FieldsProps)
         hint="The team that owns its spend and events. Default: the team default."
         value={fields.team}
         set={(team) => set({ team })}
-        options={teams}
+        options={teams.value ?? (teams.refusal === null ? null : [])}
         fault={fault('team_id')}
       />
+      {teams.refusal !== null && <ErrorNote refusal={teams.refusal} retry={teams.retry} />}
       <TextArea
         label="Models"
         hint="One per line, * stands for anything. Empty: every model."

@@ -2,8 +2,7 @@ import { useState } from 'preact/hooks'
 import { hasQuery, href, queryValue } from '../../address.ts'
 import { api, type TokenRecord } from '../../api/routes.ts'
 import { countNoun, humanize, money, number } from '../../formats.ts'
-import type { Finder, Options } from '../../parts/forms/choice.tsx'
-import { type Filter, Filters } from '../../parts/forms/filters.tsx'
+import { Filters } from '../../parts/forms/filters.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { Icon } from '../../parts/icon.tsx'
 import { ErrorNote, useLoaded } from '../../parts/loaded.tsx'
@@ -11,7 +10,8 @@ import { Command, Time, UsedBar } from '../../parts/small.tsx'
 import { Empty, TableCard } from '../../parts/table.tsx'
 import { hasPermission } from '../../session.ts'
 import { tokenWords } from '../overview/standing.ts'
-import { teamName, useTeamOptions, useTeams } from '../team-names.ts'
+import { RecordName } from '../record-name.tsx'
+import { teamFilter, useTeamOptions } from '../team-options.ts'
 import { RevokeMany } from './revoke-many.tsx'
 import { TokenStatus } from './token-status.tsx'
 
@@ -19,19 +19,15 @@ const statuses = ['active', 'revoked', 'expired', 'rotated', 'budget_exhausted',
 const filterNames = ['name', 'status', 'purpose', 'key_class', 'team_id']
 const staleMilliseconds = 30 * 86_400_000
 
-const asFilter = (teams: Options | Finder | null): Pick<Filter, 'options' | 'finder'> =>
-  teams !== null && 'search' in teams
-    ? { finder: teams }
-    : { options: (teams ?? []).map(([id, name]) => [id, name] as const) }
-
 /** Every token, with what needs somebody's eye. */
 export function Tokens() {
   const query = Object.fromEntries([...filterNames, 'cursor'].map((name) => [name, queryValue(name)]))
   const found = useLoaded(JSON.stringify(query), (signal) =>
     api('GET /v1/tokens', { query: { ...query, limit: 50 }, signal }),
   )
-  const teams = useTeams()
-  const teamOptions = useTeamOptions()
+  const teams = useTeamOptions()
+  /** Most names come with the filter: only those that it does not have are asked for one by one. */
+  const areNamed = teams.value !== undefined || teams.refusal !== null
   const [chosen, setChosen] = useState<readonly string[]>([])
   const [revoking, setRevoking] = useState<readonly TokenRecord[] | null>(null)
   const picked = (found.value?.tokens ?? []).filter((token) => chosen.includes(token.id) && !isOver(token))
@@ -57,10 +53,12 @@ export function Tokens() {
           { name: 'status', label: 'Status', options: statuses },
           { name: 'purpose', label: 'Purpose', options: ['general', 'gateway_runtime', 'integration'] },
           { name: 'key_class', label: 'Class', options: ['durable', 'virtual', 'disposable'] },
-          { name: 'team_id', label: 'Team', ...asFilter(teamOptions) },
+          teamFilter('team_id', teams.value),
         ]}
       />
-      {found.refusal !== null && <ErrorNote refusal={found.refusal} retry={found.retry} />}
+      {[found, teams].map(
+        ({ refusal, retry }, index) => refusal !== null && <ErrorNote key={index} refusal={refusal} retry={retry} />,
+      )}
       <TableCard
         label="Tokens"
         rows={found.refusal !== null && found.value === undefined ? null : found.value?.tokens}
@@ -82,7 +80,11 @@ export function Tokens() {
           {
             title: 'Team',
             cell: ({ bindings, owner }) =>
-              teamName(teams, bindings.team_id ?? (owner.kind === 'team' ? owner.id : null)),
+              areNamed ? (
+                <RecordName kind="teams" id={bindings.team_id ?? (owner.kind === 'team' ? owner.id : null)} />
+              ) : (
+                '…'
+              ),
             from: 'wide',
           },
           { title: 'Limits', cell: (token) => <Limits token={token} />, from: 'wide' },

@@ -21,7 +21,7 @@ export function TrafficChart({ filterNames }: { filterNames: readonly string[] }
   if (!isSummed(set))
     return (
       <p class="quiet">
-        No chart is kept for these filters. It can show all requests, one verdict, and one model, token or gateway.
+        There is no chart for these filters. Keep verdicts and at most one of model, token and gateway.
       </p>
     )
   const name = queryValue('token')
