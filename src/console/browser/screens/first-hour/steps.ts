@@ -2,8 +2,7 @@
 
 export interface FirstHourRecords {
   providers: readonly { id: string; kind: string; allow_unlisted_models: boolean }[]
-  /** Ids of providers whose last connection test failed.
-   */
+  /** Ids of providers whose last connection test failed. */
   failedTests: readonly string[]
   models: readonly { provider_id: string }[]
   tokens: readonly { roles: readonly string[] }[]
