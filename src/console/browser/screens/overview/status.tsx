@@ -78,7 +78,7 @@ const readFailedTests = async (signal: AbortSignal) =>
 const readFindings = async (signal: AbortSignal) => (await api('GET /v1/findings', { signal })).findings
 
 /** What else is shown waits so long at most for the status. */
-const othersWaitMs = 1000
+const othersWaitMs = 300
 
 export interface ReadStatus {
   parts: ReturnType<typeof useParts>
