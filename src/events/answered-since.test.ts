@@ -25,7 +25,7 @@ const outcome = (provider: string, verdict: Verdict, timestamp: string): Event =
 const answered = async (since: number, ...events: readonly Event[]) => {
   await databases.ledger.write(pendingRollups(events, now))
   const providers = ['one', 'two'].map((name) => ({ name, since }))
-  return [...(await answeredSince(databases.ledger, providers))]
+  return [...(await answeredSince(databases.ledger, providers))].toSorted()
 }
 
 test('names the providers that answered, whatever a policy made of the answer', async () => {

@@ -85,3 +85,11 @@ test('leaves out a provider that has answered a request since, and one that was 
     { provider_id: answering.id },
   ])
 })
+
+test('leaves out a test that failed more than 30 days ago', async () => {
+  await using tested = await testedProvider('forgotten')
+  expect(await tested.run()).toBe(false)
+  expect(await failedTests()).toMatchObject([{ name: 'forgotten' }])
+  plane.clock.advance(31 * 86_400_000)
+  expect(await failedTests()).toEqual([])
+})

@@ -1,16 +1,18 @@
 /** What the last connection test of each provider came to. */
-import { and, desc, eq } from 'drizzle-orm'
+import { and, desc, eq, gte } from 'drizzle-orm'
 import { z } from 'zod'
 import { answeredSince } from '../../events/answered-since.ts'
 import { timestamp } from '../../lib/clock.ts'
-import type { Database } from '../../store/open.ts'
 import { insert, isOneOf, query, remove, statement } from '../../store/query.ts'
 import { providerTests } from '../../store/schema/ledger/operation.ts'
 import { providers } from '../../store/schema/state/catalog.ts'
 import type { Statement } from '../../store/statement.ts'
+import type { CatalogDependencies } from '../catalog/catalog-change.ts'
 
 /** More than anybody can look after. */
 const failedAtMost = 100
+/** What an older test found says nothing of today. It bounds how far back the sums are read. */
+const failedDays = 30
 
 export function keepTest(providerId: string, { ok, at }: { ok: boolean; at: number }): Statement {
   const result = { ok: ok ? 1 : 0, at }
@@ -32,20 +34,20 @@ export const failedTestSchema = z.object({
 export const failedTestsReply = z.object({
   failed_tests: z
     .array(failedTestSchema)
-    .describe(`The newest first, ${failedAtMost} at most; of providers that have answered no request since`),
+    .describe(
+      `Of the last ${failedDays} days, the newest first, ${failedAtMost} at most; of providers that have answered no request since`,
+    ),
 })
 
 export async function failedTests({
   state,
   ledger,
-}: {
-  state: Database
-  ledger: Database
-}): Promise<z.infer<typeof failedTestsReply>> {
+  clock,
+}: Pick<CatalogDependencies, 'state' | 'ledger' | 'clock'>): Promise<z.infer<typeof failedTestsReply>> {
   const failed = await query(ledger)
     .select({ id: providerTests.providerId, at: providerTests.at })
     .from(providerTests)
-    .where(eq(providerTests.ok, 0))
+    .where(and(eq(providerTests.ok, 0), gte(providerTests.at, clock.now() - failedDays * 86_400_000)))
     .orderBy(desc(providerTests.at))
     .limit(failedAtMost)
   const ids = failed.map(({ id }) => id)
