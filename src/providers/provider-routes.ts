@@ -41,6 +41,7 @@ import {
   type UpdateProvider,
   withPreset,
 } from './provider-resource.ts'
+import { forgetTest } from './trial/last-tests.ts'
 
 export const providerRoutes = (deps: CatalogDependencies) =>
   resourceRoutes(providerResource, {
@@ -169,7 +170,7 @@ async function deleteProvider(deps: CatalogDependencies, call: RecordCall, befor
           .where(eq(providers.id, id)),
       ),
     ],
-    ledger: [forgetDataKey(id)],
+    ledger: [forgetDataKey(id), forgetTest(id)],
   })
   return reply
 }

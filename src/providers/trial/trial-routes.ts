@@ -1,4 +1,7 @@
-/** `POST /v1/catalog/providers/{id}/test`: asks a provider once for each thing, and says what works. */
+/**
+ * `POST /v1/catalog/providers/{id}/test`: asks a provider once for each thing, and says what works.
+ * `/v1/catalog/failed-provider-tests`: the providers whose last test failed.
+ */
 import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { z } from 'zod'
@@ -15,6 +18,7 @@ import { PriceBook } from '../prices/price-book.ts'
 import { compilePriceText } from '../prices/price-record.ts'
 import type { Provider } from '../provider.ts'
 import { heldCredentials, type ProviderRow, requireProvider } from '../provider-routes.ts'
+import { failedTests, failedTestsReply, keepTest } from './last-tests.ts'
 import { trialSteps, tryProvider } from './trial.ts'
 
 const trialBody = z.strictObject({
@@ -58,6 +62,14 @@ export function trialRoutes(deps: CatalogDependencies) {
         },
       },
     )
+    .get('/v1/catalog/failed-provider-tests', () => failedTests(deps), {
+      access: 'catalog:read',
+      response: failedTestsReply,
+      detail: {
+        tags: ['Catalog'],
+        summary: 'Lists the providers whose last connection test failed and that have answered no request since',
+      },
+    })
 }
 
 async function test(
@@ -75,7 +87,7 @@ async function test(
   const asked = body.model ?? (await listedModel(deps, id))
   const { model, steps } = await tryProvider({ provider, kind, model: asked, fetch, clock: deps.clock, prices })
   const ok = steps.every((step) => step.ok !== false)
-  await record(deps, call, { provider_id: id, name: row.name, model, ok })
+  await record(deps, call, { id, name: row.name, model, ok })
   return { provider: row.name, model, ok, steps }
 }
 
@@ -111,10 +123,11 @@ async function listedModel({ state }: CatalogDependencies, providerId: string): 
 async function record(
   { recorder, clock, newId }: CatalogDependencies,
   { principal, requestId }: CatalogCall,
-  details: Record<string, unknown>,
+  { id, name, model, ok }: { id: string; name: string; model: string | null; ok: boolean },
 ): Promise<void> {
+  const details = { provider_id: id, name, model, ok }
   const event = controlPlaneEvent({
     ...{ type: 'catalog.tested', principal, requestId, teamId: null, details, configVersion: 0, clock, newId },
   })
-  await recorder.append([event])
+  await recorder.change({ event, state: [], ledger: [keepTest(id, { ok, at: clock.now() })] })
 }

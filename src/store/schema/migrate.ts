@@ -14,6 +14,7 @@ import ledger0002 from '../migrations/ledger/0002_features.sql' with { type: 'te
 import ledger0003 from '../migrations/ledger/0003_governance.sql' with { type: 'text' }
 import ledger0004 from '../migrations/ledger/0004_attribution.sql' with { type: 'text' }
 import ledger0005 from '../migrations/ledger/0005_dismissed_offers.sql' with { type: 'text' }
+import ledger0006 from '../migrations/ledger/0006_provider_tests.sql' with { type: 'text' }
 import state0000 from '../migrations/state/0000_baseline.sql' with { type: 'text' }
 import state0001 from '../migrations/state/0001_first_rows.sql' with { type: 'text' }
 import state0002 from '../migrations/state/0002_features.sql' with { type: 'text' }
@@ -40,6 +41,7 @@ export const ledgerMigrations: readonly Migration[] = [
   { name: '0003_governance', sql: ledger0003 },
   { name: '0004_attribution', sql: ledger0004 },
   { name: '0005_dismissed_offers', sql: ledger0005 },
+  { name: '0006_provider_tests', sql: ledger0006 },
 ]
 
 /** Makes or updates the tables of the state database, and its `state_head`. */

@@ -28,6 +28,7 @@ import type { CreatePolicyBody, UpdatePolicyBody } from '../../../policies/polic
 import type { PolicyRecord } from '../../../policies/policy-record.ts'
 import type { findingSchema, replayReply, testReply } from '../../../policies/trials/trial-replies.ts'
 import type { shownPriceSchema } from '../../../providers/prices/price-record.ts'
+import type { failedTestSchema } from '../../../providers/trial/last-tests.ts'
 import type { Alert } from '../../../tokens/limits/alerts.ts'
 import type { TokenRecord } from '../../../tokens/record.ts'
 import type { cloneTokenBody, createTokenBody, updateTokenBody } from '../../../tokens/token-body.ts'
@@ -71,6 +72,8 @@ export type Firing = FiringRecord
 export type { RecordKindName }
 export type Worker = z.infer<typeof gatewayWorkerSchema>
 export type WaitingServer = z.infer<typeof waitingServerSchema>
+/** A provider whose last connection test failed, and that has answered no request since. */
+export type FailedTest = z.infer<typeof failedTestSchema>
 export interface ModelPrice {
   price: z.infer<typeof shownPriceSchema> | null
 }
@@ -249,6 +252,7 @@ interface Routes {
   'GET /v1/tokens/alerts': { query: Paged; reply: Page<'alerts', Alert> }
   'GET /v1/tokens/{id}': { params: Id; reply: TokenRecord }
   'GET /v1/tokens/{id}/limits': { params: Id; reply: TokenLimits }
+  'GET /v1/catalog/failed-provider-tests': { reply: { failed_tests: FailedTest[] } }
   'GET /v1/catalog/waiting-mcp-offers': { reply: { mcp_servers: WaitingServer[] } }
   'GET /v1/catalog/models/{id}/price': { params: Id; reply: ModelPrice }
   'GET /v1/tokens/{id}/models': { params: Id; query: { since: string; until: string | null }; reply: TokenModels }

@@ -28,13 +28,14 @@ const isFinal = ({ status }: Refusal): boolean => status === 400 || status === 4
 
 /**
  * Reads when the screen appears and whenever `key` changes; a read that is overtaken is given up. `everyMs` reads again
- * and again, while the page is looked at. While it is to `wait`, it reads nothing. Retries network errors and 5xx until
+ * and again, while the page is looked at. While it is to `wait`, it reads nothing. Another `moment` asks the same of
+ * another time: it reads again, and keeps the value where that is refused. Retries network errors and 5xx until
  * they succeed; never retries 400 and 422.
  */
 export function useLoaded<Value>(
   key: string,
   load: (signal: AbortSignal) => Promise<Value>,
-  { everyMs = 0, wait = false }: { everyMs?: number; wait?: boolean } = {},
+  { everyMs = 0, wait = false, moment }: { everyMs?: number; wait?: boolean; moment?: string | undefined } = {},
 ): Loaded<Value> {
   const [state, setState] = useState<{ key: string; value: Value | undefined; refusal: Refusal | null }>({
     key,
@@ -67,7 +68,7 @@ export function useLoaded<Value>(
       },
     )
     return () => abort.abort()
-  }, [key, turn, wait])
+  }, [key, turn, wait, moment])
   const over = isSessionOver.value
   useEffect(() => {
     if (!over && state.refusal?.status === 401) setTurn((before) => before + 1)
@@ -88,11 +89,12 @@ export function useLoaded<Value>(
     loading,
     reload: useCallback(() => setTurn((before) => before + 1), []),
     retry: useCallback(() => {
-      if (reading.current) return
+      // While it waits, nothing would be read, and the next press would count as one during a read.
+      if (reading.current || wait) return
       // Another press may come before this one is drawn.
       reading.current = true
       setTurn((before) => before + 1)
-    }, []),
+    }, [wait]),
     set: useCallback((value: Value) => setState({ key, value, refusal: null }), [key]),
   }
 }

@@ -31,3 +31,10 @@ export const verifyReport = sqliteTable(
   },
   () => [check('verify_report_one_row', sql`id = 1`)],
 )
+
+/** What the last connection test of each provider came to. A provider that was never tested has no row. */
+export const providerTests = sqliteTable('provider_tests', {
+  providerId: text('provider_id').primaryKey(),
+  ok: integer('ok').notNull(),
+  at: integer('at').notNull(),
+})

@@ -10,7 +10,7 @@ import { RecordName } from '../record-name.tsx'
 import { HeldOffers, HeldOffersButton } from './mcp-offers.tsx'
 import { EffectivePrices, PriceLines } from './model-price.tsx'
 import { PresetNote } from './preset-note.tsx'
-import { ProviderTest } from './provider-test.tsx'
+import { ProviderTest, ProviderTestBeside } from './provider-test.tsx'
 import { type ListedRecord, type RecordKind, text } from './records.tsx'
 import { SinkState, SinkTest } from './sink-test.tsx'
 import { spendOwners } from './spend-owners.ts'
@@ -67,6 +67,7 @@ export const catalogKinds: readonly RecordKind[] = [
       made,
     ],
     action: (record) => <ProviderTest provider={record} name={called(record)} />,
+    beside: (record) => <ProviderTestBeside provider={record} />,
     note: ({ preset }) => <PresetNote name={preset} />,
   },
   {

@@ -36,6 +36,20 @@ const Tested = ({ provider, name, close }: { provider: ListedRecord; name: strin
   </Dialog>
 )
 
+/** The same within the provider's own dialog. */
+export function ProviderTestBeside({ provider }: { provider: ListedRecord }) {
+  const [asked, setAsked] = useState(false)
+  if (!hasPermission('catalog:write')) return null
+  if (asked) return <ProviderTrial id={provider.id} />
+  return (
+    <div class="row">
+      <button type="button" onClick={() => setAsked(true)}>
+        Test
+      </button>
+    </div>
+  )
+}
+
 /** Tries a provider and says what works; what failed can be tried again. `tested` is called after each test. */
 export function ProviderTrial({ id, tested }: { id: string; tested?: () => void }) {
   const path = `/v1/catalog/providers/${encodeURIComponent(id)}/test`

@@ -5,14 +5,13 @@
 import { useEffect, useState } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { request } from '../../api/request.ts'
-import { api, type TokenRecord } from '../../api/routes.ts'
+import { api, type FailedTest, type TokenRecord } from '../../api/routes.ts'
 import { installation } from '../../installation.ts'
 import { Icon } from '../../parts/icon.tsx'
 import { type Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { Command, Time } from '../../parts/small.tsx'
 import { hasPermission } from '../../session.ts'
 import { recordsOf } from '../catalog/record-options.ts'
-import type { FailedTest } from '../overview/failed-tests.ts'
 import { AddProvider } from './add-provider.tsx'
 import { type FirstHourRecords, type StepName, stepNames, stepsTaken } from './steps.ts'
 
@@ -56,7 +55,7 @@ function Guide({ failedTests }: { failedTests: FailedTests }) {
   if (records.value === undefined || arrived.value === undefined) return null
   if (failedTests.value === undefined && failedTests.refusal === null) return null
   // Where the tests cannot be read, the provider counts as one that was not tested.
-  const failed = failedTests.value?.map(({ id }) => id) ?? []
+  const failed = failedTests.value?.map(({ provider_id: id }) => id) ?? []
   const taken = stepsTaken({ ...records.value, failedTests: failed, request: arrived.value })
   over = taken.size === stepNames.length
   if (over) return null

@@ -1,4 +1,5 @@
 /** Whether everything is all right, and then what a person on call looks at; each number leads to the events behind it. */
+import { useMemo } from 'preact/hooks'
 import { href } from '../../address.ts'
 import { api, type Series, type SeriesPoint, type Summary, type Totals } from '../../api/routes.ts'
 import { milliseconds, money, number, shortNumber } from '../../formats.ts'
@@ -6,6 +7,7 @@ import type { ChartSeries } from '../../parts/chart.tsx'
 import { PageHeader } from '../../parts/frame/frame.tsx'
 import { type Loaded, useLoaded } from '../../parts/loaded.tsx'
 import { hasPermission, opensToken } from '../../session.ts'
+import { timeRange } from '../../time-range.ts'
 import { FirstHour } from '../first-hour/first-hour.tsx'
 import { ChartPanel, useSummary, valuesAt } from '../traffic/series.tsx'
 import { otherName, spendOf } from '../traffic/spend-lines.ts'
@@ -31,7 +33,7 @@ export function Overview() {
       <div class="charts">
         <ChartPanel
           title="Requests per minute by outcome"
-          of={partOf(summary, 'verdicts')}
+          of={partOf(summary, ({ verdicts }) => verdicts)}
           draw={verdictLines}
           format={rate}
           stacked
@@ -39,14 +41,14 @@ export function Overview() {
         />
         <ChartPanel
           title="Latency of answered requests"
-          of={partOf(summary, 'answered')}
+          of={partOf(summary, ({ answered }) => answered)}
           draw={drawTimes}
           format={milliseconds}
           empty={noAnswer}
         />
         <ChartPanel
           title="Spend by model"
-          of={partOf(summary, 'models')}
+          of={partOf(summary, ({ models }) => models)}
           draw={drawSpend}
           format={money}
           stacked
@@ -54,7 +56,7 @@ export function Overview() {
         />
         <Top
           title="Top models"
-          of={topOf(summary, 'models')}
+          of={partOf(summary, ({ top }) => top.models)}
           shownSince={shownSince}
           linkOf={(key) => href('/traffic', { model: key })}
           none="No model"
@@ -62,7 +64,7 @@ export function Overview() {
         {hasPermission('catalog:read') && <BudgetsInUse of={status.parts.budgets} />}
         <Top
           title="Top teams"
-          of={topOf(summary, 'teams')}
+          of={partOf(summary, ({ top }) => top.teams)}
           shownSince={shownSince}
           linkOf={() => href('/spend', { by: 'team' })}
           none="No team"
@@ -80,25 +82,23 @@ const tokenAddress = (id: string): string =>
   opensToken(null) ? href(`/tokens/${id}`) : href('/traffic', { token_id: id })
 
 /** The dearest tokens of the time of the summary. They are read apart, because they take longer than all the rest. */
-function useTokens({ value, refusal, reload }: Loaded<Summary>): Loaded<Totals> {
+function useTokens({ value, refusal, reload, retry }: Loaded<Summary>): Loaded<Totals> {
   const query = { since: value?.verdicts.since ?? '', until: value?.until ?? '' }
+  const { since, until } = timeRange()
+  const range = `${since} ${until}`
+  // A summary stays after another range was chosen, until that one is read.
+  const rangeOfSummary = useMemo(() => range, [value])
   const tokens = useLoaded(
-    `tokens ${query.since} ${query.until}`,
+    `tokens ${rangeOfSummary}`,
     (signal) => api('GET /v1/events/summary/tokens', { query, signal }),
-    { wait: value === undefined },
+    { wait: value === undefined, moment: `${query.since} ${query.until}` },
   )
-  return value === undefined ? { ...tokens, refusal, reload } : tokens
+  return value === undefined ? { ...tokens, refusal, reload, retry } : tokens
 }
 
-const topOf = (summary: Loaded<Summary>, part: 'models' | 'teams'): Loaded<Totals> => ({
+const partOf = <Part,>(summary: Loaded<Summary>, read: (summary: Summary) => Part): Loaded<Part> => ({
   ...summary,
-  value: summary.value?.top[part],
-  set: () => undefined,
-})
-
-const partOf = (summary: Loaded<Summary>, part: 'verdicts' | 'answered' | 'models'): Loaded<Series> => ({
-  ...summary,
-  value: summary.value?.[part],
+  value: summary.value === undefined ? undefined : read(summary.value),
   set: () => undefined,
 })
 

@@ -124,7 +124,7 @@ test('names a provider and a model that fail, since when, and leads to their fai
 })
 
 test('a provider whose last connection test failed makes an installation degraded', () => {
-  const failedTests = [{ id: 'p', name: 'openai', at: '2026-11-23T11:00:00.000Z' }]
+  const failedTests = [{ provider_id: 'p', name: 'openai', at: '2026-11-23T11:00:00.000Z' }]
   expect(told({ failedTests })).toEqual({
     standing: 'degraded',
     what: 'The last connection test of the provider openai failed, and it has answered no request since',
@@ -134,7 +134,7 @@ test('a provider whose last connection test failed makes an installation degrade
 test('offers to raise a budget only to those who may', () => {
   const steps = (mayChange: boolean) =>
     causesOf(
-      { ...nothing, budgets: [budget(100)], failedTests: [{ id: 'p', name: 'openai', at: '' }] },
+      { ...nothing, budgets: [budget(100)], failedTests: [{ provider_id: 'p', name: 'openai', at: '' }] },
       { ...owner, mayChange },
     ).map(({ todo }) => todo)
   expect(steps(true)).toEqual(['Raise it, or wait', 'Test it again'])

@@ -6,11 +6,19 @@
  * wrong, such as a provider or a model that fails. Notices, such as a token that expires soon, are listed and change
  * nothing.
  */
-import type { Alert, Budget, Firing, FoundByDoctor, Recent, WaitingServer, Worker } from '../../api/routes.ts'
+import type {
+  Alert,
+  Budget,
+  FailedTest,
+  Firing,
+  FoundByDoctor,
+  Recent,
+  WaitingServer,
+  Worker,
+} from '../../api/routes.ts'
 import { ago, countNoun, money, number, percent } from '../../formats.ts'
 import { alertCauses } from './alert-causes.ts'
 import type { Cause } from './cause.ts'
-import type { FailedTest } from './failed-tests.ts'
 
 export type Standing = 'healthy' | 'degraded' | 'refusing'
 
@@ -148,11 +156,11 @@ const ofFailing = ({ kind, name, requests, failed, since }: Recent['failing'][nu
   since,
 })
 
-const ofTest = ({ name, at }: FailedTest, mayChange: boolean): Cause => ({
+const ofTest = ({ provider_id, name, at }: FailedTest, mayChange: boolean): Cause => ({
   level: 'degraded',
   what: `The last connection test of the provider ${name} failed, and it has answered no request since`,
   todo: mayChange ? 'Test it again' : 'See the provider',
-  to: { path: '/catalog', query: { kind: 'providers' } },
+  to: { path: '/catalog', query: { kind: 'providers', open: provider_id } },
   since: at,
 })
 

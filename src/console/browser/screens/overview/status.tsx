@@ -14,7 +14,6 @@ import { showInvisible } from '../../parts/user-text.tsx'
 import { hasPermission } from '../../session.ts'
 import { spentOf } from '../budgets/budget-use.tsx'
 import type { Cause } from './cause.ts'
-import { readFailedTests } from './read-failed-tests.ts'
 import { causesOf, type Standing, standingOf } from './standing.ts'
 
 const shownAtMost = 8
@@ -73,10 +72,13 @@ const readWorkers = (signal: AbortSignal) =>
     ({ workers }) => workers,
   )
 
+const readFailedTests = async (signal: AbortSignal) =>
+  (await api('GET /v1/catalog/failed-provider-tests', { signal })).failed_tests
+
 const readFindings = async (signal: AbortSignal) => (await api('GET /v1/findings', { signal })).findings
 
 /** What else is shown waits so long at most for the status. */
-const othersWaitMs = 1000
+const othersWaitMs = 300
 
 export interface ReadStatus {
   parts: ReturnType<typeof useParts>
