@@ -262,6 +262,8 @@ async function history(
   const gone = await namesOfDeleted(
     ledger,
     new Set(referred.filter((id) => alerts.get(id) == null && !channelName.has(id))),
+    // What was found was found before its alert or its channel was deleted.
+    Math.min(...rows.map(({ firedAt }) => firedAt)),
   )
   return rows.map((row) => {
     const alert = alerts.get(row.alertId) ?? null

@@ -114,7 +114,9 @@ export function sinkRoutes(deps: RouteDependencies): AnyElysia[] {
         enabled: enabled === undefined ? before.enabled : Number(enabled),
         ...(credentials === undefined ? {} : { credentialNames: namesOf(credentials ?? {}) }),
       }
-      const checked = { kind: kindOf(before), url, filter, config, format: formatOf(after) }
+      // A stored filter is delivered by, also where it would be refused today.
+      const newFilter = changes.filter === undefined ? null : filter
+      const checked = { kind: kindOf(before), url, filter: newFilter, config, format: formatOf(after) }
       const stored = { ...checked, credentials: credentials === undefined ? known : (credentials ?? {}) }
       checkSink(stored, plainHttp, await dimensionNames(state))
       const secret = credentials === undefined ? [] : setCredentials(masterKey, id, nonEmpty(credentials), clock.now())

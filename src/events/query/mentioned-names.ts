@@ -28,6 +28,8 @@ const reads: Readonly<Record<NamedKind, Permission>> = {
 
 export async function namesIn(ledger: Database, caller: Caller, events: readonly Event[]): Promise<MentionedName[]> {
   const mentioned = events.flatMap(mentionedIn)
+  // A limit may be another's: of the team that owns the gateway, or of the token from which this one was cloned.
+  const own = new Set(mentioned.filter(({ ofLimit }) => !ofLimit).map(({ id }) => id))
   const found = await Promise.all(
     namedKinds.map(async (kind) => {
       const ids = [...new Set(mentioned.filter((each) => each.kind === kind).map(({ id }) => id))]
@@ -37,7 +39,7 @@ export async function namesIn(ledger: Database, caller: Caller, events: readonly
         `select id, name, (${sql}) as seen from ${table} where id in (select value from json_each(?))`,
         [...args, JSON.stringify(ids)],
       )
-      const told = rows.filter(({ seen }) => kind !== 'user' || seen === 1)
+      const told = rows.filter(({ id, seen }) => seen === 1 || (kind !== 'user' && own.has(id)))
       const mayRead = caller.principal.permissions.has(reads[kind])
       return told.map(({ id, name, seen }) => ({ kind, id, name, readable: mayRead && seen === 1 }))
     }),
@@ -60,7 +62,7 @@ const detailsSchema = z.object({
 /** The limits that are of one token, by the kind that events name. */
 const limitsOfTokens = new Set(['max_budget', 'max_requests', 'rate_limit'])
 
-function mentionedIn({ event_attribution: who, details }: Event): { kind: NamedKind; id: string }[] {
+function mentionedIn({ event_attribution: who, details }: Event): { kind: NamedKind; id: string; ofLimit: boolean }[] {
   const { policy_results: results, limit } = detailsSchema.parse(details ?? {})
   const scopeKind = namedKinds.find((kind) => kind === limit?.scope?.kind)
   const mentioned: [kind: NamedKind, id: string | null | undefined][] = [
@@ -68,8 +70,13 @@ function mentionedIn({ event_attribution: who, details }: Event): { kind: NamedK
     ['team', who.team_id],
     ['user', who.user_id],
     ...results.map(({ policy_id: id }) => ['policy', id] as const satisfies [NamedKind, string]),
+  ]
+  const ofLimit: typeof mentioned = [
     ['token', limit !== null && limitsOfTokens.has(limit.kind) ? limit.id : null],
     ...(scopeKind === undefined ? [] : [[scopeKind, limit?.scope?.id] as [NamedKind, string | null | undefined]]),
   ]
-  return mentioned.flatMap(([kind, id]) => (id == null ? [] : [{ kind, id }]))
+  return [
+    ...mentioned.flatMap(([kind, id]) => (id == null ? [] : [{ kind, id, ofLimit: false }])),
+    ...ofLimit.flatMap(([kind, id]) => (id == null ? [] : [{ kind, id, ofLimit: true }])),
+  ]
 }
