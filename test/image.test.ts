@@ -139,10 +139,14 @@ test.skipIf(!mayIsolate)('the steps of the Dockerfile make an image that starts 
   const said = Promise.all([new Response(image.stdout).text(), new Response(image.stderr).text()])
   try {
     for (const port of [api, gateway]) {
-      await until(`what listens on ${port} is ready`, async () => {
-        const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
-        return answer?.status === 200
-      })
+      await until(
+        `what listens on ${port} is ready`,
+        async () => {
+          const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null)
+          return answer?.status === 200
+        },
+        { withinMs: 60_000 },
+      )
     }
     const health = await (await fetch(`http://127.0.0.1:${api}/healthz`)).json()
     expect(health).toMatchObject({ version })
